@@ -1,0 +1,1 @@
+"""Admission reviews: bytes in, a decision, bytes out."""

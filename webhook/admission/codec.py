@@ -1,0 +1,156 @@
+"""AdmissionReview bytes to values and back. Objects are read, never written: what we do not know is never lost."""
+
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from webhook.admission.errors import BadReview
+from webhook.kube.objects import Pod
+from webhook.kube.review import API_VERSION, KIND, AdmissionRequest, Answer, Cause
+
+T = TypeVar("T")
+
+WARNING_MAX: Final = 120
+"""Characters of a warning: longer ones make the API server cut them all."""
+WARNINGS_MAX: Final = 32
+"""Warnings of one answer: with 4,096 characters in all the API server starts to drop them."""
+
+UNPROCESSABLE: Final = 422
+
+
+class _Review(Struct, Generic[T], rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    request: AdmissionRequest[T] | None = None
+
+
+class _Details(Struct, frozen=True, omit_defaults=True):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    causes: tuple[Cause, ...] = ()
+
+
+class _Status(Struct, frozen=True):
+    status: str
+    message: str
+    reason: str
+    code: int
+    details: _Details
+
+
+class _Response(Struct, rename="camel", omit_defaults=True):
+    uid: str
+    allowed: bool = msgspec.field()
+    status: _Status | None = None
+    patch_type: str | None = None
+    patch: bytes | None = None
+    warnings: list[str] | None = None
+
+
+class _Answered(Struct, rename="camel"):
+    response: _Response
+    api_version: str = API_VERSION
+    kind: str = KIND
+
+
+_pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
+_any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
+_encoder: Final = msgspec.json.Encoder()
+
+# (API group, kind) -> resource, for the kinds we know.
+_RESOURCES: Final = {
+    ("", "Pod"): "pods",
+    ("ray.io", "RayCluster"): "rayclusters",
+    ("ray.io", "RayJob"): "rayjobs",
+    ("ray.io", "RayService"): "rayservices",
+    ("ray.io", "RayCronJob"): "raycronjobs",
+}
+_KINDS: Final = {(group, resource): kind for (group, kind), resource in _RESOURCES.items()}
+
+
+def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
+    """Return the request of a review, its objects read as Pods. Raises BadReview.
+
+    Ask `is_pod` before using the objects: of another kind they are not meaningful.
+    """
+    try:
+        review = _pod_decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        return _decode_unknown(body, error)
+    return _checked(review)
+
+
+def is_pod(request: AdmissionRequest[Any]) -> bool:
+    """Tell whether a request is about a Pod itself, not a subresource."""
+    return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
+
+
+def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
+    """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad review."""
+    try:
+        request = _checked(_any_decoder.decode(body))
+    except RecursionError:
+        msg = "the body is nested too deeply to be an AdmissionReview"
+        raise BadReview(msg) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        msg = f"the body is not an AdmissionReview in JSON: {error}"
+        raise BadReview(msg) from None
+    if is_pod(request) or isinstance(reason, RecursionError):
+        msg = f"the Pod in the AdmissionReview is malformed: {reason}"
+        raise BadReview(msg)
+    blank: AdmissionRequest[Any] = msgspec.structs.replace(request, object=None, old_object=None)
+    return blank
+
+
+def _checked(review: _Review[T]) -> AdmissionRequest[T]:
+    if review.kind != KIND or review.api_version != API_VERSION:
+        found = f"{review.api_version or 'no apiVersion'}, {review.kind or 'no kind'}"
+        msg = f"expected apiVersion {API_VERSION}, kind {KIND}; found {found[:80]}"
+        raise BadReview(msg)
+    request = review.request
+    if request is None:
+        msg = "the AdmissionReview has no request: send one as kube-apiserver does"
+        raise BadReview(msg)
+    if not request.uid:
+        msg = "request.uid is empty: every AdmissionReview needs its own"
+        raise BadReview(msg)
+    kind, resource = request.kind, request.resource
+    if request.sub_resource:
+        return request
+    expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
+    known = _KINDS.get((resource.group, resource.resource), kind.kind)
+    if expected != resource.resource or known != kind.kind or (kind.group, kind.version) != (resource.group, resource.version):
+        msg = (
+            f"request.kind and request.resource disagree: {kind.group}/{kind.version} {kind.kind} is not a "
+            f"{resource.group}/{resource.version} {resource.resource}"
+        )
+        raise BadReview(msg[:300])
+    return request
+
+
+def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
+    """Return the AdmissionReview that carries `answer`."""
+    response = _Response(request.uid, answer.allowed)
+    if answer.causes:
+        response.status = _status(request, answer.causes)
+    elif answer.patch is not None:
+        response.patch_type = "JSONPatch"
+        response.patch = answer.patch
+    if answer.warnings:
+        response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
+    return _encoder.encode(_Answered(response))
+
+
+def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Status:
+    lines = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
+    message = lines[0] if len(lines) == 1 else "\n".join((f"{len(lines)} problems:", *(f"- {line}" for line in lines)))
+    details = _Details(request.name or "", request.kind.group, request.kind.kind, causes)
+    return _Status("Failure", message, "Invalid", UNPROCESSABLE, details)
+
+
+def _printable(text: str) -> str:
+    """Return a warning that the API server passes on unchanged."""
+    clean = "".join(character if character.isprintable() else " " for character in text)
+    return clean if len(clean) <= WARNING_MAX else clean[: WARNING_MAX - 1] + "…"

@@ -1,0 +1,152 @@
+"""Pods: a worker pod that KubeRay creates is seated, then completed; every other pod passes untouched."""
+
+from typing import Protocol
+
+from webhook.admission.errors import BadReview, ClusterUnknown
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
+from webhook.groups.seating import carried_seat, next_seat
+from webhook.kube import names
+from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
+from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
+from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
+from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.feasibility import obstacles
+from webhook.mutation.fold import encode, fold
+from webhook.mutation.pipeline import edits_for
+from webhook.mutation.worker import Worker, make_worker
+
+
+class Register(Protocol):
+    """Who is told of pods that come and go by way of reviews."""
+
+    def admitted(self, request_uid: str, key: GroupKey, seat: Seat, now: float) -> None:
+        """Note a pod that was admitted in `seat`."""
+
+    def deleted(self, key: GroupKey, seat: Seat) -> None:
+        """Note that the pod in `seat` is being deleted."""
+
+
+class PodHandler:
+    """Answers reviews of Pods."""
+
+    def __init__(self, clusters: ClusterIndex, members: Membership, register: Register) -> None:
+        self._clusters = clusters
+        self._members = members
+        self._register = register
+
+    def __call__(self, request: AdmissionRequest[Pod], now: float) -> Answer:
+        """Return the answer. Raises Denied, ClusterUnknown or BadReview.
+
+        Nothing is recorded on a dry run, nor for a pod that is refused.
+        """
+        if request.operation == "DELETE":
+            self._delete(request)
+            return ALLOWED
+        if request.operation != "CREATE":
+            return ALLOWED
+        if request.object is None:
+            msg = "request.object is missing: a CREATE carries the pod"
+            raise BadReview(msg)
+        worker = self.place(request.object, request.namespace or "", request.uid, now)
+        if worker is None:
+            return ALLOWED
+        edits = edits_for(worker)
+        if not request.dry_run:
+            self._register.admitted(request.uid, _key(worker), worker.seat, now)
+        return render(worker.pod, edits)
+
+    def place(self, pod: Pod, namespace: str, request_uid: str, now: float) -> Worker | None:
+        """Return a worker pod with its seat, or None for a pod that is none of ours. Records nothing.
+
+        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known.
+        """
+        labels = pod.labels
+        if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+            return None
+        owner = pod.controller
+        _require(pod, owner)
+        namespace = namespace or pod.metadata.namespace or "default"
+        cluster = self._clusters.get(namespace, labels[names.LABEL_CLUSTER])
+        if cluster is None or owner is None or cluster.uid != owner.uid:
+            raise ClusterUnknown(namespace, labels[names.LABEL_CLUSTER], owner.uid if owner else "")
+        if cluster.ignored:
+            return None
+        group = cluster.groups.get(labels[names.LABEL_GROUP])
+        if group is None:
+            raise Denied(_no_group(labels[names.LABEL_GROUP], cluster.name, list(cluster.groups)))
+        if not 0 < group.num_of_hosts <= MAX_HOSTS:
+            raise Denied(_bad_hosts(group))
+        self._members.expire(now)
+        key = GroupKey(namespace, cluster.uid, group.group_name)
+        carried = carried_seat(labels, group.num_of_hosts)
+        seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
+        worker = make_worker(pod, seat, cluster, group, assigned=carried is None)
+        causes = obstacles(worker)
+        if causes:
+            raise Denied(*causes)
+        return worker
+
+    def _delete(self, request: AdmissionRequest[Pod]) -> None:
+        pod = request.old_object
+        if pod is None or request.dry_run or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+            return
+        owner = pod.controller
+        group = pod.labels.get(names.LABEL_GROUP)
+        if owner is None or group is None:
+            return
+        try:
+            seat = carried_seat(pod.labels, 1 if names.LABEL_HOST_INDEX not in pod.labels else MAX_HOSTS)
+        except Denied:
+            return
+        if seat is not None:
+            self._register.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
+
+
+def render(pod: Pod, edits: list[Edit]) -> Answer:
+    """Return the answer that makes `edits`: a patch only when something changes."""
+    warnings = tuple([edit.text for edit in edits if isinstance(edit, Warn)])
+    operations = fold(pod, edits)
+    return Answer((), encode(operations) if operations else None, warnings)
+
+
+def _key(worker: Worker) -> GroupKey:
+    return GroupKey(worker.cluster.namespace, worker.cluster.uid, worker.name)
+
+
+def _require(pod: Pod, owner: OwnerReference | None) -> None:
+    """Raise Denied with all reasons when a worker pod does not say where it belongs."""
+    causes = []
+    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
+        value = pod.labels.get(label, "")
+        field = f"metadata.labels[{label}]"
+        if not value:
+            text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
+            causes.append(Cause(REQUIRED, text, field))
+        elif not is_label_value(value):
+            text = (
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} letters, "
+                f"digits, '-', '_' or '.', and a letter or digit at both ends"
+            )
+            causes.append(Cause(INVALID, text, field))
+    if owner is None or owner.kind != names.RAYCLUSTER_KIND:
+        text = (
+            f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
+            f"let KubeRay create worker pods, or remove the label from yours"
+        )
+        causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
+    if not pod.spec.containers:
+        causes.append(Cause(REQUIRED, "a Ray pod needs at least one container, the first being Ray's", "spec.containers"))
+    if causes:
+        raise Denied(*causes)
+
+
+def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
+    text = f"RayCluster {cluster} has no worker group {group!r}; it has {', '.join(known[:8]) or 'none'}{', …' if len(known) > 8 else ''}"  # noqa: PLR2004 - enough to see a typo
+    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
+
+
+def _bad_hosts(group: WorkerGroup) -> Cause:
+    text = f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number from 1 to {MAX_HOSTS}"
+    return Cause(INVALID, text, f"metadata.labels[{names.LABEL_GROUP}]")

@@ -1,0 +1,67 @@
+"""What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
+
+from msgspec import Struct
+
+from webhook.kube import names
+from webhook.kube.objects import RayCluster, WorkerGroup
+
+
+class ClusterFacts(Struct, frozen=True):
+    """The facts of one RayCluster that seating and mutation need."""
+
+    namespace: str
+    name: str
+    uid: str
+    groups: dict[str, WorkerGroup]
+    ignored: bool = False
+    topology_key: str = ""
+    gpu_profiles: tuple[str, ...] = ()
+
+    @property
+    def multi_host(self) -> bool:
+        """Tell whether any group has several hosts: only then does KubeRay create the headless service."""
+        return any(group.num_of_hosts > 1 for group in self.groups.values())
+
+
+def facts_of(cluster: RayCluster) -> ClusterFacts:
+    """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's own look-ups."""
+    groups: dict[str, WorkerGroup] = {}
+    for group in cluster.groups:
+        groups.setdefault(group.group_name, group)
+    meta = cluster.metadata
+    annotations = meta.annotations or {}
+    profiles = annotations.get(names.ANNOTATION_GPU_PROFILES, "")
+    return ClusterFacts(
+        namespace=meta.namespace or "default",
+        name=meta.name or "",
+        uid=meta.uid or "",
+        groups=groups,
+        ignored=(meta.labels or {}).get(names.LABEL_IGNORE) == "true",
+        topology_key=annotations.get(names.ANNOTATION_TOPOLOGY_KEY, ""),
+        gpu_profiles=tuple(profile for part in profiles.split(",") if (profile := part.strip())),
+    )
+
+
+class ClusterIndex:
+    """RayClusters by namespace and name."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[tuple[str, str], ClusterFacts] = {}
+
+    def __len__(self) -> int:
+        """Return how many RayClusters are known."""
+        return len(self._clusters)
+
+    def put(self, facts: ClusterFacts) -> None:
+        """Record a RayCluster, in place of any earlier one of that name."""
+        self._clusters[facts.namespace, facts.name] = facts
+
+    def remove(self, namespace: str, name: str, uid: str) -> None:
+        """Record that a RayCluster is gone, unless another one has taken its name since."""
+        facts = self._clusters.get((namespace, name))
+        if facts is not None and facts.uid == uid:
+            del self._clusters[namespace, name]
+
+    def get(self, namespace: str, name: str) -> ClusterFacts | None:
+        """Return the RayCluster of that name, if known."""
+        return self._clusters.get((namespace, name))

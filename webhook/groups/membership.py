@@ -1,0 +1,100 @@
+"""Who holds which seat: pods that were seen, and seats that were handed out and not seen yet."""
+
+from collections import deque
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.groups.occupancy import Occupancy
+from webhook.groups.seat import GroupKey, Seat
+
+ASSUMED_SECONDS: Final = 60.0
+"""How long a seat handed out waits for its pod. The API server bounds one admission at 34 s; what comes after it is quick."""
+
+
+class _Holding(Struct, frozen=True, gc=False):
+    key: GroupKey
+    seat: Seat
+
+
+class Membership:
+    """The seats of all worker groups.
+
+    A seat handed out is *assumed* until a pod appears in it (`put`, confirmed) or its time is up (`expire`). Costs do not
+    grow with the number of pods or groups. `now` is a monotonic time in seconds.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupKey, Occupancy] = {}
+        self._pods: dict[str, _Holding] = {}
+        self._assumed: dict[_Holding, float] = {}
+        self._deadlines: deque[tuple[float, _Holding]] = deque()
+
+    def __len__(self) -> int:
+        """Return the number of pods that were seen."""
+        return len(self._pods)
+
+    @property
+    def assumed(self) -> int:
+        """The number of seats handed out whose pod was not seen yet."""
+        return len(self._assumed)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups with a taken seat."""
+        return len(self._groups)
+
+    def group(self, key: GroupKey) -> Occupancy:
+        """Return the seats of a group; of an unknown group, an empty stand-in that is not kept."""
+        return self._groups.get(key) or Occupancy()
+
+    def put(self, pod: str, key: GroupKey, seat: Seat) -> None:
+        """Record that the pod with the uid `pod` lives in `seat`, which confirms the seat if it was assumed."""
+        holding = _Holding(key, seat)
+        old = self._pods.get(pod)
+        if old == holding:
+            return
+        if old is not None:
+            self._release(old)
+        self._pods[pod] = holding
+        if self._assumed.pop(holding, None) is None:
+            self._take(holding)
+
+    def remove(self, pod: str) -> None:
+        """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
+        holding = self._pods.pop(pod, None)
+        if holding is not None:
+            self._release(holding)
+
+    def assume(self, key: GroupKey, seat: Seat, now: float) -> None:
+        """Hold `seat` for a pod that the API server may or may not create; once, however often it is said."""
+        holding = _Holding(key, seat)
+        if holding in self._assumed:
+            return
+        deadline = now + ASSUMED_SECONDS
+        self._assumed[holding] = deadline
+        self._deadlines.append((deadline, holding))
+        self._take(holding)
+
+    def expire(self, now: float) -> int:
+        """Free the assumed seats whose time is up, and return how many."""
+        expired = 0
+        while self._deadlines and self._deadlines[0][0] <= now:
+            deadline, holding = self._deadlines.popleft()
+            if self._assumed.get(holding) == deadline:
+                del self._assumed[holding]
+                self._release(holding)
+                expired += 1
+        return expired
+
+    def _take(self, holding: _Holding) -> None:
+        group = self._groups.get(holding.key)
+        if group is None:
+            group = self._groups[holding.key] = Occupancy()
+        group.take(holding.seat)
+
+    def _release(self, holding: _Holding) -> None:
+        group = self._groups[holding.key]
+        group.release(holding.seat)
+        if not group:
+            del self._groups[holding.key]

@@ -1,0 +1,43 @@
+"""The names that a seat gives: host names, the headless service, replica names, slice names."""
+
+from hashlib import blake2b
+from typing import Final
+
+from webhook.kube.shapes import LABEL_VALUE_MAX
+
+# The letters of Kubernetes' generated suffixes: no vowels, and none that look alike.
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go
+_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH: Final = 5
+
+REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - _SUFFIX_LENGTH
+"""Characters of a group name that still leave room for `-xxxxx` in a label value."""
+
+
+def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
+    """Return `<group>-<5 characters>`, the same for the same request, as KubeRay spells replica names."""
+    digest = int.from_bytes(blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big")
+    letters = []
+    for _ in range(_SUFFIX_LENGTH):
+        digest, letter = divmod(digest, len(_ALPHABET))
+        letters.append(_ALPHABET[letter])
+    return f"{group}-{''.join(letters)}"
+
+
+def host_name(group: str, replica: int, host: int) -> str:
+    """Return the host name of a seat; host names are lower case, group names need not be."""
+    return f"{group.lower()}-{replica}-{host}"
+
+
+def slice_name(group: str, replica: int) -> str:
+    """Return the name of a replica that Ray and its first autoscaler know: `<group>-<replica>`."""
+    return f"{group}-{replica}"
+
+
+def headless_service(cluster: str) -> str:
+    """Return the name of the headless service that KubeRay 1.4+ creates for multi-host clusters; it is not truncated.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
+    (`BuildHeadlessServiceForRayCluster`)
+    """
+    return f"{cluster}-headless"

@@ -1,0 +1,128 @@
+"""The seats of one worker group: which are taken, which replica lacks a host, which index is free."""
+
+from msgspec import Struct
+
+from webhook.groups.indexset import IndexSet
+from webhook.groups.seat import MAX_REPLICAS, Seat
+
+
+class _Replica(Struct):
+    """Holders of one replica index: `mask` has a bit for each host held under `name`.
+
+    KubeRay may reuse an index while pods of the failed replica still live, so a second generation, or a second holder of
+    one seat, is counted in `others` by (host, name).
+    """
+
+    name: str
+    mask: int = 0
+    others: dict[tuple[int, str], int] | None = None
+
+    def take(self, host: int, name: str) -> None:
+        if name == self.name and not self.mask >> host & 1:
+            self.mask |= 1 << host
+            return
+        others = self.others = self.others or {}
+        others[host, name] = others.get((host, name), 0) + 1
+
+    def release(self, host: int, name: str) -> None:
+        if self.others and (host, name) in self.others:
+            self.others[host, name] -= 1
+            if not self.others[host, name]:
+                del self.others[host, name]
+        elif name == self.name:
+            self.mask &= ~(1 << host)
+        if not self.mask and self.others:
+            self._promote()
+
+    def _promote(self) -> None:
+        """Let a later generation be the replica, now that the first one is gone."""
+        others = self.others or {}
+        _, self.name = next(iter(others))
+        for host, name in [seat for seat in others if seat[1] == self.name]:
+            self.release(host, name)
+            self.mask |= 1 << host
+
+    @property
+    def taken(self) -> int:
+        """The mask of all hosts that have any holder."""
+        mask = self.mask
+        for host, _ in self.others or ():
+            mask |= 1 << host
+        return mask
+
+
+class Occupancy:
+    """Taken seats of one group. A seat may be held more than once; it is free when its last holder has gone."""
+
+    __slots__ = ("_full", "_hosts", "_lacking", "_names", "_occupied", "_replicas")
+
+    def __init__(self) -> None:
+        self._replicas: dict[int, _Replica] = {}
+        self._names: dict[str, int] = {}
+        self._occupied = IndexSet()
+        self._lacking = IndexSet()
+        self._hosts = 1
+        self._full = 1
+
+    def __bool__(self) -> bool:
+        """Tell whether any seat is taken."""
+        return bool(self._replicas)
+
+    def set_hosts(self, hosts: int) -> None:
+        """Say how many hosts make a replica; a change looks at every replica once."""
+        if hosts == self._hosts:
+            return
+        self._hosts = hosts
+        self._full = (1 << hosts) - 1
+        for index, replica in self._replicas.items():
+            self._note(index, replica)
+
+    def take(self, seat: Seat) -> None:
+        """Count one more holder of `seat`."""
+        replica = self._replicas.get(seat.replica)
+        if replica is None:
+            replica = self._replicas[seat.replica] = _Replica(seat.name)
+            if seat.replica < MAX_REPLICAS:
+                self._occupied.add(seat.replica)
+        replica.take(seat.host, seat.name)
+        self._names[seat.name] = self._names.get(seat.name, 0) + 1
+        self._note(seat.replica, replica)
+
+    def release(self, seat: Seat) -> None:
+        """Count one holder of `seat` less. The seat must be held."""
+        replica = self._replicas[seat.replica]
+        replica.release(seat.host, seat.name)
+        self._names[seat.name] -= 1
+        if not self._names[seat.name]:
+            del self._names[seat.name]
+        if replica.mask:
+            self._note(seat.replica, replica)
+            return
+        del self._replicas[seat.replica]
+        if seat.replica < MAX_REPLICAS:
+            self._occupied.discard(seat.replica)
+            self._lacking.discard(seat.replica)
+
+    def next_seat(self) -> Seat:
+        """Return the seat to fill next: the lowest free host of the lowest replica that lacks one, else a new replica.
+
+        The name of a new replica is empty: the caller gives it one.
+        """
+        index = self._lacking.lowest()
+        if index is None:
+            return Seat(self._occupied.lowest_absent(), 0, "")
+        replica = self._replicas[index]
+        free = ~replica.taken
+        return Seat(index, (free & -free).bit_length() - 1, replica.name)
+
+    def has_name(self, name: str) -> bool:
+        """Tell whether a taken seat bears this replica name."""
+        return name in self._names
+
+    def _note(self, index: int, replica: _Replica) -> None:
+        if index >= MAX_REPLICAS:
+            return
+        if replica.taken & self._full == self._full:
+            self._lacking.discard(index)
+        else:
+            self._lacking.add(index)

@@ -1,0 +1,80 @@
+"""Seating: the seat that a worker pod carries, or else the seat it gets."""
+
+import re
+from typing import Final
+
+from webhook.groups.membership import Membership
+from webhook.groups.naming import replica_name
+from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
+from webhook.kube import names
+from webhook.kube.objects import Strings
+from webhook.kube.review import INVALID, REQUIRED, Cause, Denied
+from webhook.kube.shapes import is_label_value
+
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+
+
+def carried_seat(labels: Strings, hosts: int) -> Seat | None:
+    """Return the seat that the labels of a pod of a group of `hosts` hosts say, or None when they say nothing.
+
+    Raises Denied when the labels are only a part of a seat, or cannot be one.
+    """
+    index = labels.get(names.LABEL_REPLICA_INDEX)
+    name = labels.get(names.LABEL_REPLICA_NAME)
+    host = labels.get(names.LABEL_HOST_INDEX)
+    if index is None and name is None and host is None:
+        return None
+    if hosts == 1 and index is not None and name is None and host is None:
+        return Seat(_number(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS), 0, "")
+    if index is None or name is None or host is None:
+        missing = [label for label in names.SEAT_LABELS if label not in labels]
+        raise Denied(*(_part(label, hosts) for label in missing))
+    if not name or not is_label_value(name):
+        raise Denied(
+            _cause(INVALID, names.LABEL_REPLICA_NAME, f"{name!r} is not a replica name: it must be a label value that is not empty")
+        )
+    return Seat(
+        _number(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
+        _number(names.LABEL_HOST_INDEX, host, hosts),
+        name,
+    )
+
+
+def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) -> Seat:
+    """Return the seat that the next pod of a group gets; nothing is recorded.
+
+    It is the lowest free host of the lowest-indexed replica that lacks one, else host 0 of the lowest free index, with a
+    replica name made from the request's uid.
+    """
+    group = members.group(key)
+    group.set_hosts(hosts)
+    seat = group.next_seat()
+    if hosts == 1 or seat.name:
+        return seat
+    attempt = 0
+    while group.has_name(name := replica_name(key.group, request_uid, attempt)):
+        attempt += 1
+    return Seat(seat.replica, seat.host, name)
+
+
+def _number(label: str, text: str, bound: int) -> int:
+    if not _INDEX.fullmatch(text):
+        raise Denied(_cause(INVALID, label, f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}"))
+    number = int(text)
+    if number >= bound:
+        raise Denied(_cause(INVALID, label, f"{number} is out of range: this group has indices 0 to {bound - 1}"))
+    return number
+
+
+def _part(label: str, hosts: int) -> Cause:
+    whole = "all three seat labels" if hosts > 1 else f"{names.LABEL_REPLICA_INDEX} alone, or all three seat labels"
+    return _cause(
+        REQUIRED,
+        label,
+        f"the pod carries only a part of its seat: a group of {hosts} host{'s' if hosts > 1 else ''} needs {whole}, or none of "
+        f"them; remove seat labels from the pod template",
+    )
+
+
+def _cause(reason: str, label: str, message: str) -> Cause:
+    return Cause(reason, message, f"metadata.labels[{label}]")

@@ -1,0 +1,78 @@
+"""TPU topologies: `2x2x2` read strictly, and the hosts and accelerator type that follow from one."""
+
+import re
+from math import prod
+from typing import Final, NamedTuple
+
+_TOPOLOGY: Final = re.compile(r"[1-9][0-9]{0,4}(x[1-9][0-9]{0,4}){1,2}")
+
+
+class TopologyError(ValueError):
+    """A topology that cannot be read, or that does not fit the chips and hosts of its group."""
+
+
+class Generation(NamedTuple):
+    """A TPU generation: its name in accelerator types, and TensorCores per chip, which those types count."""
+
+    name: str
+    cores: int
+
+
+# Node label value -> generation. https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+_GENERATIONS: Final = {
+    "tpu-v4-podslice": Generation("v4", 2),
+    "tpu-v5-lite-device": Generation("v5litepod", 1),
+    "tpu-v5-lite-podslice": Generation("v5litepod", 1),
+    "tpu-v5p-slice": Generation("v5p", 2),
+    "tpu-v6e-slice": Generation("v6e", 1),
+}
+_V7X: Final = Generation("tpu7x", 2)
+_V7X_PREFIX: Final = "tpu7x"
+
+
+def parse_topology(text: str) -> tuple[int, ...]:
+    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError for anything else."""
+    if not _TOPOLOGY.fullmatch(text):
+        msg = f"{text!r} is not a TPU topology: write two or three positive numbers joined by x, such as 4x4 or 2x2x2"
+        raise TopologyError(msg)
+    return tuple(int(size) for size in text.split("x"))
+
+
+def hosts_of(text: str, chips_per_host: int) -> int:
+    """Return how many hosts a topology has.
+
+    Raises TopologyError when it cannot be read, or when its chips do not divide evenly over hosts.
+    """
+    chips = prod(parse_topology(text))
+    if chips_per_host < 1:
+        msg = f"a host of a TPU slice needs at least one chip, not {chips_per_host}: set the limit google.com/tpu"
+        raise TopologyError(msg)
+    hosts, rest = divmod(chips, chips_per_host)
+    if rest or not hosts:
+        msg = (
+            f"topology {text} has {chips} chips, which do not divide over hosts of {chips_per_host}: "
+            f"set google.com/tpu to the chips of one host"
+        )
+        raise TopologyError(msg)
+    return hosts
+
+
+def generation_of(accelerator: str) -> Generation | None:
+    """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator` names, if known."""
+    return _V7X if is_v7x(accelerator) else _GENERATIONS.get(accelerator)
+
+
+def is_v7x(accelerator: str) -> bool:
+    """Tell whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per NUMA node."""
+    return accelerator.startswith(_V7X_PREFIX)
+
+
+def accelerator_type(accelerator: str, topology: str) -> str | None:
+    """Return the accelerator type of a slice, such as `v4-16` or `v6e-256`, or None for an unknown generation.
+
+    Raises TopologyError for a topology that cannot be read.
+    """
+    generation = generation_of(accelerator)
+    if generation is None:
+        return None
+    return f"{generation.name}-{prod(parse_topology(topology)) * generation.cores}"

@@ -1,0 +1,77 @@
+"""Every label, annotation, variable, resource and file name that the webhook reads or writes, once, with its source."""
+
+from typing import Final
+
+# Labels that KubeRay puts on every Ray pod; a template cannot override these three.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+LABEL_CLUSTER: Final = "ray.io/cluster"
+LABEL_GROUP: Final = "ray.io/group"
+LABEL_NODE_TYPE: Final = "ray.io/node-type"
+NODE_TYPE_HEAD: Final = "head"
+NODE_TYPE_WORKER: Final = "worker"
+HEAD_GROUP: Final = "headgroup"
+
+# The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
+LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
+LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
+LABEL_HOST_INDEX: Final = "ray.io/replica-host-index"
+SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
+
+# `<group>-<n>`, read by Ray's first autoscaler to delete the pods of a TPU slice together.
+# https://github.com/ray-project/ray/pull/43470
+LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
+
+# Our own labels and annotations, all on the RayCluster.
+PREFIX: Final = "admission.ray.io/"
+LABEL_IGNORE: Final = PREFIX + "ignore"
+ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
+ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
+
+RAYCLUSTER_KIND: Final = "RayCluster"
+RAY_GROUP: Final = "ray.io"
+
+# Extended resources of devices.
+RESOURCE_TPU: Final = "google.com/tpu"
+RESOURCE_GPU_SUFFIX: Final = "gpu"
+RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
+
+# Node labels of GKE TPU node pools.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
+NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+
+# Variables that Ray and libtpu read on a TPU host.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+TPU_WORKER_ID: Final = "TPU_WORKER_ID"
+TPU_WORKER_HOSTNAMES: Final = "TPU_WORKER_HOSTNAMES"
+TPU_NAME: Final = "TPU_NAME"
+TPU_TOPOLOGY: Final = "TPU_TOPOLOGY"
+TPU_ACCELERATOR_TYPE: Final = "TPU_ACCELERATOR_TYPE"
+TPU_DEVICE_PLUGIN_HOST_IP: Final = "TPU_DEVICE_PLUGIN_HOST_IP"
+TPU_DEVICE_PLUGIN_ADDR: Final = "TPU_DEVICE_PLUGIN_ADDR"
+TPU_PROCESS_ADDRESSES: Final = "TPU_PROCESS_ADDRESSES"
+TPU_PROCESS_PORT: Final = "TPU_PROCESS_PORT"
+
+# Variables of a job that spans several TPU slices.
+# https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+MEGASCALE_NUM_SLICES: Final = "MEGASCALE_NUM_SLICES"
+MEGASCALE_SLICE_ID: Final = "MEGASCALE_SLICE_ID"
+MEGASCALE_COORDINATOR_ADDRESS: Final = "MEGASCALE_COORDINATOR_ADDRESS"
+MEGASCALE_PORT: Final = "MEGASCALE_PORT"
+
+# Variables of multi-node rendezvous: torchrun, Lightning, vLLM, NCCL.
+# https://docs.pytorch.org/docs/stable/elastic/run.html
+NNODES: Final = "NNODES"
+NODE_RANK: Final = "NODE_RANK"
+MASTER_ADDR: Final = "MASTER_ADDR"
+MASTER_PORT: Final = "MASTER_PORT"
+PET_NNODES: Final = "PET_NNODES"
+PET_NODE_RANK: Final = "PET_NODE_RANK"
+PET_MASTER_ADDR: Final = "PET_MASTER_ADDR"
+PET_MASTER_PORT: Final = "PET_MASTER_PORT"
+PET_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
+VLLM_HOST_IP: Final = "VLLM_HOST_IP"
+NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
+NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
+NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"

@@ -1,0 +1,158 @@
+"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the bytes."""
+
+from typing import Any
+
+from msgspec import Struct, field
+
+Strings = dict[str, str]
+
+_EMPTY: Strings = {}
+"""Shared by all views of absent maps; views are read-only, so it stays empty."""
+
+
+class OwnerReference(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `metadata.ownerReferences`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct, rename="camel", frozen=True):
+    """The part of `metadata` that we read."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
+    owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: str | None = None
+
+
+class ValueFrom(Struct, frozen=True, gc=False):
+    """`valueFrom` of a variable: only known to be there."""
+
+
+class EnvVar(Struct, rename="camel", frozen=True, gc=False):
+    """One environment variable."""
+
+    name: str = ""
+    value: str | None = None
+    value_from: ValueFrom | None = None
+
+
+Amounts = dict[str, str | int | float]
+"""Resource amounts as people write them: `4`, `"4"`, `"500m"`."""
+
+
+class Resources(Struct, frozen=True):
+    """`resources` of a container."""
+
+    limits: Amounts | None = None
+    requests: Amounts | None = None
+
+
+class Container(Struct, frozen=True):
+    """One container or init container."""
+
+    name: str = ""
+    env: list[EnvVar] | None = None
+    resources: Resources | None = None
+
+
+class PodAffinity(Struct, rename="camel", frozen=True):
+    """`spec.affinity.podAffinity` or `podAntiAffinity`; terms are opaque."""
+
+    required_during_scheduling_ignored_during_execution: list[dict[str, Any]] | None = None
+
+
+class Affinity(Struct, rename="camel", frozen=True):
+    """`spec.affinity`."""
+
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class PodSpec(Struct, rename="camel", frozen=True):
+    """The part of a pod's `spec` that we read."""
+
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    hostname: str | None = None
+    subdomain: str | None = None
+    node_selector: Strings | None = None
+    affinity: Affinity | None = None
+
+
+class Pod(Struct, rename="camel", frozen=True):
+    """A `v1` Pod."""
+
+    kind: str = "Pod"
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+
+    @property
+    def labels(self) -> Strings:
+        """Return the labels, empty when there are none."""
+        return self.metadata.labels or _EMPTY
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """Return the owner that manages this pod, if any."""
+        for owner in self.metadata.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
+
+
+class PodTemplate(Struct, frozen=True):
+    """`template` of a group; its `metadata` and `spec` are those of a pod."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: PodSpec = field(default_factory=PodSpec)
+
+
+class WorkerGroup(Struct, rename="camel", frozen=True):
+    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
+
+    group_name: str = ""
+    num_of_hosts: int = 1
+    replicas: int | None = 0
+    min_replicas: int | None = 0
+    max_replicas: int | None = 2147483647
+    suspend: bool | None = None
+
+    @property
+    def desired(self) -> int:
+        """Return how many replicas KubeRay wants: `replicas` clamped into [min, max], 0 while suspended.
+
+        KubeRay: https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+        (`GetWorkerGroupDesiredReplicas`).
+        """
+        if self.suspend:
+            return 0
+        low = self.min_replicas or 0
+        high = 2147483647 if self.max_replicas is None else self.max_replicas
+        return min(max(self.replicas or 0, low), high)
+
+
+class RayClusterSpec(Struct, rename="camel", frozen=True):
+    """The part of a RayCluster's `spec` that seating and mutation read."""
+
+    worker_group_specs: list[WorkerGroup] | None = None
+
+
+class RayCluster(Struct, frozen=True):
+    """A `ray.io/v1` RayCluster."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    spec: RayClusterSpec = field(default_factory=RayClusterSpec)
+
+    @property
+    def groups(self) -> list[WorkerGroup]:
+        """Return the worker groups, in the order of the spec."""
+        return self.spec.worker_group_specs or []

@@ -1,0 +1,17 @@
+"""Paths into an object: JSON Pointers (RFC 6901) for edits, dotted paths for people."""
+
+
+def escape(token: str) -> str:
+    """Return one reference token of a JSON Pointer, with `~` and `/` escaped."""
+    return token.replace("~", "~0").replace("/", "~1")
+
+
+def pointer(*tokens: str | int) -> str:
+    """Return the JSON Pointer of the given tokens: `pointer("spec", "containers", 0)` is `/spec/containers/0`."""
+    return "".join(f"/{escape(token) if isinstance(token, str) else token}" for token in tokens)
+
+
+def dotted(path: str) -> str:
+    """Return the path of a JSON Pointer as Kubernetes writes it: `/spec/containers/0` is `spec.containers[0]`."""
+    tokens = (token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
+    return "".join(f"[{token}]" if token.isdigit() else f".{token}" for token in tokens).removeprefix(".")

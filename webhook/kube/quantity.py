@@ -1,0 +1,54 @@
+"""Kubernetes quantities: `4`, `500m`, `1.5Gi`, `2e3`, read strictly and exactly."""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go (the grammar in the type's comment)
+_QUANTITY: Final = re.compile(
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<suffix>Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])|[eE](?P<exponent>[+-]?\d+))?",
+    re.ASCII,
+)
+_SCALE: Final = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
+    "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
+    "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
+    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30),
+    "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
+}  # fmt: skip
+_LONGEST: Final = 64
+"""Characters; a longer number is no amount of anything, and exponents must stay affordable."""
+
+
+def parse_quantity(text: str | float) -> Decimal:
+    """Return the amount in base units (cores, bytes, devices).
+
+    Raises ValueError when the API server would not accept the text as a quantity.
+    """
+    text = str(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        msg = f"{text[:_LONGEST]!r} is not a Kubernetes quantity: write a number with an optional suffix, such as 4, 500m or 8Gi"
+        raise ValueError(msg)
+    number = Decimal(match["number"])
+    if match["exponent"]:
+        exponent = int(match["exponent"])
+        if abs(exponent) > 100:  # noqa: PLR2004 - the API server caps amounts at 2^63; this only keeps the arithmetic small
+            msg = f"{text!r} has an exponent out of range: write the amount with a suffix such as Gi"
+            raise ValueError(msg)
+        return number.scaleb(exponent)
+    return number * _SCALE.get(match["suffix"] or "", Decimal(1))
+
+
+def parse_count(text: str | float) -> int:
+    """Return a number of whole devices.
+
+    Raises ValueError for an amount that is negative or not whole: extended resources are integers.
+    """
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:  # noqa: PLR2004 - the common case, cheap
+        return int(text)
+    amount = parse_quantity(text)
+    if amount < 0 or amount != amount.to_integral_value():
+        msg = f"{text!r} is not a whole number of devices: write an integer such as 4"
+        raise ValueError(msg)
+    return int(amount)

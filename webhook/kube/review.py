@@ -1,0 +1,85 @@
+"""The values of an `admission.k8s.io/v1` AdmissionReview: what is asked and what is answered."""
+
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+
+T = TypeVar("T")
+
+
+class GroupVersionKind(Struct, frozen=True, gc=False):
+    """`request.kind`."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+
+
+class GroupVersionResource(Struct, frozen=True, gc=False):
+    """`request.resource`."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True):
+    """The question. `object` is absent on DELETE, `old_object` on CREATE and CONNECT."""
+
+    uid: str
+    kind: GroupVersionKind
+    resource: GroupVersionResource
+    operation: str
+    sub_resource: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    dry_run: bool | None = None
+    object: T | None = None
+    old_object: T | None = None
+
+
+class Cause(Struct, frozen=True):
+    """One reason of a denial, as `status.details.causes` carries it.
+
+    `reason` is a Kubernetes cause type such as `FieldValueInvalid`, `field` a path such as `metadata.labels[ray.io/group]`.
+    https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go (CauseType)
+    """
+
+    reason: str
+    message: str
+    field: str
+
+
+INVALID: Final = "FieldValueInvalid"
+REQUIRED: Final = "FieldValueRequired"
+NOT_FOUND: Final = "FieldValueNotFound"
+DUPLICATE: Final = "FieldValueDuplicate"
+NOT_SUPPORTED: Final = "FieldValueNotSupported"
+FORBIDDEN: Final = "FieldValueForbidden"
+
+
+class Answer(Struct, frozen=True):
+    """The answer: allowed unless there are causes. `patch` is the JSON text of a JSON Patch (RFC 6902), or None."""
+
+    causes: tuple[Cause, ...] = ()
+    patch: bytes | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Tell whether the object may pass."""
+        return not self.causes
+
+
+ALLOWED: Final = Answer()
+
+
+class Denied(Exception):  # noqa: N818 - named for what happened, as the API server reports it
+    """The user's object cannot be admitted: answered with HTTP 200 and a denial that carries every cause."""
+
+    def __init__(self, *causes: Cause) -> None:
+        super().__init__("; ".join(cause.message for cause in causes))
+        self.causes = causes

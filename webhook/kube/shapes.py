@@ -1,0 +1,31 @@
+"""The shapes that the API server demands of names and label values, as predicates and limits."""
+
+import re
+from typing import Final
+
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
+DNS_LABEL_MAX: Final = 63
+LABEL_VALUE_MAX: Final = 63
+
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_QUALIFIED_NAME: Final = re.compile(
+    r"(?:(?P<prefix>[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?"
+    r"(?P<name>[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)",
+)
+
+
+def is_dns_label(text: str) -> bool:
+    """Tell whether `text` is an RFC 1123 label, as `spec.hostname` and `spec.subdomain` must be."""
+    return len(text) <= DNS_LABEL_MAX and _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Tell whether `text` can be the value of a Kubernetes label."""
+    return len(text) <= LABEL_VALUE_MAX and _LABEL_VALUE.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """Tell whether `text` can be the key of a label, an annotation or a node label (`prefix/name` or `name`)."""
+    match = _QUALIFIED_NAME.fullmatch(text)
+    return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004 - the API's limits

@@ -1,0 +1,54 @@
+"""Edits: what is changed in a pod, and why. Mutators make them, the fold writes them."""
+
+from typing import Any
+
+from msgspec import Struct
+
+
+class SetLabel(Struct, frozen=True, gc=False):
+    """Add a label that the pod does not have."""
+
+    key: str
+    value: str
+    why: str
+
+
+class SetField(Struct, frozen=True, gc=False):
+    """Give a field of `spec` that is empty a value."""
+
+    name: str
+    value: str
+    why: str
+
+
+class SetEnv(Struct, frozen=True, gc=False):
+    """Give a container's variable a value, or the field of the pod at `field_path`.
+
+    `slot` is the index of the entry to replace, or -1 to add the variable: at the front of `env`, or right behind the entry
+    `after`, which its value refers to.
+    """
+
+    container: str
+    name: str
+    value: str
+    why: str
+    slot: int = -1
+    field_path: str = ""
+    after: int = -1
+
+
+class AppendTerm(Struct, frozen=True):
+    """Append a required term to `spec.affinity.<kind>`."""
+
+    kind: str
+    term: dict[str, Any]
+    why: str
+
+
+class Warn(Struct, frozen=True, gc=False):
+    """Change nothing; tell the user of something that cannot be right."""
+
+    text: str
+
+
+Edit = SetLabel | SetField | SetEnv | AppendTerm | Warn
