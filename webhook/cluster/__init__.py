@@ -1,0 +1,1 @@
+"""The cluster: the Kubernetes API, and files that stand in for it."""
