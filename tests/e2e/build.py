@@ -87,15 +87,15 @@ def build(names: tuple[str, ...] = REQUIRED, say: Say = print, parallel: int = 2
     if not missing(names):
         return
     with _locked():
+        if not _crds_are_current():
+            _copy_crds()
+            say(f"{CRDS}: copied from KubeRay {_version(BY_NAME['kuberay-operator'])}")
         for name in (name for name in missing(names) if name != CRDS):
             started = time.monotonic()
             say(f"{name}: building {_version(BY_NAME[name])} (minutes when the Go build cache is cold)")
             _compile(BY_NAME[name], parallel)
             size = binary(name).stat().st_size / 1e6
             say(f"{name}: built in {time.monotonic() - started:.0f} s, {size:.0f} MB")
-        if not _crds_are_current():
-            _copy_crds()
-            say(f"{CRDS}: copied from KubeRay {_version(BY_NAME['kuberay-operator'])}")
 
 
 def _is_asset(tool: Tool) -> bool:
