@@ -55,11 +55,11 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is not None:
+            print(self.tail(), file=sys.stderr)  # before the programs write about their own end
         self._stack.close()
         if error is None:
             shutil.rmtree(self.folder)
-        else:
-            print(self.tail(), file=sys.stderr)
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as that account."""
