@@ -36,7 +36,7 @@ def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Seque
     command += ["--tls.certificate", str(directory / "tls.crt"), "--tls.key", str(directory / "tls.key")]
     for path in state:
         command += ["--state", str(path)]
-    with journal.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own program
+    with journal.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
         try:
             url, admin = _ready(process)
             yield Running(url, admin, directory / "ca.crt", process, journal)

@@ -135,7 +135,7 @@ class Api:
             headers["Content-Type"] = content_type
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         try:
-            with self._opener.open(Request(url, data, headers, method=method), timeout=self._timeout) as answer:
+            with self._opener.open(Request(url, data, headers, method=method), timeout=self._timeout) as answer:  # noqa: S310 - the URL is our own kubeconfig's
                 warnings = tuple(_warning(each) for each in answer.headers.get_all("Warning", []))
                 return Answer(answer.status, _decode(answer.read()), warnings)
         except HTTPError as error:

@@ -19,7 +19,8 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
+    item: pytest.Item,
+    call: pytest.CallInfo[None],  # noqa: ARG001 - pytest passes by name
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds the end of every log to the report of a failed test."""
     report = yield

@@ -1,6 +1,6 @@
 """The certificate authority of a test control plane: the server's certificate, service-account keys, kubeconfigs."""
 
-import datetime
+import datetime  # noqa: ICN001 - not the module of one class
 import ipaddress
 import json
 from collections.abc import Sequence
@@ -69,9 +69,7 @@ class Credentials:
 
     def _service_account_keys(self) -> tuple[Path, Path]:
         key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         return self._write("service-account.key", _private_pem(key)), self._write("service-account.pub", public)
 
     def _write(self, name: str, content: bytes) -> Path:
@@ -108,6 +106,4 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())

@@ -17,7 +17,6 @@ from webhook.mutation.fold import encode, fold
 from webhook.mutation.pipeline import edits_for
 from webhook.mutation.worker import Worker, make_worker
 
-
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
 
