@@ -18,7 +18,7 @@ class ClusterReader(Protocol):
         """Read one RayCluster, live, with a deadline. Raises when the API server cannot be asked."""
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """A review that has its answer: what was asked, the verdict, and the bytes to send."""
 
     request: AdmissionRequest[Any]
