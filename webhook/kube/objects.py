@@ -56,12 +56,13 @@ class Resources(Struct, frozen=True):
     requests: Amounts | None = None
 
 
-class Container(Struct, frozen=True):
-    """One container or init container."""
+class Container(Struct, rename="camel", frozen=True):
+    """One container or init container. An init container that restarts always is a sidecar."""
 
     name: str = ""
     env: list[EnvVar] | None = None
     resources: Resources | None = None
+    restart_policy: str | None = None
 
 
 class PodAffinity(Struct, rename="camel", frozen=True):

@@ -12,16 +12,14 @@ from webhook.mutation.worker import Worker
 
 
 def obstacles(worker: Worker) -> list[Cause]:
-    """Return every reason why the replica of this multi-host worker could not work; none for a single host."""
-    if worker.hosts == 1:
-        return []
-    return [*_names(worker), *_slice(worker)]
+    """Return every reason why the replica of this worker could not work; none for a single host that nobody must reach."""
+    return [*_names(worker), *_slice(worker)] if worker.reached else []
 
 
 def _names(worker: Worker) -> list[Cause]:
     field = f"metadata.labels[{names.LABEL_GROUP}]"
     name = worker.name
-    if len(name) > REPLICA_NAME_GROUP_MAX and worker.assigned:
+    if worker.hosts > 1 and worker.assigned and len(name) > REPLICA_NAME_GROUP_MAX:
         text = f"group name of {len(name)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
         return [Cause(INVALID, text, field)]
     last = host_name(name, worker.seat.replica, worker.hosts - 1)
@@ -30,7 +28,7 @@ def _names(worker: Worker) -> list[Cause]:
         return [Cause(INVALID, text, field)]
     if not is_dns_label(last):
         text = (
-            f"group name {name!r} cannot be part of a host name, as a multi-host group needs: "
+            f"group name {name!r} cannot be part of a host name, by which other hosts reach this one: "
             f"use lower-case letters, digits and '-', and start with a letter or digit"
         )
         return [Cause(INVALID, text, field)]
@@ -41,7 +39,7 @@ def _names(worker: Worker) -> list[Cause]:
 
 
 def _slice(worker: Worker) -> list[Cause]:
-    if not worker.chips or not worker.topology:
+    if worker.hosts == 1 or not worker.chips or not worker.topology:
         return []
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:

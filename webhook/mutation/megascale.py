@@ -18,12 +18,12 @@ def megascale(worker: Worker) -> list[Edit]:
     """
     if not worker.chips:
         return []
-    processes = [slot for slot in worker.slots if slot.chips]
+    processes = worker.processes if worker.v7x else []
     edits: list[Edit] = []
     for slot in worker.slots:
         if not in_multi_slice(slot):
             continue
-        ordinal = processes.index(slot) if worker.v7x and slot.chips else 0
+        ordinal = processes.index(slot) if slot in processes else 0
         edits += _beyond(worker, slot)
         for variable in _variables(worker, ordinal):
             edit = put(slot, variable)

@@ -10,7 +10,7 @@ def network(worker: Worker) -> list[Edit]:
 
     KubeRay creates the service `<cluster>-headless` only if some group of the cluster has several hosts.
     """
-    if worker.hosts == 1 and not worker.multi_slice:
+    if not worker.reached:
         return []
     spec, seat = worker.pod.spec, worker.seat
     edits: list[Edit] = []

@@ -6,7 +6,7 @@ from webhook.groups.naming import slice_name
 from webhook.groups.topology import TopologyError, accelerator_type, parse_topology
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, Worker, put
+from webhook.mutation.worker import Variable, Worker, put
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have the next ports."""
@@ -26,32 +26,33 @@ _PLUGIN_ADDRESS: Final = Variable(
 def tpu(worker: Worker) -> list[Edit]:
     """Return the variables of a TPU host, for all its containers; nothing for a pod that asks for no TPU.
 
-    On a v7x host each container with chips is one process, so its id and port are its own; containers without chips get
-    them only when there is one such process.
+    On a v7x host each container with chips is one process, so its id and port are its own; other containers get an id only
+    when there is one such process.
     """
     if not worker.chips:
         return []
     shared, warnings = _slice(worker)
-    processes = [slot for slot in worker.slots if slot.chips]
-    count = len(processes) if worker.v7x else 1
+    processes = worker.processes if worker.v7x else []
+    count = len(processes) or 1
     if worker.v7x:
         shared.append(_process_addresses(worker, count))
     edits: list[Edit] = list(warnings)
     for slot in worker.slots:
-        ordinal = processes.index(slot) if worker.v7x and slot.chips else 0
-        for variable in (*_process(worker, slot, ordinal, count), *shared):
+        ordinal = processes.index(slot) if slot in processes else None
+        for variable in (*_process(worker, ordinal, count), *shared):
             edit = put(slot, variable)
             if edit is not None:
                 edits.append(edit)
     return edits
 
 
-def _process(worker: Worker, slot: Slot, ordinal: int, count: int) -> list[Variable]:
-    """Return the variables that belong to one TPU process."""
-    if count > 1 and not slot.chips:
+def _process(worker: Worker, ordinal: int | None, count: int) -> list[Variable]:
+    """Return the variables of one of `count` TPU processes, or of a container that is none of them."""
+    if ordinal is None and count > 1:
         return []
-    variables = [Variable(names.TPU_WORKER_ID, str(worker.seat.host * count + ordinal), _WHY_ID, placeholder="0", identity=True)]
-    if worker.v7x and slot.chips:
+    number = worker.seat.host * count + (ordinal or 0)
+    variables = [Variable(names.TPU_WORKER_ID, str(number), _WHY_ID, placeholder="0", identity=True)]
+    if ordinal is not None:
         variables.append(
             Variable(names.TPU_PROCESS_PORT, str(PROCESS_PORT + ordinal), "this container's TPU process", identity=True)
         )
@@ -94,5 +95,6 @@ def _slice(worker: Worker) -> tuple[list[Variable], list[Warn]]:
 
 
 def _process_addresses(worker: Worker, count: int) -> Variable:
-    addresses = (f"{host}:{PROCESS_PORT + ordinal}" for host in worker.addresses() for ordinal in range(count))
+    hosts = worker.addresses() if worker.hosts > 1 else ("localhost",)  # a host alone has no name that resolves
+    addresses = (f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(count))
     return Variable(names.TPU_PROCESS_ADDRESSES, ",".join(addresses), "every TPU process of the slice", identity=True)

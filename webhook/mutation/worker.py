@@ -20,13 +20,17 @@ _NO_ENV: Final[list[EnvVar]] = []
 
 
 class Slot(Struct):
-    """One container or init container: where it is in the pod, which variables it has, which devices it asks for."""
+    """One container or init container: where it is in the pod, which variables it has, which devices it asks for.
+
+    `passing` tells that it ends before the containers start, so that it borrows their devices and adds none.
+    """
 
     path: str
     container: Container
     env: dict[str, int]
     chips: int
     gpus: int
+    passing: bool = False
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
@@ -74,13 +78,32 @@ class Worker(Struct):
 
     @property
     def chips(self) -> int:
-        """The TPU chips of this host, over all containers."""
-        return sum(slot.chips for slot in self.slots)
+        """The TPU chips of this host: those of all containers that run together, or of an init container that wants more.
+
+        https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+        """
+        together = most = 0
+        for slot in self.slots:
+            if not slot.passing:
+                together += slot.chips
+            elif slot.chips > most:
+                most = slot.chips
+        return max(together, most)
 
     @property
-    def gpus(self) -> int:
-        """The GPUs of this host, over all containers."""
-        return sum(slot.gpus for slot in self.slots)
+    def gpus(self) -> bool:
+        """Tell whether any container of this host asks for a GPU."""
+        return any(slot.gpus for slot in self.slots)
+
+    @property
+    def reached(self) -> bool:
+        """Tell whether other hosts must reach this one by name."""
+        return self.hosts > 1 or self.multi_slice
+
+    @property
+    def processes(self) -> list[Slot]:
+        """The containers with chips that run together."""
+        return [slot for slot in self.slots if slot.chips and not slot.passing]
 
     @property
     def accelerator(self) -> str:
@@ -117,7 +140,8 @@ def make_worker(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup,
     """Return the view of a worker pod. Raises Denied for a number of devices that is not whole."""
     spec = pod.spec
     slots = [_slot(f"/spec/containers/{i}", container) for i, container in enumerate(spec.containers or ())]
-    slots += [_slot(f"/spec/initContainers/{i}", container) for i, container in enumerate(spec.init_containers or ())]
+    for i, container in enumerate(spec.init_containers or ()):
+        slots.append(_slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != "Always"))
     return Worker(pod, seat, assigned, cluster, group, slots, spec.subdomain or headless_service(cluster.name))
 
 
@@ -147,7 +171,7 @@ def put(slot: Slot, variable: Variable) -> SetEnv | Warn | None:
     return None
 
 
-def _slot(path: str, container: Container) -> Slot:
+def _slot(path: str, container: Container, *, passing: bool = False) -> Slot:
     env = {variable.name: i for i, variable in enumerate(container.env)} if container.env else {}
     chips = gpus = 0
     if container.resources is not None:
@@ -158,7 +182,7 @@ def _slot(path: str, container: Container) -> Slot:
                 chips += _count(path, key, amount)
             elif key.endswith(names.RESOURCE_GPU_SUFFIX) or key.startswith(names.RESOURCE_MIG_PREFIX):
                 gpus += _count(path, key, amount)
-    return Slot(path, container, env, chips, gpus)
+    return Slot(path, container, env, chips, gpus, passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:
