@@ -187,13 +187,17 @@ def _the_api_server_accepts(pod: Object) -> None:
 
 
 def _references_resolve(before: Object, after: Object) -> None:
-    """Check that each new variable stands before every entry of the user that refers to it, and behind what it refers to."""
+    """Check that each new variable stands before every entry of the user that refers to it, and behind what it refers to.
+
+    Only the device plugin's address may come late: it must follow an address of the host that the user gave.
+    """
     for mine, theirs in zip(containers(before), containers(after), strict=True):
         known = {entry["name"] for entry in mine.get("env") or []}
         order = [entry["name"] for entry in theirs.get("env") or []]
+        late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
         for number, entry in enumerate(theirs.get("env") or []):
             for name in re.findall(r"\$\((\w+)\)", entry.get("value") or ""):
-                if name in order and (name not in known or entry["name"] not in known):
+                if name in order and name not in late and (name not in known or entry["name"] not in known):
                     assert order.index(name) < number, f"{entry['name']} refers to {name}, which comes later"
 
 
