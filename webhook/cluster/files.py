@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 
-from webhook.kube.objects import Pod, RayCluster
+from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
 
 T = TypeVar("T")
 
@@ -30,6 +31,27 @@ class Manifest(NamedTuple):
     def kind(self) -> str:
         """The kind of the object."""
         return str(self.document.get("kind", ""))
+
+
+class _Template(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+
+class _Group(Struct):
+    template: _Template | None = None
+    labels: Strings | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    head_group_spec: _Group | None = None
+    worker_group_specs: list[_Group] | None = None
+
+
+class _Templates(Struct):
+    """The part of a RayCluster that its pods are made from, which no view of it holds: only its shape matters here."""
+
+    spec: _Spec | None = None
 
 
 class _Loader(yaml.CSafeLoader):
@@ -59,6 +81,7 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     shape is wrong.
     """
     cluster = _convert(manifest, RayCluster)
+    _convert(manifest, _Templates)
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name) or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{name}"))
@@ -78,7 +101,8 @@ def _convert(manifest: Manifest, kind: type[T]) -> T:
     try:
         return msgspec.convert(manifest.document, kind)
     except msgspec.ValidationError as error:
-        name = (manifest.document.get("metadata") or {}).get("name", "")
+        meta = manifest.document.get("metadata")
+        name = meta.get("name", "") if isinstance(meta, dict) else ""
         msg = f"{manifest.path}: {manifest.kind} {name}: {error}"
         raise ManifestError(msg) from None
 
@@ -114,7 +138,7 @@ def _documents(path: Path, text: str) -> list[Any]:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         msg = f"{path}:{line}: not YAML: {error.problem}"
         raise ManifestError(msg) from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a number that is none, such as 0b_
         msg = f"{path}: not YAML: {type(error).__name__}"
         raise ManifestError(msg) from None
 
