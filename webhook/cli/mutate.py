@@ -99,7 +99,7 @@ def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
     except Denied as denied:
         return _Result(document, None, [], [], "; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
     except ClusterUnknown as unknown:
-        return _Result(document, None, [], [], f"{unknown}: give its manifest with --state")
+        return _Result(document, None, [], [], f"metadata.labels[{names.LABEL_CLUSTER}]: {unknown}: give its manifest with --state")
     if worker is None:
         return _Result(document, None, [], [])
     edits = edits_for(worker)
