@@ -206,14 +206,14 @@ class Webhook:
 
     def __init__(self, *state: Object) -> None:
         known = load_state([manifest(document) for document in state])
-        self._handler = PodHandler(known.clusters, known.members, known.register)
+        self.handler = PodHandler(known.clusters, known.members, known.register)
         self._numbers = itertools.count()
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
         """Return what becomes of a pod that is created."""
         review = pod_review(pod, dry_run=dry_run, uid=f"request-{next(self._numbers)}")
         try:
-            answer = self._handler(decode_pod(json.dumps(review).encode()), 0.0)
+            answer = self.handler(decode_pod(json.dumps(review).encode()), 0.0)
         except Denied as denied:
             answer = Answer(denied.causes)
         patch: list[Object] = json.loads(answer.patch or b"[]")

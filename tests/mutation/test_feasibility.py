@@ -86,6 +86,12 @@ def test_a_slice_that_does_not_add_up_is_refused(topology: str, chips: int, host
     assert slice_of(topology, chips, hosts) == TOPOLOGY
 
 
+@pytest.mark.parametrize("slices", ["", "2"])
+def test_a_single_host_is_not_measured_by_its_topology(slices: str) -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).topology("4x4").env(names.MEGASCALE_NUM_SLICES, slices)
+    assert decide(pod, a_cluster("c").group("g").group("other", hosts=2)).answer.allowed
+
+
 def test_the_message_says_what_disagrees() -> None:
     decided = decide(a_pod().worker("g").of("c").tpu(4).topology("4x4"), a_cluster("c").group("g", hosts=2))
     message = decided.answer.causes[0].message

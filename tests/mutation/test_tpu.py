@@ -95,6 +95,17 @@ def test_an_init_container_that_keeps_running_has_chips_of_its_own() -> None:
     assert decide(pod, CLUSTER).answer.allowed
 
 
+def test_a_pod_of_which_only_an_init_container_wants_chips_is_a_tpu_host() -> None:
+    decided = decide(a_pod().worker("g").of("c").topology("2x2x2").init("warm-up").tpu(4), CLUSTER)
+    assert decided.answer.allowed
+    assert env_of(decided.pod, "warm-up")[names.TPU_NAME] == "g-0"
+
+
+def test_the_only_replica_of_a_group_may_have_any_name_for_its_slice() -> None:
+    pod = a_pod().worker("single").of("c").tpu(4).env(names.TPU_NAME, "mine")
+    assert not decide(pod, CLUSTER).answer.warnings
+
+
 def test_a_part_of_a_chip_is_refused_with_the_field() -> None:
     decided = decide(a_pod().worker("g").of("c").container("second").resource(names.RESOURCE_TPU, "0.5"), CLUSTER)
     assert decided.fields == ["spec.containers[1].resources[google.com/tpu]"]
