@@ -1,1 +1,1 @@
-"""Tests of webhook.groups."""
+"""Worker groups: arithmetic, seats, expansion."""

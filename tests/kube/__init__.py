@@ -1,1 +1,1 @@
-"""Tests of webhook.kube."""
+"""Quantities, shapes of names, paths."""

@@ -1,1 +1,1 @@
-"""Tests of webhook.mutation."""
+"""What a seated pod receives."""

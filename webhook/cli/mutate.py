@@ -82,11 +82,12 @@ def _results(given: list[Manifest], state: list[Manifest], *, indexed: bool) -> 
     """Play KubeRay and the API server: each pod is created after the one before it was admitted."""
     pods = [manifest for manifest in given if manifest.kind == "Pod"]
     clusters = [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND]
+    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == "Pod"]
     known = load_state([*state, *clusters, *_owners(pods)])
     handler = PodHandler(known.clusters, known.members, known.register)
     documents = [manifest.document for manifest in pods]
     for manifest in clusters:
-        documents += expand(manifest.document, as_cluster(manifest), indexed=indexed)
+        documents += expand(manifest.document, as_cluster(manifest, views), indexed=indexed)
     for number, document in enumerate(documents):
         yield _result(handler, document, f"pod-{number}")
 
@@ -103,7 +104,7 @@ def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
     except Denied as denied:
         return _Result(document, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
     except ClusterUnknown as unknown:
-        return _Result(document, refused=f"{unknown}: give its manifest with --state")
+        return _Result(document, refused=f"metadata.labels[{names.LABEL_CLUSTER}]: {unknown}: give its manifest with --state")
     if placed is not None:
         handler.admit(placed, uid, 0.0)
     return _Result(document, placed)

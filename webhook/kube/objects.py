@@ -62,15 +62,17 @@ class Resources(Struct, frozen=True, gc=False):
     requests: Amounts | None = None
 
 
-class Container(Struct, frozen=True, gc=False):
+class Container(Struct, rename="camel", frozen=True, gc=False):
     """One container or init container; its variables stay JSON until they are asked for.
 
-    They are most of a pod's text, and the same in all pods of a group, so it pays to compare before reading.
+    Variables are most of a pod's text, and the same in all pods of a group, so it pays to compare before reading. An init
+    container that restarts always is a sidecar.
     """
 
     name: str = ""
     env: Raw = Raw()
     resources: Resources | None = None
+    restart_policy: str | None = None
 
     def variables(self) -> list[EnvVar]:
         """Return `env`. Raises msgspec.ValidationError when it is not a list of variables."""

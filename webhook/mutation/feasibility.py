@@ -12,23 +12,21 @@ from webhook.mutation.worker import Replica
 
 
 def obstacles(replica: Replica) -> tuple[Cause, ...]:
-    """Return every reason why this multi-host replica could not work; none for a single host."""
-    if replica.hosts == 1:
-        return ()
-    return _names(replica) + _slice(replica)
+    """Return every reason why this replica could not work; none for a single host that nobody must reach."""
+    return _names(replica) + _slice(replica) if replica.reached else ()
 
 
 def _names(replica: Replica) -> tuple[Cause, ...]:
     group, service = replica.group_name, replica.service
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
-    if len(group) > REPLICA_NAME_GROUP_MAX and replica.assigned:
+    if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
         text = f"group name of {len(group)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
     elif len(last) > DNS_LABEL_MAX:
         text = f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: shorten the group name"
     elif not is_dns_label(last):
         text = (
-            f"group name {group!r} cannot be part of a host name, as a multi-host group needs: "
+            f"group name {group!r} cannot be part of a host name, by which other hosts reach this one: "
             f"use lower-case letters, digits and '-', and start with a letter or digit"
         )
     elif not is_dns_label(service):
@@ -42,7 +40,7 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
 def _slice(replica: Replica) -> tuple[Cause, ...]:
     """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
     topology, chips, hosts = replica.topology, replica.chips, replica.hosts
-    if not chips or not topology:
+    if hosts == 1 or not chips or not topology:
         return ()
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:

@@ -58,7 +58,7 @@ def own(worker: Worker) -> list[Edit]:
 
 
 def _rendezvous(replica: Replica) -> bool:
-    return replica.hosts > 1 and replica.gpus > 0 and NONE not in replica.cluster.gpu_profiles
+    return replica.hosts > 1 and replica.gpus and NONE not in replica.cluster.gpu_profiles
 
 
 def _torchrun(replica: Replica, slot: Slot, master: str) -> tuple[Variable, ...]:

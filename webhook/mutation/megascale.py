@@ -19,12 +19,10 @@ def shared(replica: Replica) -> list[Edit]:
     if not replica.chips:
         return []
     edits: list[Edit] = []
-    ordinal = 0
     for slot in replica.slots:
         if in_multi_slice(slot):
             edits += _beyond(replica, slot)
-            edits += fill(slot, _variables(replica, ordinal))
-        ordinal += replica.v7x and slot.chips > 0
+            edits += fill(slot, _variables(replica, replica.ordinal(slot) or 0))
     return edits
 
 

@@ -10,7 +10,7 @@ def shared(replica: Replica) -> list[Edit]:
 
     KubeRay creates the service `<cluster>-headless` only if some group of the cluster has several hosts.
     """
-    if not _reached(replica) or replica.pod.spec.subdomain:
+    if not replica.reached or replica.pod.spec.subdomain:
         return []
     edits: list[Edit] = [SetField("subdomain", headless_service(replica.cluster.name), "KubeRay's headless service resolves it")]
     if not replica.cluster.multi_host:
@@ -21,7 +21,7 @@ def shared(replica: Replica) -> list[Edit]:
 
 def own(worker: Worker) -> list[Edit]:
     """Return the host name, if it is empty."""
-    if not _reached(worker.replica):
+    if not worker.replica.reached:
         return []
     name, present = worker.host_name, worker.replica.pod.spec.hostname
     if not present:
@@ -29,8 +29,3 @@ def own(worker: Worker) -> list[Edit]:
     if present != name:
         return [Warn(f"spec.hostname is set by hand, but peers look for {name}: remove it from the template")]
     return []
-
-
-def _reached(replica: Replica) -> bool:
-    """Tell whether other hosts must reach the hosts of this replica."""
-    return replica.hosts > 1 or replica.multi_slice

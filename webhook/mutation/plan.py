@@ -46,7 +46,7 @@ class Plan(Struct, gc=False):
         """Return the answer for one host: a patch only when something changes."""
         own = own_edits(Worker(self.replica, host))
         operations: list[Operation | msgspec.Raw] = [*fold(self.replica, own), *self.encoded]
-        warnings = self.warnings + tuple([edit.text for edit in own if isinstance(edit, Warn)])
+        warnings = tuple([edit.text for edit in own if isinstance(edit, Warn)]) + self.warnings
         return Answer((), encode(operations) if operations else None, warnings)
 
 

@@ -32,12 +32,11 @@ def shared(replica: Replica) -> list[Edit]:
         return []
     variables, warnings = _slice(replica)
     edits: list[Edit] = list(warnings)
-    ordinal = 0
     for slot in replica.slots:
-        if replica.v7x and slot.chips:
+        ordinal = replica.ordinal(slot)
+        if ordinal is not None:
             port = str(PROCESS_PORT + ordinal)
             edits += fill(slot, [Variable(names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True)])
-            ordinal += 1
         edits += fill(slot, variables)
     return edits
 
@@ -45,16 +44,15 @@ def shared(replica: Replica) -> list[Edit]:
 def own(worker: Worker) -> list[Edit]:
     """Return the place of a host in its slice, for all containers.
 
-    With several processes on a v7x host, each has a place of its own, and containers without chips have none.
+    With several processes on a v7x host, each has a place of its own, and other containers have none.
     """
     replica = worker.replica
     if not replica.chips:
         return []
-    count = replica.processes
-    slots = replica.slots if count == 1 else [slot for slot in replica.slots if slot.chips]
+    count = len(replica.processes) or 1
     edits: list[Edit] = []
-    for ordinal, slot in enumerate(slots):
-        number = worker.host * count + (ordinal if count > 1 else 0)
+    for slot in replica.slots if count == 1 else replica.processes:
+        number = worker.host * count + (replica.ordinal(slot) or 0)
         edits += fill(slot, (Variable(names.TPU_WORKER_ID, str(number), _WHY_ID, "0", identity=True),))
     return edits
 
@@ -70,7 +68,8 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
     known, warnings = _topology(replica.topology, replica.accelerator)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.v7x:
-        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in addresses for ordinal in range(replica.processes))
+        hosts = addresses if replica.hosts > 1 else ["localhost"]  # a host alone has no name that resolves
+        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(len(replica.processes)))
         variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice", identity=True))
     return variables, warnings
 

@@ -20,7 +20,8 @@ from webhook.mutation.edit import SetEnv, Warn
 class Slot(Struct, gc=False):
     """One container or init container: where it is in the pod, which variables it has, which devices it asks for.
 
-    `env` gives the index of each name in `variables`.
+    `env` gives the index of each name in `variables`. `passing` tells that it ends before the containers start, so that it
+    borrows their devices and adds none.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Slot(Struct, gc=False):
     env: dict[str, int]
     chips: int
     gpus: int
+    passing: bool
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
@@ -56,8 +58,8 @@ class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
     `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
-    host name resolves. `chips` and `gpus` are those of one host, `processes` is the number of its TPU processes: one, but on v7x
-    one for each container with chips. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    host name resolves. `chips` are those of one host; `processes` are the containers of a v7x host that each run a TPU process.
+    `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
     """
 
     pod: Pod
@@ -69,10 +71,9 @@ class Replica(Struct, gc=False):
     slots: list[Slot]
     service: str
     chips: int
-    gpus: int
+    processes: list[Slot]
     accelerator: str
     topology: str
-    processes: int
 
     @property
     def group_name(self) -> str:
@@ -93,6 +94,23 @@ class Replica(Struct, gc=False):
     def multi_slice(self) -> bool:
         """Tell whether the user asked for a job over several TPU slices, in any container."""
         return self.chips > 0 and any(in_multi_slice(slot) for slot in self.slots)
+
+    @property
+    def gpus(self) -> bool:
+        """Tell whether any container asks for a GPU."""
+        return any(slot.gpus for slot in self.slots)
+
+    @property
+    def reached(self) -> bool:
+        """Tell whether other hosts must reach these by name."""
+        return self.hosts > 1 or self.multi_slice
+
+    def ordinal(self, slot: Slot) -> int | None:
+        """Return the place of a container among the TPU processes of its v7x host, or None."""
+        for ordinal, process in enumerate(self.processes):
+            if process is slot:
+                return ordinal
+        return None
 
     def slot(self, path: str) -> Slot:
         """Return the container at a path. Raises KeyError when there is none."""
@@ -132,8 +150,11 @@ def in_multi_slice(slot: Slot) -> bool:
 def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
     """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
-    slots = [_slot(f"/spec/containers/{i}", container) for i, container in enumerate(spec.containers or ())]
-    slots += [_slot(f"/spec/initContainers/{i}", container) for i, container in enumerate(spec.init_containers or ())]
+    slots = [_slot(f"/spec/containers/{i}", container, passing=False) for i, container in enumerate(spec.containers or ())]
+    slots += [
+        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != "Always")
+        for i, container in enumerate(spec.init_containers or ())
+    ]
     selector = spec.node_selector or {}
     accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
     return Replica(
@@ -145,12 +166,20 @@ def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup
         group=group,
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
-        chips=sum(slot.chips for slot in slots),
-        gpus=sum(slot.gpus for slot in slots),
+        chips=_chips(slots),
+        processes=[slot for slot in slots if slot.chips and not slot.passing] if is_v7x(accelerator) else [],
         accelerator=accelerator,
         topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
-        processes=sum(1 for slot in slots if slot.chips) if is_v7x(accelerator) else 1,
     )
+
+
+def _chips(slots: list[Slot]) -> int:
+    """Return the TPU chips of a host: those of all containers that run together, or of an init container that wants more.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    """
+    together = sum(slot.chips for slot in slots if not slot.passing)
+    return max([together, *(slot.chips for slot in slots if slot.passing)])
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
@@ -183,7 +212,7 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     return None
 
 
-def _slot(path: str, container: Container) -> Slot:
+def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     try:
         variables = container.variables()
     except msgspec.ValidationError as error:
@@ -198,7 +227,7 @@ def _slot(path: str, container: Container) -> Slot:
             elif key.endswith(names.RESOURCE_GPU_SUFFIX) or key.startswith(names.RESOURCE_MIG_PREFIX):
                 gpus += _count(path, key, amount)
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container.name, variables, env, chips, gpus)
+    return Slot(path, container.name, variables, env, chips, gpus, passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:
