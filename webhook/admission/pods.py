@@ -1,6 +1,6 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; every other pod passes untouched."""
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
 from webhook.groups.clusters import ClusterIndex
@@ -16,6 +16,9 @@ from webhook.mutation.feasibility import obstacles
 from webhook.mutation.fold import encode, fold
 from webhook.mutation.pipeline import edits_for
 from webhook.mutation.worker import Worker, make_worker
+
+_SHOWN_GROUPS: Final = 8
+"""Groups that a message names: enough to see a typo."""
 
 
 class Register(Protocol):
@@ -50,15 +53,19 @@ class PodHandler:
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        worker = self.place(request.object, request.namespace or "", request.uid, now, fresh=fresh)
+        worker = self.seat(request.object, request.namespace or "", request.uid, now, fresh=fresh)
         if worker is None:
             return ALLOWED
-        edits = edits_for(worker)
+        answer = render(worker.pod, edits_for(worker))
         if not request.dry_run:
-            self._register.admitted(request.uid, _key(worker), worker.seat, now)
-        return render(worker.pod, edits)
+            self.admit(worker, request.uid, now)
+        return answer
 
-    def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Worker | None:
+    def admit(self, worker: Worker, request_uid: str, now: float) -> None:
+        """Record that a worker pod was admitted in its seat."""
+        self._register.admitted(request_uid, GroupKey(worker.cluster.namespace, worker.cluster.uid, worker.name), worker.seat, now)
+
+    def seat(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Worker | None:
         """Return a worker pod with its seat, or None for a pod that is none of ours. Records nothing.
 
         Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
@@ -117,10 +124,6 @@ def render(pod: Pod, edits: list[Edit]) -> Answer:
     return Answer((), encode(operations) if operations else None, warnings)
 
 
-def _key(worker: Worker) -> GroupKey:
-    return GroupKey(worker.cluster.namespace, worker.cluster.uid, worker.name)
-
-
 def _require(pod: Pod, owner: OwnerReference | None) -> None:
     """Raise Denied with all reasons when a worker pod does not say where it belongs."""
     causes = []
@@ -132,8 +135,8 @@ def _require(pod: Pod, owner: OwnerReference | None) -> None:
             causes.append(Cause(REQUIRED, text, field))
         elif not is_label_value(value):
             text = (
-                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} letters, "
-                f"digits, '-', '_' or '.', and a letter or digit at both ends"
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
+                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
             )
             causes.append(Cause(INVALID, text, field))
     if owner is None or owner.kind != names.RAYCLUSTER_KIND:
@@ -149,7 +152,8 @@ def _require(pod: Pod, owner: OwnerReference | None) -> None:
 
 
 def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
-    text = f"RayCluster {cluster} has no worker group {group!r}; it has {', '.join(known[:8]) or 'none'}{', …' if len(known) > 8 else ''}"  # noqa: PLR2004 - enough to see a typo
+    shown = ", ".join([*known[:_SHOWN_GROUPS], "…"] if len(known) > _SHOWN_GROUPS else known) or "none"
+    text = f"RayCluster {cluster} has no worker group {group!r}; it has {shown}"
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
 
 

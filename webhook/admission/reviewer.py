@@ -32,6 +32,12 @@ class Outcome(Struct, frozen=True):
     answer: Answer
     body: bytes
 
+    @property
+    def name(self) -> str:
+        """The name of the object, or what its name will be generated from."""
+        meta = getattr(self.request.object or self.request.old_object, "metadata", None)
+        return self.request.name or (meta and (meta.name or meta.generate_name)) or ""
+
 
 class Mutation:
     """Answers `POST /mutate`."""

@@ -1,1 +1,1 @@
-"""The Kubernetes API: connection, list-watch, the feeds of worker pods and RayClusters, live reads."""
+"""The cluster: the Kubernetes API (connection, feeds, live reads), and files that stand in for it."""

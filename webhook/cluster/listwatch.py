@@ -1,10 +1,6 @@
 """A list-then-watch: keeps a sink in step with one resource of the API server, through every failure of either."""
 
-import asyncio
 import logging
-import random as chance
-import time
-from collections.abc import Awaitable, Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
@@ -12,7 +8,7 @@ from msgspec import Struct, field
 from webhook.cluster.client import Api
 from webhook.cluster.errors import ApiError, Expired, Garbled
 from webhook.cluster.lines import Lines
-from webhook.cluster.pace import Backoff, Pace
+from webhook.cluster.pace import Backoff, Pace, World
 from webhook.cluster.wire import Codec, Stub, Watched, failure, number
 
 T = TypeVar("T", bound=Watched)
@@ -87,10 +83,7 @@ class ListWatch(Generic[T]):
         resource: Resource[T],
         sink: Sink[T],
         pace: Pace | None = None,
-        *,
-        random: Callable[[], float] = chance.random,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        world: World | None = None,
     ) -> None:
         self.name = resource.name
         self.synced = False
@@ -99,10 +92,9 @@ class ListWatch(Generic[T]):
         self._resource = resource
         self._sink = sink
         self._pace = pace or Pace()
-        self._random = random
-        self._clock = clock
-        self._sleep = sleep
-        self._backoff = Backoff(self._pace.first_delay, self._pace.longest_delay, random)
+        self._world = world or World()
+        self._clock = self._world.clock
+        self._backoff = Backoff(self._pace.first_delay, self._pace.longest_delay, self._world.random)
         self._version = ""
         self._opened = 0.0
         self._trouble = ""
@@ -118,7 +110,7 @@ class ListWatch(Generic[T]):
                 pause = self._opened + self._pace.watch_interval - self._clock()
             except ApiError as error:
                 pause = self._failed(error)
-            await self._sleep(max(0.0, pause))
+            await self._world.sleep(max(0.0, pause))
 
     async def _list(self) -> None:
         self.counters.lists += 1
@@ -147,7 +139,7 @@ class ListWatch(Generic[T]):
         self.synced = True
 
     async def _watch(self) -> None:
-        seconds = self._pace.watch * (1 + self._random())
+        seconds = self._pace.watch * (1 + self._world.random())
         query = [
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),

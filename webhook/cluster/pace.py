@@ -1,6 +1,9 @@
 """Pace: how long we wait for the API server, and how long before we ask again."""
 
-from collections.abc import Callable
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
@@ -22,6 +25,14 @@ class Pace(Struct, frozen=True):
     """A watch that delivers after this much is healthy again: the next failure waits the shortest time."""
     first_delay: float = 0.25
     longest_delay: float = 30.0
+
+
+class World(Struct, frozen=True):
+    """What a list-watch takes from outside: chance, from 0 to 1, and monotonic time in seconds."""
+
+    random: Callable[[], float] = random.random
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
 
 class Backoff:

@@ -1,15 +1,14 @@
 """The cluster as the webhook follows it: one connection, the feeds of each namespace, and live reads."""
 
 import asyncio
-import random as chance
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from webhook.cluster.client import Api, Load
 from webhook.cluster.listwatch import ListWatch
 from webhook.cluster.pace import Pace
 from webhook.cluster.pods import PodFeed, WorkerPod, pods_in
 from webhook.cluster.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
-from webhook.cluster.reader import READ_SECONDS, Feeds, LiveReader
+from webhook.cluster.reader import Feeds, LiveReader
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 
@@ -23,21 +22,17 @@ class ClusterState:
         clusters: ClusterIndex,
         members: Membership,
         namespaces: Sequence[str] = (),
-        *,
         pace: Pace | None = None,
-        read_deadline: float = READ_SECONDS,
-        random: Callable[[], float] = chance.random,
     ) -> None:
         self._api = Api(load)
         self.feeds = {namespace: Feeds(PodFeed(members), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(self._api, pods_in(namespace), feeds.pods, pace, random=random) for namespace, feeds in self.feeds.items()
+            ListWatch(self._api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
         ]
         self.clusters: list[ListWatch[LiveRayCluster]] = [
-            ListWatch(self._api, rayclusters_in(namespace), feeds.clusters, pace, random=random)
-            for namespace, feeds in self.feeds.items()
+            ListWatch(self._api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
         ]
-        self.reader = LiveReader(self._api, self.feeds, read_deadline)
+        self.reader = LiveReader(self._api, self.feeds)
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""

@@ -22,7 +22,7 @@ def _names(worker: Worker) -> list[Cause]:
     field = f"metadata.labels[{names.LABEL_GROUP}]"
     name = worker.name
     if len(name) > REPLICA_NAME_GROUP_MAX and worker.assigned:
-        text = f"group name of {len(name)} characters: replica names of a multi-host group need one of at most {REPLICA_NAME_GROUP_MAX}"
+        text = f"group name of {len(name)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
         return [Cause(INVALID, text, field)]
     last = host_name(name, worker.seat.replica, worker.hosts - 1)
     if len(last) > DNS_LABEL_MAX:
@@ -50,5 +50,7 @@ def _slice(worker: Worker) -> list[Cause]:
         return [Cause(INVALID, str(error), field)]
     if hosts == worker.hosts:
         return []
-    text = f"topology {worker.topology} has {hosts} hosts of {worker.chips} chips, but numOfHosts is {worker.hosts}: make them agree"
+    text = (
+        f"topology {worker.topology} has {hosts} hosts of {worker.chips} chips, but numOfHosts is {worker.hosts}: make them agree"
+    )
     return [Cause(INVALID, text, field)]

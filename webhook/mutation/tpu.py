@@ -50,9 +50,7 @@ def _process(worker: Worker, slot: Slot, ordinal: int, count: int) -> list[Varia
     """Return the variables that belong to one TPU process."""
     if count > 1 and not slot.chips:
         return []
-    variables = [
-        Variable(names.TPU_WORKER_ID, str(worker.seat.host * count + ordinal), _WHY_ID, placeholder="0", identity=True)
-    ]
+    variables = [Variable(names.TPU_WORKER_ID, str(worker.seat.host * count + ordinal), _WHY_ID, placeholder="0", identity=True)]
     if worker.v7x and slot.chips:
         variables.append(
             Variable(names.TPU_PROCESS_PORT, str(PROCESS_PORT + ordinal), "this container's TPU process", identity=True)

@@ -1,0 +1,117 @@
+"""Plays kube-apiserver: posts reviews over HTTPS, applies the patches with a library of its own, names what it creates."""
+
+import base64
+import copy
+import itertools
+import json
+import random
+import ssl
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import jsonpatch
+
+Object = dict[str, Any]
+
+POD = ({"group": "", "version": "v1", "kind": "Pod"}, {"group": "", "version": "v1", "resource": "pods"})
+
+
+class RefusedError(Exception):
+    """The webhook denied the object; `status` is what the user would see."""
+
+    def __init__(self, status: Object) -> None:
+        super().__init__(status.get("message", ""))
+        self.status = status
+
+
+class ApiServer:
+    """A kube-apiserver with one webhook and no storage but `pods`, the live pods by name."""
+
+    def __init__(self, url: str, authority: Path, seed: int = 0) -> None:
+        self.url = url
+        self.pods: dict[str, Object] = {}
+        self.warnings: list[str] = []
+        self.calls = 0
+        self._client = httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=str(authority)), timeout=10)
+        self._random = random.Random(seed)  # noqa: S311 - names, not secrets
+        self._numbers = itertools.count()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:
+        """Return the raw answer to a request."""
+        return self._client.post(path, content=body, headers={"content-type": "application/json", **headers})
+
+    def request(self, method: str, path: str) -> httpx.Response:
+        """Return the raw answer to a request of another method."""
+        return self._client.request(method, path)
+
+    def review(self, review: Object, path: str = "/mutate") -> Object:
+        """Return the `response` of one review, whatever it says. Fails unless it is a proper AdmissionReview."""
+        self.calls += 1
+        answer = self.post(path, json.dumps(review).encode())
+        assert answer.status_code == httpx.codes.OK, answer.text
+        document = answer.json()
+        assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+        response: Object = document["response"]
+        assert response["uid"] == review["request"]["uid"]
+        assert ("patch" in response) == ("patchType" in response)
+        return response
+
+    def admit(self, pod: Object, *, dry_run: bool = False) -> tuple[Object, list[Object]]:
+        """Return the pod as the webhook wants it, and the patch. Raises RefusedError."""
+        response = self.review(pod_review(pod, dry_run=dry_run))
+        self.warnings += response.get("warnings", [])
+        if not response["allowed"]:
+            raise RefusedError(response["status"])
+        patch: list[Object] = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+        return jsonpatch.apply_patch(pod, patch), patch
+
+    def create(self, pod: Object) -> Object:
+        """Admit a pod and store it under a generated name. Raises RefusedError."""
+        stored, _ = self.admit(pod)
+        stored = copy.deepcopy(stored)
+        suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+        name = f"{stored['metadata']['generateName']}{suffix}-{next(self._numbers)}"
+        stored["metadata"] |= {"name": name, "uid": str(uuid.UUID(int=self._random.getrandbits(128)))}
+        self.pods[name] = stored
+        return stored
+
+    def delete(self, pod: Object) -> None:
+        """Delete a stored pod: the webhook is told, as with a rule for DELETE."""
+        review = pod_review(pod, operation="DELETE")
+        review["request"] |= {"object": None, "oldObject": pod, "name": pod["metadata"]["name"]}
+        assert self.review(review)["allowed"]
+        del self.pods[pod["metadata"]["name"]]
+
+
+def pod_review(pod: Object, *, operation: str = "CREATE", dry_run: bool = False, uid: str | None = None) -> Object:
+    """Return the AdmissionReview of a pod, as kube-apiserver sends it."""
+    kind, resource = POD
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": uid or str(uuid.uuid4()),
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "namespace": pod["metadata"].get("namespace", "default"),
+            "operation": operation,
+            "userInfo": {"username": "system:serviceaccount:ray-system:kuberay-operator"},
+            "object": pod,
+            "oldObject": None,
+            "dryRun": dry_run,
+            "options": {"apiVersion": "meta.k8s.io/v1", "kind": f"{operation.capitalize()}Options"},
+        },
+    }

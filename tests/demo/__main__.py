@@ -1,0 +1,176 @@
+"""Runs the real server over HTTPS, plays KubeRay and kube-apiserver with the examples, and checks what comes back."""
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tests.apiserver import ApiServer
+from tests.seats import Held, seat_of, violations
+from tests.server import serving
+from webhook.cluster.files import as_cluster, read_manifests
+from webhook.groups.expansion import expand
+from webhook.kube import names
+from webhook.kube.objects import RayCluster
+
+Object = dict[str, Any]
+
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+INDEXED: Final = "kuberay-indexed.yaml"
+STORY: Final = "three-replicas"
+SHOWN: Final = (names.TPU_WORKER_ID, names.TPU_NAME, names.MEGASCALE_SLICE_ID, names.NODE_RANK, names.NNODES, names.MASTER_ADDR)
+
+
+class Demo:
+    """One run: what was found wrong is counted, and decides the exit code."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api = api
+        self._wrong = 0
+
+    def run(self) -> int:
+        """Run all parts and return the exit code."""
+        manifests = [manifest for manifest in read_manifests([EXAMPLES]) if manifest.kind == names.RAYCLUSTER_KIND]
+        for manifest in manifests:
+            self._bring_up(manifest.path, manifest.document, as_cluster(manifest))
+        self._replace(next(manifest.document for manifest in manifests if manifest.document["metadata"]["name"] == STORY))
+        self._dry_run()
+        verdict = "every check passed" if not self._wrong else f"{self._wrong} CHECKS FAILED"
+        say(f"\n{len(self._api.pods)} pods live, {self._api.calls} reviews over HTTPS: {verdict}.")
+        return 1 if self._wrong else 0
+
+    def _bring_up(self, path: Path, document: Object, cluster: RayCluster) -> None:
+        """Create every pod of one RayCluster in KubeRay's order."""
+        indexed = path.name == INDEXED
+        pods = list(expand(document, cluster, indexed=indexed))
+        say(f"\n== {path.name}: {len(pods)} pods{', with the seat labels of KubeRay 1.6+' if indexed else ''}")
+        started = time.perf_counter()
+        stored = []
+        for number, pod in enumerate(pods, 1):
+            stored.append(self._api.create(pod))
+            progress(number, len(pods))
+        took = (time.perf_counter() - started) * 1000
+        workers = [pod for pod in stored if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER]
+        table(workers)
+        hosts = {(cluster.metadata.name or "", group.group_name): group.num_of_hosts for group in cluster.groups}
+        wrong = violations(stored, hosts)
+        self._check(f"{len(workers)} workers hold {len(workers)} different seats, replicas filled in order ({took:.0f} ms)", wrong)
+
+    def _replace(self, document: Object) -> None:
+        """Delete one host, then a whole replica, and create pods again as KubeRay without its gate does."""
+        say("\n== replacement: three replicas of four hosts")
+        blank = next(pod for pod in self._pods_of(document) if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == "worker")
+        lost = self._live(replica=2, host=1)
+        for pod in lost:
+            self._api.delete(pod)
+        again = seats([self._api.create(blank)])
+        self._check("host 1 of replica 2 is deleted; the next pod takes exactly its seat", differ(again, seats(lost)))
+
+        lost = self._live(replica=1)
+        for pod in lost:
+            self._api.delete(pod)
+        fresh = [self._api.create(blank) for _ in lost]
+        table(fresh)
+        wanted = [(1, host) for host in range(4)]
+        self._check("the middle replica is deleted; index 1 comes back with hosts 0 to 3", differ(places(fresh), wanted))
+        self._check("and bears a new replica name", [] if names_of(fresh).isdisjoint(names_of(lost)) else ["the old name"])
+
+    def _dry_run(self) -> None:
+        say("\n== dry run")
+        sample = next(pod for pod in read_manifests([EXAMPLES / "tpu-three-replicas.yaml"]))
+        worker = list(expand(sample.document, as_cluster(sample)))[1]
+        first, _ = self._api.admit(worker, dry_run=True)
+        second, _ = self._api.admit(worker, dry_run=True)
+        self._check("asked twice, a dry run shows the same next seat", differ(places([second]), places([first])))
+        self._check("and takes none: the seat is still free", differ(places([self._api.create(worker)]), places([first])))
+
+    def _pods_of(self, document: Object) -> Iterable[Object]:
+        manifest = next(m for m in read_manifests([EXAMPLES]) if m.document["metadata"]["name"] == document["metadata"]["name"])
+        return expand(manifest.document, as_cluster(manifest))
+
+    def _live(self, *, replica: int, host: int | None = None) -> list[Object]:
+        """Return the live pods of the story's cluster in one replica, or on one host of it."""
+        found = []
+        for pod in self._api.pods.values():
+            seat = seat_of(pod)
+            if seat and seat.cluster == STORY and seat.replica == replica and host in {None, seat.host}:
+                found.append(pod)
+        return found
+
+    def _check(self, claim: str, wrong: Sequence[str]) -> None:
+        say(f"   {'ok  ' if not wrong else 'FAIL'} {claim}")
+        for text in wrong:
+            say(f"        {text}")
+        self._wrong += bool(wrong)
+
+
+def say(text: str) -> None:
+    """Print one line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def progress(number: int, total: int) -> None:
+    """Show how far a long work is: on a terminal, in place."""
+    if total > 20 and sys.stdout.isatty():
+        sys.stdout.write(f"\r   pod {number} of {total}" + ("\r" + " " * 24 + "\r" if number == total else ""))
+        sys.stdout.flush()
+
+
+def table(pods: list[Object]) -> None:
+    """Print what each worker got; of many, the first and the last."""
+    say(f"   {'cluster':<15} {'group':<10} {'replica':>7} {'host':>4}  {'host name':<16} variables of containers[0]")
+    shown = pods if len(pods) <= 13 else [*pods[:3], None, *pods[-2:]]
+    for pod in shown:
+        if pod is None:
+            say(f"   … {len(pods) - 5} more")
+        else:
+            say(row(pod))
+
+
+def row(pod: Object) -> str:
+    """Return the line of one worker."""
+    seat = seat_of(pod)
+    assert seat is not None
+    env = {variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0].get("env", [])}
+    shown = " ".join(f"{name}={env[name]}" for name in SHOWN if name in env)
+    peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
+    shown += f" TPU_WORKER_HOSTNAMES=({peers + 1} hosts)" if peers else ""
+    where = f"{seat.cluster:<15} {seat.group:<10} {seat.replica:>7} {seat.host:>4}"
+    return f"   {where}  {pod['spec'].get('hostname', '-'):<16} {shown or '-'}"
+
+
+def seats(pods: Iterable[Object]) -> list[Held | None]:
+    """Return the seats of pods."""
+    return [seat_of(pod) for pod in pods]
+
+
+def places(pods: Iterable[Object]) -> list[tuple[int, int]]:
+    """Return (replica, host) of pods."""
+    return [(seat.replica, seat.host) for seat in seats(pods) if seat is not None]
+
+
+def names_of(pods: Iterable[Object]) -> set[str]:
+    """Return the replica names of pods."""
+    return {seat.name for seat in seats(pods) if seat is not None}
+
+
+def differ(found: object, wanted: object) -> list[str]:
+    """Return a line that says how two things differ, or nothing."""
+    return [] if found == wanted else [f"found {found}, wanted {wanted}"]
+
+
+def main() -> int:
+    """Serve, play, and leave nothing running."""
+    say("ray-webhook: a server on loopback HTTPS, the RayClusters of examples/, and a kube-apiserver played against it")
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        with serving(directory, [EXAMPLES]) as server, ApiServer(server.url, server.authority) as api:
+            say(f"serving {server.url}/mutate")
+            return Demo(api).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,162 @@
+"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status as an exception."""
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+
+Json = dict[str, Any]
+Objects = list[Json]
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where objects of one kind live: `v1` is the core group, `namespaced` says whether their path has a namespace."""
+
+    group_version: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, of one object, or of its subresource."""
+        root = "api" if "/" not in self.group_version else "apis"
+        scope = ["namespaces", namespace] if self.namespaced and namespace else []
+        parts = [root, self.group_version, *scope, self.plural, name, subresource]
+        return "/" + "/".join(part for part in parts if part)
+
+
+NAMESPACES = Resource("v1", "namespaces", namespaced=False)
+PODS = Resource("v1", "pods")
+SERVICES = Resource("v1", "services")
+SERVICE_ACCOUNTS = Resource("v1", "serviceaccounts")
+EVENTS = Resource("events.k8s.io/v1", "events")
+CRDS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
+RAY_CLUSTERS = Resource("ray.io/v1", "rayclusters")
+RAY_JOBS = Resource("ray.io/v1", "rayjobs")
+RAY_SERVICES = Resource("ray.io/v1", "rayservices")
+MUTATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False)
+VALIDATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the API server said: the decoded body (empty where it is not JSON) and its warnings, unquoted."""
+
+    code: int
+    body: Json
+    warnings: tuple[str, ...] = ()
+
+
+class ApiError(Exception):
+    """A refusal. `status` is the Status object of the answer; denials of webhooks are in its message and details."""
+
+    def __init__(self, code: int, status: Json) -> None:
+        super().__init__(f"{code} {status.get('reason', '')}: {status.get('message', '')}")
+        self.code = code
+        self.status = status
+
+
+class Api:
+    """Talks to one API server as one user. Each call is a connection of its own."""
+
+    def __init__(self, server: str, context: ssl.SSLContext, timeout: float = 40) -> None:
+        self.server = server
+        self._timeout = timeout
+        self._opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+
+    @classmethod
+    def of_kubeconfig(cls, path: Path) -> Self:
+        """The server and user of a kubeconfig that `Credentials` wrote."""
+        config = json.loads(path.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        context = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        context.load_cert_chain(user["client-certificate"], user["client-key"])
+        return cls(cluster["server"], context)
+
+    def get(self, resource: Resource, name: str, namespace: str | None = None) -> Json:
+        """One object."""
+        return self.request("GET", resource.path(namespace, name)).body
+
+    def list(self, resource: Resource, namespace: str | None = None, selector: str = "") -> Objects:
+        """The objects of one namespace, or of all, that match a label selector."""
+        query = {"labelSelector": selector} if selector else {}
+        items: Objects = self.request("GET", resource.path(namespace), query=query).body["items"]
+        return items
+
+    def create(self, resource: Resource, body: Json | bytes, namespace: str | None = None, **query: str) -> Json:
+        """The object as it was stored; `dryRun="All"` stores nothing. Bytes are YAML."""
+        return self.request("POST", resource.path(namespace), body, query=query).body
+
+    def patch(
+        self, resource: Resource, name: str, body: Json | Objects, namespace: str | None = None, kind: str = MERGE_PATCH
+    ) -> Json:
+        """The object after a merge patch, or a patch of another kind."""
+        return self.request("PATCH", resource.path(namespace, name), body, kind).body
+
+    def delete(self, resource: Resource, name: str, namespace: str | None = None, grace: int | None = None) -> Json:
+        """The object as it was, or a Status. `grace` 0 removes a pod at once, kubelet or not."""
+        return self.request("DELETE", resource.path(namespace, name), _delete_options(grace)).body
+
+    def delete_all(self, resource: Resource, namespace: str, selector: str = "") -> None:
+        """Deletes a collection at once."""
+        query = {"labelSelector": selector} if selector else {}
+        self.request("DELETE", resource.path(namespace), _delete_options(0), query=query)
+
+    def ok(self, path: str) -> bool:
+        """Whether a probe such as `/readyz` answers 200; False also while nothing listens."""
+        try:
+            return self.request("GET", path).code == 200
+        except (ApiError, URLError, OSError):
+            return False
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Json | Objects | bytes | None = None,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Any call. Raises ApiError for an answer of 400 or more, URLError when there is none."""
+        url = self.server + path + (f"?{urlencode(query)}" if query else "")
+        headers = {"Accept": "application/json"}
+        if isinstance(body, bytes):
+            headers["Content-Type"] = "application/yaml"
+        elif body is not None:
+            headers["Content-Type"] = content_type
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        try:
+            with self._opener.open(Request(url, data, headers, method=method), timeout=self._timeout) as answer:  # noqa: S310 - the URL is our own kubeconfig's
+                warnings = tuple(_warning(each) for each in answer.headers.get_all("Warning", []))
+                return Answer(answer.status, _decode(answer.read()), warnings)
+        except HTTPError as error:
+            with error:
+                raise ApiError(error.code, _decode(error.read())) from None
+
+
+def _delete_options(grace: int | None) -> Json | None:
+    if grace is None:
+        return None
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": grace}
+
+
+def _decode(content: bytes) -> Json:
+    try:
+        decoded = json.loads(content)
+    except ValueError:
+        return {"message": content.decode(errors="replace")}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _warning(header: str) -> str:
+    """The text of a `299 - "text"` header."""
+    return header.split('"', 1)[-1].rstrip('"').replace('\\"', '"')

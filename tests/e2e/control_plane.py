@@ -1,0 +1,194 @@
+"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's resources served.
+
+There is no scheduler, no kubelet and no controller manager: pods stay Pending, and nothing collects garbage.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Self
+
+from tests.e2e import build
+from tests.e2e.api import CRDS, NAMESPACES, PODS, RAY_CLUSTERS, SERVICE_ACCOUNTS, SERVICES, Api, ApiError, Json
+from tests.e2e.credentials import MASTERS, Credentials
+from tests.e2e.process import Program, accepts_connections, free_port
+
+START_SECONDS = 90
+
+
+class ControlPlane:
+    """Starts on entry, ends all its processes on exit. Logs, keys and data are in `folder`, removed after a clean exit.
+
+    `feature_gates` and `runtime_config` go to the API server, e.g. {"GenericWorkload": True} and
+    {"scheduling.k8s.io/v1beta1": True}; `api_server_flags` are appended to its own.
+    """
+
+    def __init__(
+        self,
+        feature_gates: Mapping[str, bool] | None = None,
+        runtime_config: Mapping[str, bool] | None = None,
+        api_server_flags: Sequence[str] = (),
+    ) -> None:
+        self._feature_gates = feature_gates or {}
+        self._runtime_config = runtime_config or {}
+        self._extra_flags = api_server_flags
+        self._stack = ExitStack()
+        self._programs: list[Program] = []
+
+    def __enter__(self) -> Self:
+        if missing := build.missing(("etcd", "kube-apiserver")):
+            raise build.CannotBuildError(f"not built: {', '.join(missing)}; run `python tests/e2e/build.py`")
+        self.folder = Path(tempfile.mkdtemp(prefix="ray-webhook-e2e-"))
+        try:
+            self._start()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            print(self.tail(), file=sys.stderr)  # before the programs write about their own end
+        self._stack.close()
+        if error is None:
+            shutil.rmtree(self.folder)
+
+    def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as that account."""
+        return self._credentials.kubeconfig(self.server, user, groups)
+
+    def program(self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
+        """A built program, not started, whose log lies beside the others and is shown with them."""
+        program = Program([str(build.binary(name)), *flags], self.folder / f"{name}.log", environment)
+        self._programs.append(program)
+        return program
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """What kubectl answers the administrator; `-f -` reads `stdin`. The caller looks at the return code."""
+        command = [str(build.binary("kubectl")), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+
+    def stop_api_server(self) -> None:
+        """Ends the API server alone. etcd keeps the objects; clients see refused connections."""
+        self._api_server.stop(grace=5)
+
+    def start_api_server(self) -> None:
+        """Starts the API server, on the port it had, and waits until it is ready."""
+        self._api_server.start()
+        self._api_server.wait_until(lambda: self.api.ok("/readyz"), START_SECONDS)
+
+    def namespace(self, name: str) -> str:
+        """Creates a namespace that exists from then on (nothing finalizes one), with its default service account."""
+        for resource, body, place in (
+            (NAMESPACES, {"metadata": {"name": name}}, None),
+            (SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name),
+        ):
+            _create_unless_present(self.api, resource.path(place), body)
+        return name
+
+    def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 30) -> None:
+        """Deletes a RayCluster and does the garbage collector's work: its pods and services go too."""
+        self.api.delete(RAY_CLUSTERS, name, namespace)
+        selector = f"ray.io/cluster={name}"
+        deadline = monotonic() + seconds
+        while self.api.list(PODS, namespace, selector):  # a reconcile under way may still create some
+            if monotonic() > deadline:
+                raise TimeoutError(f"pods of RayCluster {namespace}/{name} are left after {seconds:g} s")
+            self.delete_pods(namespace, selector)
+            sleep(0.2)
+        for key in ("ray.io/cluster", "ray.io/headless-worker-svc"):
+            self.api.delete_all(SERVICES, namespace, f"{key}={name}")
+
+    def delete_pods(self, namespace: str, selector: str = "") -> None:
+        """Removes pods at once: with a grace period they would wait for a kubelet that is not there."""
+        self.api.delete_all(PODS, namespace, selector)
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of every log."""
+        return "\n".join(program.tail(lines) for program in self._programs)
+
+    def _start(self) -> None:
+        self._credentials = Credentials(self.folder / "credentials")
+        etcd_port, port = free_port(), free_port()
+        self.server = f"https://127.0.0.1:{port}"
+        self.admin_kubeconfig = self.kubeconfig("test-admin", [MASTERS])
+        self.api = Api.of_kubeconfig(self.admin_kubeconfig)
+        etcd = self.program("etcd", self._etcd_flags(etcd_port))
+        self._api_server = self.program("kube-apiserver", self._api_server_flags(port, etcd_port))
+        self._stack.enter_context(etcd)
+        etcd.wait_until(lambda: accepts_connections(etcd_port), START_SECONDS)
+        self._stack.callback(self.stop_api_server)
+        self.start_api_server()
+        self.namespace("default")
+        self._serve_ray()
+
+    def _etcd_flags(self, port: int) -> list[str]:
+        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+        return [
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            "--unsafe-no-fsync",
+            "--log-level=warn",
+        ]
+
+    def _api_server_flags(self, port: int, etcd_port: int) -> list[str]:
+        keys = self._credentials
+        flags = [
+            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={keys.server_certificate}",
+            f"--tls-private-key-file={keys.server_key}",
+            f"--client-ca-file={keys.ca}",
+            "--anonymous-auth=false",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={keys.service_account_public}",
+            f"--service-account-signing-key-file={keys.service_account_key}",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--endpoint-reconciler-type=none",
+            "--disable-admission-plugins=ServiceAccount",  # nothing creates the accounts that pods name
+        ]
+        if self._feature_gates:
+            flags.append(f"--feature-gates={_pairs(self._feature_gates)}")
+        if self._runtime_config:
+            flags.append(f"--runtime-config={_pairs(self._runtime_config)}")
+        return [*flags, *self._extra_flags]
+
+    def _serve_ray(self) -> None:
+        """Creates KubeRay's CustomResourceDefinitions and waits until the API server serves them."""
+        for path in sorted(build.crd_directory().glob("*.yaml")):
+            self.api.create(CRDS, path.read_bytes())
+        self._api_server.wait_until(self._serves_ray, START_SECONDS)
+
+    def _serves_ray(self) -> bool:
+        established = all(_is_established(crd) for crd in self.api.list(CRDS))
+        return established and self.api.ok("/apis/ray.io/v1/rayclusters")
+
+
+def _pairs(values: Mapping[str, bool]) -> str:
+    return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
+
+
+def _is_established(crd: Json) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []  # null at first
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _create_unless_present(api: Api, path: str, body: Json) -> None:
+    try:
+        api.request("POST", path, body)
+    except ApiError as error:
+        if error.status.get("reason") != "AlreadyExists":
+            raise

@@ -1,0 +1,74 @@
+"""The KubeRay operator as a process against a test control plane."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.credentials import MASTERS
+from tests.e2e.process import free_port
+
+USER = "system:serviceaccount:ray-system:kuberay-operator"
+"""The name under which the operator asks, as in an installation; it may do everything here."""
+
+START_SECONDS = 60
+
+
+class Operator:
+    """Runs on entry, ends on exit. `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        *,
+        multi_host_indexing: bool = True,
+        reconcile_concurrency: int = 1,
+        feature_gates: Mapping[str, bool] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self._health_port = free_port()
+        self._opener = build_opener(ProxyHandler({}))
+        gates = {"RayMultiHostIndexing": multi_host_indexing, **(feature_gates or {})}
+        kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
+        flags = [
+            f"--kubeconfig={kubeconfig}",
+            f"--feature-gates={','.join(f'{name}={str(on).lower()}' for name, on in gates.items())}",
+            f"--reconcile-concurrency={reconcile_concurrency}",
+            "--enable-leader-election=false",
+            f"--health-probe-bind-address=127.0.0.1:{self._health_port}",
+            f"--metrics-addr=127.0.0.1:{free_port()}",
+        ]
+        self._program = plane.program("kuberay-operator", flags, environment)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts the operator and waits for its health probe."""
+        self._program.start()
+        try:
+            self._program.wait_until(self._is_healthy, START_SECONDS)
+        except BaseException:
+            self._program.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ends the operator; what it created stays."""
+        self._program.stop()
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of its log."""
+        return self._program.tail(lines)
+
+    def _is_healthy(self) -> bool:
+        try:
+            with self._opener.open(f"http://127.0.0.1:{self._health_port}/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (URLError, OSError):
+            return False

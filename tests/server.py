@@ -1,0 +1,60 @@
+"""Runs `ray-webhook serve` as a process of its own, on free ports of loopback."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from webhook.cli.main import main
+
+READY_SECONDS = 30
+
+
+class Running(NamedTuple):
+    """A server that answers: its two URLs, the authority of its certificate, its process, and its journal."""
+
+    url: str
+    admin: str
+    authority: Path
+    process: subprocess.Popen[str]
+    journal: Path
+
+
+@contextmanager
+def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Sequence[str] = ()) -> Iterator[Running]:
+    """Serve `state` standalone, with a certificate issued into `directory`; ended when the block is."""
+    if main(["certs", "issue", "--dir", str(directory)]):
+        msg = "no certificate could be issued"
+        raise RuntimeError(msg)
+    journal = directory / "journal.jsonl"
+    command = [*launcher, sys.executable, "-m", "webhook.cli.main", "serve", "--standalone", "--host", "127.0.0.1"]
+    command += ["--port", "0", "--admin-port", "0", *flags]
+    command += ["--tls.certificate", str(directory / "tls.crt"), "--tls.key", str(directory / "tls.key")]
+    for path in state:
+        command += ["--state", str(path)]
+    with journal.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url, admin = _ready(process)
+            yield Running(url, admin, directory / "ca.crt", process, journal)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _ready(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Wait for the ready line. Raises RuntimeError with what the server said when it ends instead."""
+    said = []
+    for line in process.stderr or ():
+        said.append(line)
+        found = re.search(r"ready: (https://\S+)/mutate, and (http://\S+)/readyz", line)
+        if found:
+            return found[1], found[2]
+    msg = f"the server did not start: {''.join(said)}"
+    raise RuntimeError(msg)

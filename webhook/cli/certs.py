@@ -1,0 +1,81 @@
+"""`ray-webhook certs`: issue a certificate for trying things out, and read what a certificate says."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+
+from webhook.tls.issue import issue_authority, issue_server
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="issue|inspect")
+    issue = actions.add_parser("issue", help="write ca.crt, tls.crt and tls.key into a directory")
+    issue.add_argument("--dir", type=Path, required=True, help="directory to write to; made if it is not there")
+    issue.add_argument(
+        "--name", action="append", metavar="NAME", help="DNS name or IP address to serve as; may be repeated (default: localhost)"
+    )
+    issue.add_argument("--days", type=_days, default=90, help="validity in days (default: 90)")
+    inspect = actions.add_parser("inspect", help="print names, validity and fingerprint of each certificate in a file")
+    inspect.add_argument("file", type=Path, help="certificates in PEM")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    try:
+        return _issue(arguments) if arguments.action == "issue" else _inspect(arguments.file)
+    except OSError as error:
+        sys.stderr.write(f"ray-webhook certs: {error.filename}: {error.strerror}\n")
+        return 2
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= 3650:  # noqa: PLR2004 - ten years
+        msg = f"{text!r} is not a number of days from 1 to 3650"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
+def _issue(arguments: argparse.Namespace) -> int:
+    directory: Path = arguments.dir
+    names = arguments.name or ["localhost", "127.0.0.1", "::1"]
+    authority = issue_authority("ray-webhook demo CA", arguments.days)
+    server = issue_server(authority, names, arguments.days)
+    directory.mkdir(parents=True, exist_ok=True)
+    key = directory / "tls.key"
+    key.touch(mode=0o600)
+    key.chmod(0o600)
+    key.write_bytes(server.key)
+    (directory / "tls.crt").write_bytes(server.certificate)
+    (directory / "ca.crt").write_bytes(authority.certificate)
+    sys.stdout.write(f"wrote ca.crt, tls.crt and tls.key for {', '.join(names)} to {directory}\n")
+    return 0
+
+
+def _inspect(path: Path) -> int:
+    try:
+        certificates = x509.load_pem_x509_certificates(path.read_bytes())
+    except ValueError:
+        sys.stderr.write(f"ray-webhook certs: {path}: no certificate in PEM: give the path of a tls.crt or ca.crt\n")
+        return 2
+    for certificate in certificates:
+        sys.stdout.write(_describe(certificate))
+    return 0
+
+
+def _describe(certificate: x509.Certificate) -> str:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternatives = ", ".join(str(name.value) for name in names)
+    except x509.ExtensionNotFound:
+        alternatives = "none"
+    return (
+        f"subject:     {certificate.subject.rfc4514_string()}\n"
+        f"issuer:      {certificate.issuer.rfc4514_string()}\n"
+        f"names:       {alternatives}\n"
+        f"valid:       {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} to {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC\n"
+        f"fingerprint: {certificate.fingerprint(hashes.SHA256()).hex(':')}\n"
+    )

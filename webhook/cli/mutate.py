@@ -1,0 +1,176 @@
+"""`ray-webhook mutate`: what the pods that KubeRay would create receive, and why, without a cluster or a server."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import jsonpatch
+import msgspec
+import yaml
+
+from webhook.admission.errors import ClusterUnknown
+from webhook.admission.pods import PodHandler
+from webhook.cluster.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
+from webhook.cluster.standalone import load_state
+from webhook.groups.expansion import expand
+from webhook.kube import names
+from webhook.kube.paths import dotted
+from webhook.kube.review import Denied
+from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.fold import Operation, fold
+from webhook.mutation.pipeline import edits_for
+from webhook.mutation.worker import Worker
+
+
+class _Result(NamedTuple):
+    """What happens to one pod: its edits and their patch, or why it is refused. Without a worker it passes untouched."""
+
+    pod: dict[str, Any]
+    worker: Worker | None
+    edits: list[Edit]
+    patch: list[Operation]
+    refused: str = ""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.add_argument("-f", dest="file", type=Path, required=True, metavar="PATH", help="a RayCluster or Pod manifest")
+    parser.add_argument(
+        "--state",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="RayClusters and pods that are there already: a file or a directory; may be repeated",
+    )
+    parser.add_argument("--multi-host-indexing", action="store_true", help="write the seat labels that KubeRay 1.6+ writes itself")
+    parser.add_argument("--explain", action="store_true", help="say what is added where, and why (the default)")
+    parser.add_argument("-o", dest="output", choices=sorted(_OUTPUTS), help="print the JSON Patches, or the resulting pods")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot be read."""
+    try:
+        given = read_manifests([arguments.file])
+        results = list(_results(given, read_manifests(arguments.state), indexed=arguments.multi_host_indexing))
+    except ManifestError as error:
+        sys.stderr.write(f"ray-webhook mutate: {error}\n")
+        return 2
+    if not results:
+        sys.stderr.write(f"ray-webhook mutate: {arguments.file}: no RayCluster or Pod in it\n")
+        return 2
+    if arguments.explain or not arguments.output:
+        for number, result in enumerate(results):
+            sys.stdout.write(_explain(number, result))
+    if arguments.output:
+        sys.stdout.write(_OUTPUTS[arguments.output](results))
+    for result in results:
+        if result.refused:
+            sys.stderr.write(f"ray-webhook mutate: {_name(result.pod)}: refused: {result.refused}\n")
+    return 1 if any(result.refused for result in results) else 0
+
+
+def _results(given: list[Manifest], state: list[Manifest], *, indexed: bool) -> Iterator[_Result]:
+    """Play KubeRay and the API server: each pod is created after the one before it was admitted."""
+    pods = [manifest for manifest in given if manifest.kind == "Pod"]
+    clusters = [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND]
+    known = load_state([*state, *clusters, *_owners(pods)])
+    handler = PodHandler(known.clusters, known.members, known.register)
+    documents = [manifest.document for manifest in pods]
+    for manifest in clusters:
+        documents += expand(manifest.document, as_cluster(manifest), indexed=indexed)
+    for number, document in enumerate(documents):
+        yield _result(handler, document, f"pod-{number}")
+
+
+def _owners(pods: list[Manifest]) -> list[Manifest]:
+    """Return the given pods without labels: they hold no seat yet, but know the uid of their RayCluster."""
+    return [Manifest(pod.path, {**pod.document, "metadata": {**pod.document.get("metadata", {}), "labels": None}}) for pod in pods]
+
+
+def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
+    pod = as_pod(Manifest(Path(_name(document)), document))
+    try:
+        worker = handler.seat(pod, "", uid, 0.0)
+    except Denied as denied:
+        return _Result(document, None, [], [], "; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
+    except ClusterUnknown as unknown:
+        return _Result(document, None, [], [], f"{unknown}: give its manifest with --state")
+    if worker is None:
+        return _Result(document, None, [], [])
+    edits = edits_for(worker)
+    handler.admit(worker, uid, 0.0)
+    return _Result(document, worker, edits, fold(pod, edits))
+
+
+def _name(pod: dict[str, Any]) -> str:
+    meta = pod.get("metadata") or {}
+    return str(meta.get("name") or f"{meta.get('generateName', 'pod')}*")
+
+
+def _explain(number: int, result: _Result) -> str:
+    head = f"pod {number + 1}: {_name(result.pod)}"
+    if result.refused:
+        return f"{head}: REFUSED: {result.refused}\n"
+    if result.worker is None:
+        return f"{head}: passes untouched\n"
+    seat = result.worker.seat
+    where = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
+    lines = [f"{head}: {where} ({'assigned' if result.worker.assigned else 'carried by its labels, trusted'})"]
+    lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
+    if not result.edits:
+        lines.append("  nothing to add")
+    return "\n".join(lines) + "\n"
+
+
+def _describe(edit: Edit) -> tuple[str, str]:
+    """Return what an edit does, and why."""
+    match edit:
+        case SetLabel(key, value, why):
+            return f"+ label {key}={value}", f"# {why}"
+        case SetField(name, value, why):
+            return f"+ spec.{name}={value}", f"# {why}"
+        case SetEnv():
+            mark = "~" if edit.slot >= 0 else "+"
+            value = f"<{edit.field_path}>" if edit.field_path else edit.value
+            return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}", f"# {edit.why}"
+        case AppendTerm(kind, term, why):
+            return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}", f"# {why}"
+        case Warn(text):
+            return f"! {text}", ""
+
+
+def _selector(term: dict[str, Any]) -> str:
+    selector = term["labelSelector"]
+    parts = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
+    for expression in selector.get("matchExpressions", []):
+        values = f" ({','.join(expression['values'])})" if "values" in expression else ""
+        parts.append(f"{expression['key']} {expression['operator']}{values}")
+    return ", ".join(parts)
+
+
+def _patches(results: list[_Result]) -> str:
+    """One pod: its patch. Several: one line for each, in order."""
+    lines = [json.dumps(msgspec.to_builtins(result.patch)) for result in results]
+    return "\n".join(lines) + "\n"
+
+
+def _mutated(result: _Result) -> dict[str, Any]:
+    patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, msgspec.to_builtins(result.patch))
+    return patched
+
+
+def _yaml(results: list[_Result]) -> str:
+    return yaml.safe_dump_all([_mutated(result) for result in results if not result.refused], sort_keys=False, width=132)
+
+
+def _json(results: list[_Result]) -> str:
+    items = [_mutated(result) for result in results if not result.refused]
+    document = items[0] if len(results) == 1 and items else {"apiVersion": "v1", "kind": "List", "items": items}
+    return json.dumps(document, indent=2) + "\n"
+
+
+_OUTPUTS: Final[dict[str, Callable[[list[_Result]], str]]] = {"json": _json, "patch": _patches, "yaml": _yaml}

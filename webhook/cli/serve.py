@@ -1,0 +1,70 @@
+"""`ray-webhook serve`: the service."""
+
+import sys
+from collections.abc import Sequence
+from io import FileIO
+from typing import TextIO
+
+import uvloop
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from webhook.cluster.files import ManifestError
+from webhook.runtime import supervise
+from webhook.settings import Settings
+from webhook.tls.context import CertificateError
+from webhook.wiring import Service, build
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Serve until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the service failed."""
+    try:
+        settings = Settings(_cli_parse_args=list(arguments))
+    except (ValidationError, SettingsError) as error:
+        return _refuse(_wrong_settings(error))
+    if not settings.standalone:
+        return _refuse("serving with a live cluster is not built yet: add --standalone and --state")
+    try:
+        service = build(settings, FileIO(sys.stdout.fileno(), "w", closefd=False))
+        ports = service.reviews.bind(), service.admin.bind()
+    except (CertificateError, ManifestError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"
+        return _refuse(f"cannot listen on port {ports_wanted} of {settings.serving.host}: {error.strerror}; choose others")
+    _announce(sys.stderr, settings, *ports)
+    return uvloop.run(_run(service))
+
+
+async def _run(service: Service) -> int:
+    service.journal.event("info", "started", "ready to answer reviews")
+    try:
+        await supervise(service.runnables, service.drain)
+    except ExceptionGroup as group:
+        for error in group.exceptions:
+            service.journal.event("error", "ended", f"{type(error).__name__}: {error}")
+        return 1
+    service.journal.event("info", "stopped", "stopped by a signal")
+    return 0
+
+
+def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:
+    host = "127.0.0.1" if settings.serving.host in {"0.0.0.0", "::"} else settings.serving.host  # noqa: S104 - only compared
+    stream.write(
+        f"ray-webhook is ready: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz\n"
+        f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: application/json' "
+        f"-d @examples/reviews/pod.json https://{host}:{port}/mutate\n"
+    )
+    stream.flush()
+
+
+def _wrong_settings(error: ValidationError | SettingsError) -> str:
+    if isinstance(error, SettingsError):
+        return f"settings cannot be read: {error}"
+    lines = [f"setting {'.'.join(map(str, item['loc']))}: {item['msg']} (got {item['input']!r})" for item in error.errors()]
+    return "\n".join([*lines, "see `ray-webhook serve --help` for every setting"])
+
+
+def _refuse(message: str) -> int:
+    sys.stderr.write(f"ray-webhook serve: {message}\n")
+    return 2

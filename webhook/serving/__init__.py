@@ -1,0 +1,1 @@
+"""HTTP: the review endpoints, the probes, and uvicorn that serves both."""

@@ -1,0 +1,58 @@
+"""The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP."""
+
+from collections.abc import Callable, Mapping
+
+from fastapi import FastAPI, Response
+from fastapi.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from webhook.serving.endpoint import ReviewEndpoint
+from webhook.serving.gate import Gate
+
+
+class _ReviewApplication(FastAPI):
+    """FastAPI without its middleware: the endpoints answer their own errors, and no route has dependencies to close."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return the router alone; each layer of the default stack costs a review several microseconds."""
+        return self.router
+
+
+def review_application(endpoints: Mapping[str, ReviewEndpoint]) -> FastAPI:
+    """Return the application that serves `endpoints` by path, for every method: the endpoint itself refuses all but POST."""
+    app = _ReviewApplication(docs_url=None, redoc_url=None, openapi_url=None)
+    app.router.redirect_slashes = False
+    app.router.default = _not_found(tuple(endpoints))
+    app.router.routes.extend(Route(path, endpoint) for path, endpoint in endpoints.items())
+    return app
+
+
+def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
+    """Return the application of the plain port. `metrics` gives the exposition and its content type."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/livez")
+    async def livez() -> Response:
+        return PlainTextResponse("ok")
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        report = gate.report()
+        lines = [f"[{'+' if holds else '-'}] {name}" for name, holds in report.items()]
+        return PlainTextResponse("\n".join(lines) + "\n", 200 if all(report.values()) else 503)
+
+    @app.get("/metrics")
+    async def exposition() -> Response:
+        body, kind = metrics()
+        return Response(body, media_type=kind)
+
+    return app
+
+
+def _not_found(paths: tuple[str, ...]) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        response = PlainTextResponse(f"no such path; reviews are served at {' and '.join(paths)}", 404)
+        await response(scope, receive, send)
+
+    return answer

@@ -1,0 +1,131 @@
+"""The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
+
+from collections.abc import Callable
+from time import monotonic, perf_counter
+from typing import Final, Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from webhook.admission.errors import BadReview
+from webhook.admission.reviewer import Outcome
+from webhook.serving.gate import Gate
+
+BODY_MAX: Final = 7 * 1024 * 1024
+"""Bytes: two objects of at most 3 MiB and the frame around them, the bound that controller-runtime's reader has too."""
+
+_JSON: Final = [(b"content-type", b"application/json")]
+_RETRY: Final = [(b"retry-after", b"1"), (b"connection", b"close")]
+_CLOSE: Final = [(b"connection", b"close")]
+
+
+class Reviewer(Protocol):
+    """Answers the reviews of one route."""
+
+    async def review(self, body: bytes, now: float) -> Outcome:
+        """Return the outcome of one review. Raises BadReview."""
+
+
+class Observer(Protocol):
+    """Is told of every review."""
+
+    def reviewed(self, outcome: Outcome, seconds: float) -> None:
+        """Note a review that was answered."""
+
+    def refused(self, status: int, reason: str) -> None:
+        """Note a request that got another answer than a review."""
+
+    def failed(self, error: Exception) -> None:
+        """Note a bug of ours."""
+
+
+class Refusal(Exception):  # noqa: N818 - named for what it is
+    """A request that is answered with an HTTP status in place of a review."""
+
+    def __init__(self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = headers or []
+
+
+class ReviewEndpoint:
+    """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the status that says why.
+
+    `stateless` reviews are still answered while draining: they need nothing that another process may have taken over.
+    """
+
+    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer, *, stateless: bool = False) -> None:
+        self._reviewer = reviewer
+        self._gate = gate
+        self._observer = observer
+        self._stateless = stateless
+        self._clock: Callable[[], float] = monotonic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        started = perf_counter()
+        try:
+            self._check(scope)
+            body = await _read(receive)
+            if body is None:
+                return
+            outcome = await self._reviewer.review(body, self._clock())
+        except Refusal as refusal:
+            await self._refuse(send, refusal.status, str(refusal), refusal.headers)
+        except BadReview as bad:
+            await self._refuse(send, 400, str(bad), [])
+        except Exception as error:  # noqa: BLE001 - the one catch-all: our bug must not take the connection down
+            self._observer.failed(error)
+            await self._refuse(send, 500, "ray-webhook failed to review this object; its log has the traceback", [])
+        else:
+            length = (b"content-length", b"%d" % len(outcome.body))
+            headers = [*_JSON, length, *_CLOSE] if self._gate.draining else [*_JSON, length]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            await send({"type": "http.response.body", "body": outcome.body})
+            self._observer.reviewed(outcome, perf_counter() - started)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise Refusal for a request that cannot be a review, before its body is read."""
+        if scope["method"] != "POST":
+            raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
+        kind = length = b""
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                kind = value
+            elif name == b"content-length":
+                length = value
+        if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
+            raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
+        if length.isdigit() and int(length) > BODY_MAX:
+            raise Refusal(413, _too_large())
+        reason = self._gate.closed()
+        if reason is not None and not (self._stateless and self._gate.draining):
+            raise Refusal(503, f"{reason}; try again", _RETRY)
+
+    async def _refuse(self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+        """Answer in plain text: that is what kube-apiserver shows of a failed call."""
+        self._observer.refused(status, text)
+        body = text.encode()
+        start = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
+        await send({"type": "http.response.start", "status": status, "headers": start})
+        await send({"type": "http.response.body", "body": body})
+
+
+async def _read(receive: Receive) -> bytes | None:
+    """Return the whole body, or None when the client has gone. Raises Refusal when it is too large."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size > BODY_MAX:
+            raise Refusal(413, _too_large())
+        if not message.get("more_body", False):
+            return part if not parts else b"".join((*parts, part))
+        parts.append(part)
+
+
+def _too_large() -> str:
+    return f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"

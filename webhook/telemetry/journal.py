@@ -1,0 +1,64 @@
+"""The journal: one line of JSON for each thing that happened."""
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+
+class Sink(Protocol):
+    """Where lines go."""
+
+    def write(self, line: bytes, /) -> object:
+        """Write one line."""
+
+
+class Admission(Struct, omit_defaults=True):
+    """One review. `name` is the object's, or the `generateName` it will get its name from."""
+
+    time: str
+    level: str
+    event: str
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    operation: str
+    verdict: str
+    ms: float
+    dry_run: bool = False
+    reasons: list[str] = []
+    warnings: int = 0
+
+
+class Event(Struct, omit_defaults=True):
+    """Anything else."""
+
+    time: str
+    level: str
+    event: str
+    message: str
+    status: int = 0
+    trace: str = ""
+
+
+class Journal:
+    """Writes lines to a sink. Reasons name fields, never values: those may be secrets."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._encode = msgspec.json.Encoder().encode
+
+    def line(self, record: Admission | Event) -> None:
+        """Write one record."""
+        self._sink.write(self._encode(record) + b"\n")
+
+    def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
+        """Write what happened, with its level (`info`, `warning`, `error`)."""
+        self.line(Event(now(), level, event, message, status, trace))
+
+
+def now() -> str:
+    """Return the wall-clock time in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

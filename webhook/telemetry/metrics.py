@@ -1,0 +1,61 @@
+"""Metrics of reviews and of the membership, in the Prometheus exposition format."""
+
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from webhook import __version__
+
+_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
+"""Seconds. A review takes well under a millisecond; 25 ms is the second bucket of kube-apiserver's own histogram."""
+
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+_KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
+
+
+class Metrics:
+    """All metrics of one process. Labels have few values, whatever is sent to us."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._admissions = Counter(
+            "ray_webhook_admissions",
+            "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
+            ("kind", "operation", "verdict"),
+            registry=self.registry,
+        )
+        self._duration = Histogram(
+            "ray_webhook_admission_duration_seconds",
+            "Time from the first byte of a review to the last byte of its answer.",
+            ("kind",),
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self._refusals = Counter(
+            "ray_webhook_refused_requests",
+            "Requests that got an HTTP error in place of a review, by status.",
+            ("status",),
+            registry=self.registry,
+        )
+        Gauge("ray_webhook_build_info", "The version that runs.", ("version",), registry=self.registry).labels(__version__).set(1)
+
+    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
+        """Expose a number that is read when metrics are scraped."""
+        Gauge(name, text, registry=self.registry).set_function(value)
+
+    def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
+        """Count one review."""
+        kind = kind if kind in _KINDS else "other"
+        operation = operation if operation in _OPERATIONS else "other"
+        self._admissions.labels(kind, operation, verdict).inc()
+        self._duration.labels(kind).observe(seconds)
+
+    def refused(self, status: int) -> None:
+        """Count one request that was no review."""
+        self._refusals.labels(str(status)).inc()
+
+    def exposition(self) -> tuple[bytes, str]:
+        """Return the metrics as text, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST

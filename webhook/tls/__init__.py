@@ -1,0 +1,1 @@
+"""Certificates: where they come from, and the context that the listener takes them from."""

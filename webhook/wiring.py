@@ -1,0 +1,57 @@
+"""The composition root: from settings to a service of named runnables. No logic."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from webhook.admission.pods import PodHandler
+from webhook.admission.reviewer import Mutation
+from webhook.cluster.files import read_manifests
+from webhook.cluster.standalone import load_state
+from webhook.runtime import Runnable
+from webhook.serving.application import admin_application, review_application
+from webhook.serving.endpoint import ReviewEndpoint
+from webhook.serving.gate import Gate
+from webhook.serving.server import HttpServer
+from webhook.settings import Settings
+from webhook.telemetry.journal import Journal, Sink
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.observer import ReviewObserver
+from webhook.tls.context import SwappingContext
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that runs, by name, and what a stop does first."""
+
+    runnables: dict[str, Runnable]
+    reviews: HttpServer
+    admin: HttpServer
+    drain: Callable[[], Awaitable[None]]
+    journal: Journal
+
+
+def build(settings: Settings, sink: Sink) -> Service:
+    """Return the service. Raises CertificateError, or ManifestError for the state."""
+    state = load_state(read_manifests(settings.state))
+    journal, metrics = Journal(sink), Metrics()
+    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(state.members))
+    metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: state.members.assumed)
+    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(state.clusters))
+    observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
+
+    tls = SwappingContext()
+    tls.load(settings.tls.certificate, settings.tls.key)
+    gate = Gate({"certificate": lambda: tls.present})
+
+    pods = PodHandler(state.clusters, state.members, state.register)
+    endpoints = {"/mutate": ReviewEndpoint(Mutation(pods), gate, observer)}
+    host = settings.serving.host
+    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening)
+    admin = HttpServer(admin_application(gate, metrics.exposition), host, settings.serving.admin_port)
+
+    async def drain() -> None:
+        gate.draining = True
+        await asyncio.sleep(settings.serving.drain_seconds)
+
+    return Service({"reviews": reviews, "admin": admin}, reviews, admin, drain, journal)
