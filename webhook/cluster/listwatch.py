@@ -107,7 +107,7 @@ class ListWatch(Generic[T]):
                 if not self._version:
                     await self._list()
                 await self._watch()
-                pause = self._opened + self._pace.watch_interval - self._clock()
+                pause = self._pace.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
                 pause = self._failed(error)
             await self._world.sleep(max(0.0, pause))

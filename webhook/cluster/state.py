@@ -24,15 +24,15 @@ class ClusterState:
         namespaces: Sequence[str] = (),
         pace: Pace | None = None,
     ) -> None:
-        self._api = Api(load)
+        self.api = Api(load)
         self.feeds = {namespace: Feeds(PodFeed(members), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(self._api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
         ]
         self.clusters: list[ListWatch[LiveRayCluster]] = [
-            ListWatch(self._api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
         ]
-        self.reader = LiveReader(self._api, self.feeds)
+        self.reader = LiveReader(self.api, self.feeds)
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""
@@ -49,7 +49,7 @@ class ClusterState:
 
     async def run(self) -> None:
         """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection to configure."""
-        await self._api.open()
+        await self.api.open()
         try:
             async with asyncio.TaskGroup() as group:
                 for pods in self.pods:
@@ -58,4 +58,4 @@ class ClusterState:
                     group.create_task(clusters.run(), name=clusters.name)
         finally:
             await self.reader.close()
-            await self._api.close()
+            await self.api.close()
