@@ -152,4 +152,6 @@ def number(version: str) -> int:
 
 
 def _garbled(what: str, data: bytes) -> Garbled:
-    return Garbled("garbled", f"the API server sent a {what} that is not one ({len(data)} bytes): is a proxy in between?")
+    return Garbled(
+        "garbled", f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a proxy in between?"
+    )
