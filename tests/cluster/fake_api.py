@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -57,6 +57,8 @@ class Change:
     resource: str
     kind: str
     object: Object
+    lines: bytes = b""
+    """Ready-made lines, sent as they are."""
 
 
 @dataclass
@@ -113,9 +115,9 @@ class FakeApi:
         self.version = version
         self._history = []
         for objects in self._objects.values():
-            for obj in objects.values():
+            for key, obj in objects.items():
                 self.version += 1
-                obj["metadata"]["resourceVersion"] = str(self.version)
+                objects[key] = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
         self._compacted = self.version
 
     def compact(self) -> None:
@@ -127,6 +129,21 @@ class FakeApi:
         """Tell every watch how far it is."""
         for queue, resource in self._queues.items():
             queue.put_nowait(Change(self.version, resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
+
+    def load(self, resource: str, objects: Iterable[Object]) -> None:
+        """Store many objects as they are, before anybody watches. They may share parts."""
+        for obj in objects:
+            self.version += 1
+            meta = obj["metadata"]
+            meta["resourceVersion"] = str(self.version)
+            self._objects[resource][meta["namespace"], meta["name"]] = obj
+        self._compacted = self.version
+
+    def tell(self, resource: str, lines: bytes) -> None:
+        """Send ready-made lines to the watches of a resource."""
+        for queue, watched in self._queues.items():
+            if watched == resource:
+                queue.put_nowait(Change(self.version, resource, "LINES", {}, lines))
 
     def mute(self) -> None:
         """Keep from the watches what changes from now on."""
@@ -240,7 +257,7 @@ class FakeApi:
             return await _refuse(writer, _STATUSES[fault])
         matches = _matcher(resource, url.path, query)
         if verb == "watch":
-            return await self._watch(writer, query, matches, fault)
+            return await self._watch(writer, query, matches, fault, resource)
         return await self._list(writer, query, matches, fault, resource)
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
@@ -258,8 +275,7 @@ class FakeApi:
         if token and self.continue_expires:
             self.continue_expires -= 1
             return await _refuse(writer, 410)
-        found = [obj for obj in self._objects[resource].values() if matches(Change(0, resource, "", obj))]
-        version, items = self._pages.pop(token) if token else (self.version, deepcopy(found))
+        version, items = self._pages.pop(token) if token else (self.version, self._found(resource, matches))
         limit = min(self.page_limit, int(query.get("limit", "10000")))
         meta: Object = {"resourceVersion": str(version)}
         if len(items) > limit:
@@ -274,7 +290,12 @@ class FakeApi:
         await writer.drain()
         return fault is not Fault.CUT
 
-    async def _watch(self, writer: asyncio.StreamWriter, query: dict[str, str], matches: "Matches", fault: Fault | None) -> bool:
+    def _found(self, resource: str, matches: "Matches") -> list[Object]:
+        return [obj for obj in self._objects[resource].values() if matches(Change(0, resource, "", obj))]
+
+    async def _watch(
+        self, writer: asyncio.StreamWriter, query: dict[str, str], matches: "Matches", fault: Fault | None, resource: str
+    ) -> bool:
         since = int(query["resourceVersion"])
         if since < self._compacted:
             return await _refuse(writer, 410)
@@ -285,7 +306,7 @@ class FakeApi:
         for change in self._history:
             if change.version > since:
                 queue.put_nowait(change)
-        self._queues[queue] = query.get("labelSelector", "")
+        self._queues[queue] = resource
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(float(query.get("timeoutSeconds", "3600"))):
@@ -304,6 +325,9 @@ class FakeApi:
         """Send the lines of a watch; returns when a fault ends it."""
         while fault not in _ENDINGS or not queue.empty():
             change = await queue.get()
+            if change.lines:
+                await self._send(writer, change.lines)
+                continue
             if change.kind != "BOOKMARK" and not matches(change):
                 continue
             line = msgspec.json.encode({"type": change.kind, "object": change.object}) + b"\n"
