@@ -79,11 +79,13 @@ class PodHandler:
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, labels[names.LABEL_CLUSTER])
         if cluster is None or owner is None or cluster.uid != owner.uid:
+            _require_label_values(pod)
             raise ClusterUnknown(namespace, labels[names.LABEL_CLUSTER], owner.uid if owner else "")
         if cluster.ignored:
             return None
         group = cluster.groups.get(labels[names.LABEL_GROUP])
         if group is None:
+            _require_label_values(pod)
             raise Denied(_no_group(labels[names.LABEL_GROUP], cluster.name, list(cluster.groups)))
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
@@ -128,17 +130,9 @@ def _require(pod: Pod, owner: OwnerReference | None) -> None:
     """Raise Denied with all reasons when a worker pod does not say where it belongs."""
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        value = pod.labels.get(label, "")
-        field = f"metadata.labels[{label}]"
-        if not value:
+        if not pod.labels.get(label):
             text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
-            causes.append(Cause(REQUIRED, text, field))
-        elif not is_label_value(value):
-            text = (
-                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
-                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
-            )
-            causes.append(Cause(INVALID, text, field))
+            causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
     if owner is None or owner.kind != names.RAYCLUSTER_KIND:
         text = (
             f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
@@ -147,6 +141,21 @@ def _require(pod: Pod, owner: OwnerReference | None) -> None:
         causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
     if not pod.spec.containers:
         causes.append(Cause(REQUIRED, "a Ray pod needs at least one container, the first being Ray's", "spec.containers"))
+    if causes:
+        raise Denied(*causes)
+
+
+def _require_label_values(pod: Pod) -> None:
+    """Raise Denied when cluster or group label cannot be one, which says more than that no such cluster or group is known."""
+    causes = []
+    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
+        value = pod.labels[label]
+        if not is_label_value(value):
+            text = (
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
+                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
+            )
+            causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
     if causes:
         raise Denied(*causes)
 

@@ -25,7 +25,7 @@ class ClusterReader(Protocol):
         """Read the pods of one worker group, and its RayCluster `name`."""
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """A review that has its answer: what was asked, the verdict, and the bytes to send."""
 
     request: AdmissionRequest[Any]

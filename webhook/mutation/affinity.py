@@ -1,5 +1,6 @@
 """Affinity: the hosts of a replica together on one slice or NVLink domain, and no other replica on it."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 from webhook.kube import names
@@ -23,24 +24,28 @@ def affinity(worker: Worker) -> list[Edit]:
     key = worker.cluster.topology_key or (names.NODE_POOL if worker.chips else "")
     if not key:
         return []
+    edits = _wanted(worker.cluster.name, worker.seat.name, key)
+    present = worker.pod.spec.affinity
+    if present is None:
+        return edits
+    terms = {TOGETHER: _terms(present.pod_affinity), APART: _terms(present.pod_anti_affinity)}
+    return [edit for edit in edits if not isinstance(edit, AppendTerm) or edit.term not in terms[edit.kind]]
+
+
+@lru_cache(maxsize=256)
+def _wanted(cluster: str, replica: str, key: str) -> list[Edit]:
+    """Return the edits of a pod without affinity; kept, because the hosts of a replica come one by one."""
     if not is_qualified_name(key):
         return [Warn(f"{names.ANNOTATION_TOPOLOGY_KEY} is not a node label key, so replicas get no affinity: correct it")]
-    present = worker.pod.spec.affinity
-    together = _terms(present.pod_affinity if present else None)
-    apart = _terms(present.pod_anti_affinity if present else None)
-    cluster, replica = worker.cluster.name, worker.seat.name
-    edits: list[Edit] = []
-    wanted = {
+    together = {
         "labelSelector": {"matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: replica}},
         "topologyKey": key,
     }
-    if wanted not in together:
-        edits.append(AppendTerm(TOGETHER, wanted, "the hosts of this replica share one topology domain"))
-    for label, value in ((names.LABEL_REPLICA_NAME, replica), (names.LABEL_CLUSTER, cluster)):
-        term = _other(label, value, key)
-        if term not in apart:
-            edits.append(AppendTerm(APART, term, "no host of another replica in that domain"))
-    return edits
+    apart = [_other(names.LABEL_REPLICA_NAME, replica, key), _other(names.LABEL_CLUSTER, cluster, key)]
+    return [
+        AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain"),
+        *(AppendTerm(APART, term, "no host of another replica in that domain") for term in apart),
+    ]
 
 
 def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:

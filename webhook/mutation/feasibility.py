@@ -3,6 +3,8 @@
 All of it follows from the group, never from one host, so host 0 is refused already and no half replica comes up.
 """
 
+from functools import lru_cache
+
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.groups.topology import TopologyError, hosts_of
 from webhook.kube import names
@@ -11,46 +13,46 @@ from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
 from webhook.mutation.worker import Worker
 
 
-def obstacles(worker: Worker) -> list[Cause]:
+def obstacles(worker: Worker) -> tuple[Cause, ...]:
     """Return every reason why the replica of this multi-host worker could not work; none for a single host."""
     if worker.hosts == 1:
-        return []
-    return [*_names(worker), *_slice(worker)]
+        return ()
+    last = host_name(worker.name, worker.seat.replica, worker.hosts - 1)
+    return _names(worker.name, last, worker.service, worker.assigned) + _slice(worker.topology, worker.chips, worker.hosts)
 
 
-def _names(worker: Worker) -> list[Cause]:
+@lru_cache(maxsize=256)
+def _names(group: str, last: str, service: str, assigned: bool) -> tuple[Cause, ...]:  # noqa: FBT001 - internal
+    """Return what is wrong with names; `last` is the host name of the replica's last host."""
     field = f"metadata.labels[{names.LABEL_GROUP}]"
-    name = worker.name
-    if len(name) > REPLICA_NAME_GROUP_MAX and worker.assigned:
-        text = f"group name of {len(name)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
-        return [Cause(INVALID, text, field)]
-    last = host_name(name, worker.seat.replica, worker.hosts - 1)
-    if len(last) > DNS_LABEL_MAX:
+    if len(group) > REPLICA_NAME_GROUP_MAX and assigned:
+        text = f"group name of {len(group)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
+    elif len(last) > DNS_LABEL_MAX:
         text = f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: shorten the group name"
-        return [Cause(INVALID, text, field)]
-    if not is_dns_label(last):
+    elif not is_dns_label(last):
         text = (
-            f"group name {name!r} cannot be part of a host name, as a multi-host group needs: "
+            f"group name {group!r} cannot be part of a host name, as a multi-host group needs: "
             f"use lower-case letters, digits and '-', and start with a letter or digit"
         )
-        return [Cause(INVALID, text, field)]
-    if not is_dns_label(worker.service):
-        text = f"the headless service name {worker.service!r} is not a DNS label: shorten or correct the cluster name"
-        return [Cause(INVALID, text, f"metadata.labels[{names.LABEL_CLUSTER}]")]
-    return []
+    elif not is_dns_label(service):
+        text = f"the headless service name {service!r} is not a DNS label: shorten or correct the cluster name"
+        field = f"metadata.labels[{names.LABEL_CLUSTER}]"
+    else:
+        return ()
+    return (Cause(INVALID, text, field),)
 
 
-def _slice(worker: Worker) -> list[Cause]:
-    if not worker.chips or not worker.topology:
-        return []
+@lru_cache(maxsize=256)
+def _slice(topology: str, chips: int, hosts: int) -> tuple[Cause, ...]:
+    """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
+    if not chips or not topology:
+        return ()
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:
-        hosts = hosts_of(worker.topology, worker.chips)
+        found = hosts_of(topology, chips)
     except TopologyError as error:
-        return [Cause(INVALID, str(error), field)]
-    if hosts == worker.hosts:
-        return []
-    text = (
-        f"topology {worker.topology} has {hosts} hosts of {worker.chips} chips, but numOfHosts is {worker.hosts}: make them agree"
-    )
-    return [Cause(INVALID, text, field)]
+        return (Cause(INVALID, str(error), field),)
+    if found == hosts:
+        return ()
+    text = f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make them agree"
+    return (Cause(INVALID, text, field),)

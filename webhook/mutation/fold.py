@@ -1,5 +1,6 @@
 """The fold: the one writer, which turns edits of a pod into a JSON Patch (RFC 6902)."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +30,11 @@ def fold(pod: Pod, edits: list[Edit]) -> list[Operation]:
     terms: list[AppendTerm] = []
     for edit in edits:
         if isinstance(edit, SetEnv):
-            variables.setdefault(edit.container, []).append(edit)
+            changes = variables.get(edit.container)
+            if changes is None:
+                variables[edit.container] = [edit]
+            else:
+                changes.append(edit)
         elif isinstance(edit, SetLabel):
             labels[edit.key] = edit.value
         elif isinstance(edit, SetField):
@@ -68,14 +73,24 @@ def _variables(path: str, container: Container, changes: list[SetEnv]) -> list[O
     """Return replacements in place, then insertions behind an entry from the last one on, then additions at the front."""
     if not container.env:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
-    operations = [Operation("replace", f"{path}/env/{edit.slot}", _entry(edit)) for edit in changes if edit.slot >= 0]
-    behind = [edit for edit in changes if edit.slot < 0 <= edit.after]
-    operations += [
-        Operation("add", f"{path}/env/{edit.after + 1}", _entry(edit)) for edit in sorted(behind, key=lambda edit: -edit.after)
-    ]
-    front = [edit for edit in changes if edit.slot < 0 > edit.after]
-    operations += [Operation("add", f"{path}/env/{i}", _entry(edit)) for i, edit in enumerate(front)]
-    return operations
+    operations: list[Operation] = []
+    front: list[Operation] = []
+    behind: list[SetEnv] = []
+    for edit in changes:
+        if edit.slot >= 0:
+            operations.append(Operation("replace", f"{path}/env/{edit.slot}", _entry(edit)))
+        elif edit.after >= 0:
+            behind.append(edit)
+        else:
+            front.append(Operation("add", _env_path(path, len(front)), _entry(edit)))
+    behind.sort(key=lambda edit: -edit.after)
+    operations += [Operation("add", f"{path}/env/{edit.after + 1}", _entry(edit)) for edit in behind]
+    return operations + front
+
+
+@lru_cache(maxsize=1024)
+def _env_path(container: str, index: int) -> str:
+    return f"{container}/env/{index}"
 
 
 def _entry(edit: SetEnv) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.groups.naming import host_name
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, Worker, put
+from webhook.mutation.worker import Slot, Variable, Worker, fill
 
 MASTER_PORT: Final = "29500"
 """torchrun's default, which no port of Ray meets."""
@@ -34,10 +34,7 @@ def gpu(worker: Worker) -> list[Edit]:
         variables = list(shared)
         for profile in chosen:
             variables += profile(worker, slot)
-        for variable in variables:
-            edit = put(slot, variable)
-            if edit is not None:
-                edits.append(edit)
+        edits += fill(slot, variables)
     return edits
 
 

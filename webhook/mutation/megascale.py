@@ -5,7 +5,7 @@ from typing import Final
 from webhook.groups.naming import host_name
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, Worker, in_multi_slice, put
+from webhook.mutation.worker import Slot, Variable, Worker, fill, in_multi_slice
 
 PORT: Final = 8081
 """libtpu's own default is 8080, where KubeRay exports metrics."""
@@ -25,10 +25,7 @@ def megascale(worker: Worker) -> list[Edit]:
             continue
         ordinal = processes.index(slot) if worker.v7x and slot.chips else 0
         edits += _beyond(worker, slot)
-        for variable in _variables(worker, ordinal):
-            edit = put(slot, variable)
-            if edit is not None:
-                edits.append(edit)
+        edits += fill(slot, _variables(worker, ordinal))
     return edits
 
 

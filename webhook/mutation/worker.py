@@ -1,5 +1,6 @@
 """A worker pod as the mutators see it: the pod, its seat, its cluster, and what follows from them."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -19,7 +20,7 @@ from webhook.mutation.edit import SetEnv, Warn
 _NO_ENV: Final[list[EnvVar]] = []
 
 
-class Slot(Struct):
+class Slot(Struct, gc=False):
     """One container or init container: where it is in the pod, which variables it has, which devices it asks for."""
 
     path: str
@@ -50,8 +51,13 @@ class Variable(Struct, frozen=True, gc=False):
     after: str = ""
 
 
-class Worker(Struct):
-    """A worker pod with its seat. `assigned` tells that the seat is new to the pod, not carried by it."""
+class Worker(Struct, gc=False):
+    """A worker pod with its seat.
+
+    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
+    host name resolves. `chips` and `gpus` are those of the whole host; `accelerator` and `topology` are the TPU the pod selects
+    nodes by, or nothing.
+    """
 
     pod: Pod
     seat: Seat
@@ -60,7 +66,10 @@ class Worker(Struct):
     group: WorkerGroup
     slots: list[Slot]
     service: str
-    """The headless service under which this pod's host name resolves."""
+    chips: int
+    gpus: int
+    accelerator: str
+    topology: str
 
     @property
     def name(self) -> str:
@@ -71,26 +80,6 @@ class Worker(Struct):
     def hosts(self) -> int:
         """The hosts of a replica."""
         return self.group.num_of_hosts
-
-    @property
-    def chips(self) -> int:
-        """The TPU chips of this host, over all containers."""
-        return sum(slot.chips for slot in self.slots)
-
-    @property
-    def gpus(self) -> int:
-        """The GPUs of this host, over all containers."""
-        return sum(slot.gpus for slot in self.slots)
-
-    @property
-    def accelerator(self) -> str:
-        """The TPU accelerator that the pod selects nodes by, or nothing."""
-        return (self.pod.spec.node_selector or {}).get(names.NODE_TPU_ACCELERATOR, "")
-
-    @property
-    def topology(self) -> str:
-        """The TPU topology that the pod selects nodes by, or nothing."""
-        return (self.pod.spec.node_selector or {}).get(names.NODE_TPU_TOPOLOGY, "")
 
     @property
     def v7x(self) -> bool:
@@ -118,7 +107,20 @@ def make_worker(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup,
     spec = pod.spec
     slots = [_slot(f"/spec/containers/{i}", container) for i, container in enumerate(spec.containers or ())]
     slots += [_slot(f"/spec/initContainers/{i}", container) for i, container in enumerate(spec.init_containers or ())]
-    return Worker(pod, seat, assigned, cluster, group, slots, spec.subdomain or headless_service(cluster.name))
+    selector = spec.node_selector or {}
+    return Worker(
+        pod=pod,
+        seat=seat,
+        assigned=assigned,
+        cluster=cluster,
+        group=group,
+        slots=slots,
+        service=spec.subdomain or headless_service(cluster.name),
+        chips=sum([slot.chips for slot in slots]),
+        gpus=sum([slot.gpus for slot in slots]),
+        accelerator=selector.get(names.NODE_TPU_ACCELERATOR, ""),
+        topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
+    )
 
 
 @lru_cache(maxsize=256)
@@ -127,15 +129,45 @@ def replica_addresses(group: str, replica: int, hosts: int, service: str) -> tup
     return tuple(f"{host_name(group, replica, host)}.{service}" for host in range(hosts))
 
 
-def put(slot: Slot, variable: Variable) -> SetEnv | Warn | None:
-    """Return the edit that gives a container a variable, or a warning when the user's value cannot be right.
+def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
+    """Return the edits that give a container its variables, and warnings for values of the user that cannot be right.
 
     A value that the user set stays: then there is no edit.
     """
-    index = slot.env.get(variable.name)
-    if index is None:
-        after = slot.env.get(variable.after, -1) if variable.after else -1
-        return SetEnv(slot.path, variable.name, variable.value, variable.why, -1, variable.field_path, after)
+    edits: list[SetEnv | Warn] = []
+    env, path = slot.env, slot.path
+    for variable in variables:
+        index = env.get(variable.name)
+        if index is None:
+            after = env.get(variable.after, -1) if variable.after else -1
+            edits.append(SetEnv(path, variable.name, variable.value, variable.why, -1, variable.field_path, after))
+        elif (edit := _over(slot, index, variable)) is not None:
+            edits.append(edit)
+    return edits
+
+
+class VariableSet:
+    """Variables that several containers of several pods get: the edits of a container that has none of them are kept."""
+
+    __slots__ = ("_fresh", "_names", "_variables")
+
+    def __init__(self, variables: Iterable[Variable]) -> None:
+        self._variables = tuple(variables)
+        self._names = frozenset([variable.name for variable in self._variables])
+        self._fresh: dict[str, list[SetEnv | Warn]] = {}
+
+    def fill(self, slot: Slot) -> list[SetEnv | Warn]:
+        """Return what `fill` returns for these variables."""
+        if not self._names.isdisjoint(slot.env):
+            return fill(slot, self._variables)
+        edits = self._fresh.get(slot.path)
+        if edits is None:
+            edits = self._fresh[slot.path] = fill(slot, self._variables)
+        return edits
+
+
+def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
+    """Return what is to be done about a variable that the container has."""
     current = (slot.container.env or _NO_ENV)[index]
     if current.value_from is not None or current.value == variable.value:
         return None
