@@ -75,7 +75,8 @@ def requests(bodies: Sequence[bytes], path: str) -> list[bytes]:
     return [
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        f"Accept-Encoding: gzip\r\n\r\n".encode() + body
+        f"Accept-Encoding: gzip\r\n\r\n".encode()
+        + body
         for body in bodies
     ]
 

@@ -29,7 +29,10 @@ def worker_pod() -> Object:
     env += [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}} for name, path in _FIELDS.items()]
     env += [{"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"}, {"name": "RAY_PORT", "value": "6379"}]
     env += [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2}]
-    probe = {"exec": {"command": ["bash", "-c", "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success"]}, "periodSeconds": 5}
+    probe = {
+        "exec": {"command": ["bash", "-c", "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success"]},
+        "periodSeconds": 5,
+    }
     mounts = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
     return {
         "apiVersion": "v1",
@@ -47,7 +50,13 @@ def worker_pod() -> Object:
                 "ray.io/node-type": "worker",
             },
             "ownerReferences": [
-                {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "bench", "uid": CLUSTER["metadata"]["uid"], "controller": True}
+                {
+                    "apiVersion": "ray.io/v1",
+                    "kind": "RayCluster",
+                    "name": "bench",
+                    "uid": CLUSTER["metadata"]["uid"],
+                    "controller": True,
+                }
             ],
             "managedFields": [_managed()],
         },
@@ -56,7 +65,9 @@ def worker_pod() -> Object:
                 "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
                 "cloud.google.com/gke-tpu-topology": "2x2x4",
             },
-            "initContainers": [{"name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:15], "volumeMounts": mounts}],
+            "initContainers": [
+                {"name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:15], "volumeMounts": mounts}
+            ],
             "containers": [
                 {
                     "name": "ray-worker",
@@ -80,9 +91,15 @@ def worker_pod() -> Object:
 
 
 def _managed() -> Object:
-    fields: Object = {f"k:{{\"name\":\"APP_SETTING_{i}\"}}": {".": {}, "f:name": {}, "f:value": {}} for i in range(15)}
+    fields: Object = {f'k:{{"name":"APP_SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(15)}
     spec = {"f:containers": {'k:{"name":"ray-worker"}': {"f:env": fields}}}
-    return {"apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": spec}, "manager": "kuberay-operator", "operation": "Update"}
+    return {
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": spec},
+        "manager": "kuberay-operator",
+        "operation": "Update",
+    }
 
 
 def review_bodies(count: int) -> list[bytes]:

@@ -49,7 +49,9 @@ def main() -> None:
         real = stack.enter_context(serving(directory, [directory / "state.json"], launcher=pin))
         null = stack.enter_context(_null(directory, pin))
         os.sched_setaffinity(0, {client})
-        targets = [Target(name, int(run.url.rsplit(":", 1)[1]), run.process.pid) for name, run in (("null", null), ("webhook", real))]
+        targets = [
+            Target(name, int(run.url.rsplit(":", 1)[1]), run.process.pid) for name, run in (("null", null), ("webhook", real))
+        ]
         for connections, rate in ((1, 0.0), (16, 0.0), (10, 500.0)):
             _compare(targets, directory / "ca.crt", posts, connections, rate)
         os.sched_setaffinity(0, set(cores))

@@ -30,6 +30,8 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
+_CHUNK_BYTES: Final = 1 << 16
+"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
 _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
 _REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 410: "expired", 429: "throttled"}
@@ -97,7 +99,7 @@ class Api:
             async with asyncio.timeout(_OPEN_SECONDS):
                 response = await self._request(path, query, aiohttp.ClientTimeout(sock_read=idle))
             try:
-                yield response.content.iter_any()
+                yield response.content.iter_chunked(_CHUNK_BYTES)
             finally:
                 response.close()
 

@@ -1,5 +1,6 @@
 """A list-then-watch: keeps a sink in step with one resource of the API server, through every failure of either."""
 
+import asyncio
 import logging
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -155,6 +156,7 @@ class ListWatch(Generic[T]):
                 for line in lines.feed(chunk):
                     self._take(line)
                 self._progressed()
+                await asyncio.sleep(0)  # a stream that is always ahead of us never waits: let reviews in between
         if lines.rest:
             raise Garbled("truncated", f"the watch ended within a line, after {lines.rest} bytes of it")
         self._recovered()
