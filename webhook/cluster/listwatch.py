@@ -10,7 +10,7 @@ from webhook.cluster.client import Api
 from webhook.cluster.errors import ApiError, Expired, Garbled
 from webhook.cluster.lines import Lines
 from webhook.cluster.pace import Backoff, Pace, World
-from webhook.cluster.wire import Codec, Stub, Watched, failure, number
+from webhook.cluster.wire import Codec, Stub, Watched, failure, number, oneline
 
 T = TypeVar("T", bound=Watched)
 T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
@@ -18,7 +18,9 @@ T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
 _log: Final = logging.getLogger("webhook.cluster")
 _GONE: Final = 410
 _FRUITLESS: Final = 5
-"""After so many failures in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
+"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
+_NO_ANSWER: Final = frozenset({"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"})
+"""Failures that say nothing about the resourceVersion."""
 
 
 class Sink(Protocol[T_contra]):
@@ -97,6 +99,7 @@ class ListWatch(Generic[T]):
         self._clock = self._world.clock
         self._backoff = Backoff(self._pace.first_delay, self._pace.longest_delay, self._world.random)
         self._version = ""
+        self._fruitless = 0
         self._opened = 0.0
         self._trouble = ""
         self._since = 0.0
@@ -123,6 +126,8 @@ class ListWatch(Generic[T]):
             meta, items = self._resource.codec.page(body)
             if not version:
                 version = meta.resource_version
+                if not version:
+                    raise Garbled("garbled", "the API server sent a list without a resourceVersion: is a proxy in between?")
                 self._sink.begin(number(version))
             for item in items:
                 self._sink.item(item)
@@ -191,6 +196,7 @@ class ListWatch(Generic[T]):
             took = self._clock() - self._since
             _log.info("%s: watching again after %.1f s and %d attempts", self.name, took, self._backoff.failures)
             self._trouble = ""
+        self._fruitless = 0
         self._backoff.reset()
 
     def _failed(self, error: ApiError) -> float:
@@ -199,8 +205,10 @@ class ListWatch(Generic[T]):
         if not self._trouble:
             self._since = self._clock()
         pause = self._backoff.next(error.retry_after or 0.0)
-        if isinstance(error, Expired) or self._backoff.failures % _FRUITLESS == 0:
+        self._fruitless += error.reason not in _NO_ANSWER
+        if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
             self._version = ""
+            self._fruitless = 0
         if error.reason != self._trouble:
             self._trouble = error.reason
             then = "watch" if self._version else "list"
@@ -214,7 +222,7 @@ class ListWatch(Generic[T]):
 def _raise(line: bytes) -> None:
     """Raise what an ERROR event says."""
     status = failure(line)
-    text = f"the API server ended the watch with {status.code}: {(status.message or status.reason or '')[:300]}"
+    text = f"the API server ended the watch with {status.code}: {oneline(status.message or status.reason or '')}"
     if status.code == _GONE:
         raise Expired("expired", text)
     raise ApiError("server", text)

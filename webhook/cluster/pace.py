@@ -25,6 +25,7 @@ class Pace(Struct, frozen=True):
     """A watch that delivers after this much is healthy again: the next failure waits the shortest time."""
     first_delay: float = 0.25
     longest_delay: float = 30.0
+    """Delays double up to this, and a `Retry-After` counts up to this."""
 
 
 class World(Struct, frozen=True):
@@ -49,7 +50,7 @@ class Backoff:
         self.failures = 0
 
     def next(self, at_least: float = 0.0) -> float:
-        """Return the delay after one more failure."""
+        """Return the delay after one more failure; `at_least` is what the server asked for."""
         ceiling = min(self._longest, self._first * float(1 << min(self.failures, 32)))
         self.failures += 1
-        return max(at_least, ceiling * (0.5 + 0.5 * self._random()))
+        return max(min(at_least, self._longest), ceiling * (0.5 + 0.5 * self._random()))

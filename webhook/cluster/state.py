@@ -2,15 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from webhook.cluster.client import Api, Load
-from webhook.cluster.listwatch import ListWatch
+from webhook.cluster.listwatch import Counters, ListWatch
 from webhook.cluster.pace import Pace
 from webhook.cluster.pods import PodFeed, WorkerPod, pods_in
 from webhook.cluster.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
 from webhook.cluster.reader import Feeds, LiveReader
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
+
+
+class Watching(Protocol):
+    """A list-watch, as metrics see it."""
+
+    name: str
+    synced: bool
+    counters: Counters
 
 
 class ClusterState:
@@ -41,6 +50,11 @@ class ClusterState:
     def clusters_synced(self) -> bool:
         """Tell whether the RayClusters were listed: a condition of readiness."""
         return all(watch.synced for watch in self.clusters)
+
+    @property
+    def watches(self) -> list[Watching]:
+        """All list-watches, for metrics."""
+        return [*self.pods, *self.clusters]
 
     @property
     def malformed(self) -> int:

@@ -143,6 +143,11 @@ def failure(line: bytes) -> Status:
         return Status()
 
 
+def oneline(text: str) -> str:
+    """Return what a server said, fit for a log line."""
+    return " ".join(text.split())[:300]
+
+
 def number(version: str) -> int:
     """Return a resourceVersion as a number, 0 for none.
 
