@@ -195,7 +195,7 @@ def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_b
             api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
             for host in range(2):
                 api.put(PODS, a_pod(f"pod-{host}", Seat(0, host, "tpu-x")))
-            await eventually(lambda: len(f.members) == 2 and len(f.clusters) == 1)
+            await eventually(lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2)
             api.mute()
             api.delete(PODS, "pod-1")
             before = api.count("list")

@@ -33,7 +33,7 @@ def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_that() ->
                 api.put(PODS, a_pod(f"pod-{host}", Seat(0, host, "tpu-x")))
             api.put(PODS, a_pod("elsewhere", Seat(0, 0, "gpu-x"), group="gpu"))
             api.put(RAYCLUSTERS, a_raycluster(replicas=1))
-            await eventually(lambda: len(f.members) == 4 and len(f.clusters) == 1)
+            await eventually(lambda: len(f.members) == 4 and len(f.clusters) == 1 and api.watching == 2)
             api.mute()
             api.put(PODS, a_pod("pod-0", Seat(0, 0, "tpu-x")))  # a change that the watch will tell after the read
             api.delete(PODS, "pod-0")
