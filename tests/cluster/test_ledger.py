@@ -59,6 +59,14 @@ def test_a_live_read_does_not_remove_what_was_created_after_it() -> None:
     assert store.values == {"a": ("group", "seat")}
 
 
+def test_of_two_live_reads_the_later_counts_whichever_comes_first() -> None:
+    store = Store()
+    ledger = ledger_of(store)
+    ledger.read("group", [], 20)
+    ledger.read("group", [Record("a", 12, "group", "seat")], 15)
+    assert store.values == {}
+
+
 def test_a_live_read_of_one_group_says_nothing_of_another() -> None:
     store = Store()
     ledger = ledger_of(store, Record("a", 5, "group", "seat"), Record("b", 6, "other", "seat"))
