@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from time import monotonic
 
 import pytest
 
@@ -9,9 +10,10 @@ from tests.cluster.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.cluster.following import eventually, following
 from tests.cluster.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
 from webhook.cluster.errors import ConfigurationError
+from webhook.cluster.pods import PodFeed
 from webhook.cluster.state import ClusterState
 from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.groups.membership import ASSUMED_SECONDS, Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import next_seat
 
@@ -40,8 +42,45 @@ def test_a_seat_that_was_assumed_is_confirmed_by_its_pod() -> None:
             api.put(PODS, a_pod("pod", Seat(0, 1, "tpu-x")))
             await eventually(lambda: len(f.members) == 1)
             assert f.members.assumed == 0
+            f.members.hear("", 1e9)
             assert f.members.expire(1e9) == 0
             assert f.members.group(KEY).has_replica(0)
+
+    asyncio.run(story())
+
+
+def test_seats_do_not_expire_while_a_watch_that_could_confirm_them_is_silent() -> None:
+    members = Membership()
+    blue, green = PodFeed(members, "blue"), PodFeed(members, "green")
+    members.assume(KEY, Seat(0, 0, "tpu-x"), 0.0)
+    late = ASSUMED_SECONDS + 100
+    assert members.expire(late) == 0
+    blue.heard(ASSUMED_SECONDS + 5)
+    green.heard(ASSUMED_SECONDS - 5)
+    assert members.expire(late) == 0
+    green.heard(ASSUMED_SECONDS)
+    assert members.expire(late) == 1
+
+
+def test_a_live_read_of_a_group_frees_its_late_seats_whatever_the_watch_does() -> None:
+    members = Membership()
+    feed = PodFeed(members)
+    members.assume(KEY, Seat(0, 0, "tpu-x"), 0.0)
+    members.assume(KEY, Seat(0, 1, "tpu-x"), 10.0)
+    members.assume(KEY._replace(group="gpu"), Seat(0, 0, "gpu-x"), 0.0)
+    feed.read(KEY, [], 5, ASSUMED_SECONDS + 1)
+    assert members.assumed == 2
+    assert members.group(KEY).next_seat() == Seat(0, 0, "tpu-x")
+
+
+def test_a_watch_that_speaks_lets_time_pass() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: api.watching == 2)
+            f.members.assume(KEY, Seat(0, 0, "tpu-x"), monotonic() - ASSUMED_SECONDS)
+            assert f.members.expire(monotonic()) == 0
+            api.bookmark()
+            await eventually(lambda: f.members.expire(monotonic()) == 1)
 
     asyncio.run(story())
 

@@ -44,6 +44,9 @@ class Sink(Protocol[T_contra]):
     def reach(self, version: int) -> None:
         """Note that everything up to `version` was told."""
 
+    def heard(self, now: float) -> None:
+        """Note that the API server has told what had happened by the monotonic time `now`."""
+
     def __len__(self) -> int:
         """Return how many objects are held."""
 
@@ -118,6 +121,7 @@ class ListWatch(Generic[T]):
 
     async def _list(self) -> None:
         self.counters.lists += 1
+        begun = self._clock()
         token: str | None = None
         version = ""
         while True:
@@ -135,6 +139,7 @@ class ListWatch(Generic[T]):
             if not token:
                 break
         self._listed(version, self._sink.end())
+        self._sink.heard(begun)
 
     def _listed(self, version: str, gone: int) -> None:
         """Note a complete list."""
@@ -160,6 +165,7 @@ class ListWatch(Generic[T]):
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     self._take(line)
+                self._sink.heard(self._clock())
                 self._progressed()
                 await asyncio.sleep(0)  # a stream that is always ahead of us never waits: let reviews in between
         if lines.rest:
@@ -204,6 +210,8 @@ class ListWatch(Generic[T]):
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         if not self._trouble:
             self._since = self._clock()
+        if isinstance(error, Expired) and self._trouble != error.reason:
+            self._backoff.reset()  # it answers, and after an outage the list is what we wait for
         pause = self._backoff.next(error.retry_after or 0.0)
         self._fruitless += error.reason not in _NO_ANSWER
         if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:

@@ -34,7 +34,7 @@ class ClusterState:
         pace: Pace | None = None,
     ) -> None:
         self.api = Api(load)
-        self.feeds = {namespace: Feeds(PodFeed(members), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
+        self.feeds = {namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
         self.pods: list[ListWatch[WorkerPod]] = [
             ListWatch(self.api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
         ]
