@@ -2,11 +2,11 @@
 
 from typing import Final, NamedTuple, Protocol
 
-from webhook.admission.errors import BadReview, ClusterUnknown
+from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import carried_seat, next_seat
+from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
 from webhook.kube import names
 from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
@@ -44,10 +44,11 @@ class PodHandler:
         self._register = register
         self._planner = Planner()
 
-    def __call__(self, request: AdmissionRequest[Pod], now: float) -> Answer:
-        """Return the answer. Raises Denied, ClusterUnknown or BadReview.
+    def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
+        """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
 
-        Nothing is recorded on a dry run, nor for a pod that is refused.
+        `fresh` tells how a replica beyond the desired count is opened: None, at once; False, not before a live read (Unsure);
+        True, that read was made. Nothing is recorded on a dry run, nor for a pod that is refused.
         """
         if request.operation == "DELETE":
             self._delete(request)
@@ -57,7 +58,7 @@ class PodHandler:
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        placed = self.place(request.object, request.namespace or "", request.uid, now)
+        placed = self.place(request.object, request.namespace or "", request.uid, now, fresh=fresh)
         if placed is None:
             return ALLOWED
         answer = placed.plan.answer_for(placed.seat.host)
@@ -65,10 +66,11 @@ class PodHandler:
             self.admit(placed, request.uid, now)
         return answer
 
-    def place(self, pod: Pod, namespace: str, request_uid: str, now: float) -> Placement | None:
+    def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Placement | None:
         """Return the placement of a worker pod, or None for a pod that is none of ours. Records nothing.
 
-        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known.
+        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
+        and Unsure see `__call__`.
         """
         labels = pod.labels
         if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
@@ -92,6 +94,10 @@ class PodHandler:
         key = GroupKey(namespace, cluster.uid, group.group_name)
         carried = carried_seat(labels, group.num_of_hosts)
         seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
+        if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
+            if not fresh:
+                raise Unsure(cluster.name, key)
+            refuse_while_unseen(self._members, key, group.desired)
         plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
         return Placement(key, seat, plan)
 
