@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from time import time
 
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation
@@ -14,10 +15,13 @@ from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Gate
 from webhook.serving.server import HttpServer
 from webhook.settings import Settings
-from webhook.telemetry.journal import Journal, Sink
+from webhook.telemetry.certificates import CertificateObserver
+from webhook.telemetry.journal import Journal, Sink, timestamp
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.tls.context import SwappingContext
+from webhook.tls.files import CertificateFiles
+from webhook.tls.keeper import Keeper
 
 
 @dataclass(frozen=True)
@@ -40,18 +44,21 @@ def build(settings: Settings, sink: Sink) -> Service:
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(state.clusters))
     observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
 
-    tls = SwappingContext()
-    tls.load(settings.tls.certificate, settings.tls.key)
-    gate = Gate({"certificate": lambda: tls.present})
+    tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
+    certificates = CertificateObserver(journal, metrics, lambda: tls.expires)
+    files = CertificateFiles(settings.tls.certificate, settings.tls.key)
+    keeper = Keeper(files, tls, certificates, settings.tls.poll_seconds, settings.tls.client_ca)
+    keeper.take(files.read())
+    gate = Gate({"certificate": lambda: tls.valid(time())}, {"certificate": lambda: f"expires {timestamp(tls.expires)}"})
 
     pods = PodHandler(state.clusters, state.members, state.register)
     endpoints = {"/mutate": ReviewEndpoint(Mutation(pods), gate, observer)}
     host = settings.serving.host
-    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening)
+    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
     admin = HttpServer(admin_application(gate, metrics.exposition), host, settings.serving.admin_port)
 
     async def drain() -> None:
         gate.draining = True
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    return Service({"reviews": reviews, "admin": admin}, reviews, admin, drain, journal)
+    return Service({"reviews": reviews, "admin": admin, "certificate": keeper}, reviews, admin, drain, journal)
