@@ -33,7 +33,13 @@ def issue_authority(name: str, days: float, now: datetime | None = None) -> Pair
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue_server(authority: Pair, names: Sequence[str], days: float, now: datetime | None = None) -> Pair:
+def issue_server(
+    authority: Pair,
+    names: Sequence[str],
+    days: float,
+    now: datetime | None = None,
+    usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
+) -> Pair:
     """Return a server certificate for DNS names and IP addresses, signed by `authority`, which it does not outlive."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     start, end = _period(now, days)
@@ -48,7 +54,7 @@ def issue_server(authority: Pair, names: Sequence[str], days: float, now: dateti
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
