@@ -2,11 +2,11 @@
 
 from typing import Final, Protocol
 
-from webhook.admission.errors import BadReview, ClusterUnknown
+from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import carried_seat, next_seat
+from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
 from webhook.kube import names
 from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
@@ -39,10 +39,11 @@ class PodHandler:
         self._members = members
         self._register = register
 
-    def __call__(self, request: AdmissionRequest[Pod], now: float) -> Answer:
-        """Return the answer. Raises Denied, ClusterUnknown or BadReview.
+    def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
+        """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
 
-        Nothing is recorded on a dry run, nor for a pod that is refused.
+        `fresh` tells how a replica beyond the desired count is opened: None, at once; False, not before a live read (Unsure);
+        True, that read was made. Nothing is recorded on a dry run, nor for a pod that is refused.
         """
         if request.operation == "DELETE":
             self._delete(request)
@@ -52,7 +53,7 @@ class PodHandler:
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        worker = self.seat(request.object, request.namespace or "", request.uid, now)
+        worker = self.seat(request.object, request.namespace or "", request.uid, now, fresh=fresh)
         if worker is None:
             return ALLOWED
         answer = render(worker.pod, edits_for(worker))
@@ -64,10 +65,11 @@ class PodHandler:
         """Record that a worker pod was admitted in its seat."""
         self._register.admitted(request_uid, GroupKey(worker.cluster.namespace, worker.cluster.uid, worker.name), worker.seat, now)
 
-    def seat(self, pod: Pod, namespace: str, request_uid: str, now: float) -> Worker | None:
+    def seat(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Worker | None:
         """Return a worker pod with its seat, or None for a pod that is none of ours. Records nothing.
 
-        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known.
+        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
+        and Unsure see `__call__`.
         """
         labels = pod.labels
         if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
@@ -89,6 +91,10 @@ class PodHandler:
         key = GroupKey(namespace, cluster.uid, group.group_name)
         carried = carried_seat(labels, group.num_of_hosts)
         seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
+        if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
+            if not fresh:
+                raise Unsure(cluster.name, key)
+            refuse_while_unseen(self._members, key, group.desired)
         worker = make_worker(pod, seat, cluster, group, assigned=carried is None)
         causes = obstacles(worker)
         if causes:

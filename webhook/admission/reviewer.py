@@ -5,17 +5,24 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from webhook.admission.codec import decode_pod, encode, is_pod
-from webhook.admission.errors import ClusterUnknown
+from webhook.admission.errors import ClusterUnknown, Unsure
 from webhook.admission.pods import PodHandler
+from webhook.groups.seat import GroupKey
 from webhook.kube import names
 from webhook.kube.review import ALLOWED, NOT_FOUND, AdmissionRequest, Answer, Cause, Denied
 
 
 class ClusterReader(Protocol):
-    """Reads a RayCluster that the watch has not delivered, into the index that the handlers look at."""
+    """Reads what the watches may not have delivered, into the index and the membership that the handlers look at.
+
+    Reads are live and have a deadline. They raise ClusterUnreadable when the API server cannot be asked.
+    """
 
     async def read(self, namespace: str, name: str) -> None:
-        """Read one RayCluster, live, with a deadline. Raises when the API server cannot be asked."""
+        """Read one RayCluster."""
+
+    async def read_group(self, name: str, key: GroupKey) -> None:
+        """Read the pods of one worker group, and its RayCluster `name`."""
 
 
 class Outcome(Struct, frozen=True):
@@ -40,24 +47,33 @@ class Mutation:
         self._reader = reader
 
     async def review(self, body: bytes, now: float) -> Outcome:
-        """Return the outcome of one review at the monotonic time `now`. Raises BadReview."""
+        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
         request = decode_pod(body)
         answer = await self._answer(request, now) if is_pod(request) else ALLOWED
         return Outcome(request, answer, encode(request, answer))
 
     async def _answer(self, request: AdmissionRequest[Any], now: float) -> Answer:
         try:
-            try:
-                return self._pods(request, now)
-            except ClusterUnknown as unknown:
-                if self._reader is None:
-                    return _unknown(unknown)
-                await self._reader.read(unknown.namespace, unknown.name)
-            return self._pods(request, now)
+            return await self._decide(request, now)
         except ClusterUnknown as unknown:
             return _unknown(unknown)
         except Denied as denied:
             return Answer(denied.causes)
+
+    async def _decide(self, request: AdmissionRequest[Any], now: float) -> Answer:
+        """Decide on what is known, and again after a live read where that is not enough."""
+        reader = self._reader
+        if reader is None:
+            return self._pods(request, now)
+        try:
+            try:
+                return self._pods(request, now, fresh=False)
+            except ClusterUnknown as unknown:
+                await reader.read(unknown.namespace, unknown.name)
+            return self._pods(request, now, fresh=False)
+        except Unsure as unsure:
+            await reader.read_group(unsure.cluster, unsure.key)
+        return self._pods(request, now, fresh=True)
 
 
 def _unknown(unknown: ClusterUnknown) -> Answer:

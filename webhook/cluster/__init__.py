@@ -1,1 +1,1 @@
-"""The cluster: the Kubernetes API, and files that stand in for it."""
+"""The cluster: the Kubernetes API (connection, feeds, live reads), and files that stand in for it."""

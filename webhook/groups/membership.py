@@ -76,6 +76,10 @@ class Membership:
         self._deadlines.append((deadline, holding))
         self._take(holding)
 
+    def unseen(self, key: GroupKey, below: int) -> int:
+        """Return how many seats of a group are only assumed, in replicas below an index. Looks at every assumed seat."""
+        return sum(holding.key == key and holding.seat.replica < below for holding in self._assumed)
+
     def expire(self, now: float) -> int:
         """Free the assumed seats whose time is up, and return how many."""
         expired = 0

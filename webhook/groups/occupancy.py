@@ -115,6 +115,10 @@ class Occupancy:
         free = ~replica.taken
         return Seat(index, (free & -free).bit_length() - 1, replica.name)
 
+    def has_replica(self, index: int) -> bool:
+        """Tell whether any seat of this replica index is taken."""
+        return index in self._replicas
+
     def has_name(self, name: str) -> bool:
         """Tell whether a taken seat bears this replica name."""
         return name in self._names

@@ -3,12 +3,12 @@
 import re
 from typing import Final
 
-from webhook.groups.membership import Membership
+from webhook.groups.membership import ASSUMED_SECONDS, Membership
 from webhook.groups.naming import replica_name
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.objects import Strings
-from webhook.kube.review import INVALID, REQUIRED, Cause, Denied
+from webhook.kube.review import FORBIDDEN, INVALID, REQUIRED, Cause, Denied
 from webhook.kube.shapes import is_label_value
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -55,6 +55,28 @@ def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) 
     while group.has_name(name := replica_name(key.group, request_uid, attempt)):
         attempt += 1
     return Seat(seat.replica, seat.host, name)
+
+
+def opens_beyond(members: Membership, key: GroupKey, seat: Seat, desired: int) -> bool:
+    """Tell whether `seat` would open a replica with an index that a group of `desired` replicas should not need."""
+    return seat.replica >= desired and not members.group(key).has_replica(seat.replica)
+
+
+def refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> None:
+    """Raise Denied when the seats below `desired` are full only because some are assumed, although a live read was made.
+
+    Their pods were admitted here, but the API server may have refused them later, by a quota for example. Nobody can tell such
+    a pod from one that is still on its way; but their time is short, and a pod beyond them leaves a replica incomplete for good.
+    """
+    unseen = members.unseen(key, desired)
+    if not unseen:
+        return
+    text = (
+        f"all seats of the {desired} replicas of worker group {key.group} are taken, {unseen} of them by pods that were admitted "
+        f"within the last {ASSUMED_SECONDS:.0f} s and have not appeared: if the API server refused them (see earlier events: a "
+        f"quota, another webhook), their seats are free again after that time, and KubeRay tries again"
+    )
+    raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
 
 
 def _number(label: str, text: str, bound: int) -> int:

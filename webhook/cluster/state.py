@@ -1,0 +1,61 @@
+"""The cluster as the webhook follows it: one connection, the feeds of each namespace, and live reads."""
+
+import asyncio
+from collections.abc import Sequence
+
+from webhook.cluster.client import Api, Load
+from webhook.cluster.listwatch import ListWatch
+from webhook.cluster.pace import Pace
+from webhook.cluster.pods import PodFeed, WorkerPod, pods_in
+from webhook.cluster.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
+from webhook.cluster.reader import Feeds, LiveReader
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+
+
+class ClusterState:
+    """Keeps a cluster index and a membership in step with the cluster. Without namespaces, with all of them."""
+
+    def __init__(
+        self,
+        load: Load,
+        clusters: ClusterIndex,
+        members: Membership,
+        namespaces: Sequence[str] = (),
+        pace: Pace | None = None,
+    ) -> None:
+        self._api = Api(load)
+        self.feeds = {namespace: Feeds(PodFeed(members), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
+        self.pods: list[ListWatch[WorkerPod]] = [
+            ListWatch(self._api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
+        ]
+        self.clusters: list[ListWatch[LiveRayCluster]] = [
+            ListWatch(self._api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
+        ]
+        self.reader = LiveReader(self._api, self.feeds)
+
+    def pods_synced(self) -> bool:
+        """Tell whether the worker pods were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.pods)
+
+    def clusters_synced(self) -> bool:
+        """Tell whether the RayClusters were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.clusters)
+
+    @property
+    def malformed(self) -> int:
+        """How often a worker pod had labels that are no seat."""
+        return sum(feeds.pods.malformed for feeds in self.feeds.values())
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection to configure."""
+        await self._api.open()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for pods in self.pods:
+                    group.create_task(pods.run(), name=pods.name)
+                for clusters in self.clusters:
+                    group.create_task(clusters.run(), name=clusters.name)
+        finally:
+            await self.reader.close()
+            await self._api.close()
