@@ -60,7 +60,7 @@ class Clock:
 
 def replica(vault: MemoryVault, clock: Clock) -> SelfSigned:
     """Return one replica's source."""
-    source = SelfSigned(vault, NAMES)
+    source = SelfSigned(vault, NAMES, ConnectionError)
     source._clock = clock  # noqa: SLF001 - as a test sets time
     return source
 
@@ -164,6 +164,15 @@ def test_after_a_long_sleep_everything_is_issued_afresh() -> None:
     again = asyncio.run(source.fetch())
     assert again != first
     assert trusted_by(vault.bundle, again, clock.now)
+
+
+def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
+    class Unreachable(MemoryVault):
+        async def read(self) -> tuple[Mapping[str, bytes], str]:
+            raise ConnectionError("refused")
+
+    with pytest.raises(CertificateError, match="refused"):
+        asyncio.run(replica(Unreachable(), Clock()).fetch())
 
 
 def test_holdings_survive_the_secret() -> None:

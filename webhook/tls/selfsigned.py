@@ -12,7 +12,7 @@ _TRIES: Final = 5
 
 
 class Vault(Protocol):
-    """The Secret, and the webhook configurations in which API servers look up whom to trust. All raise CertificateError."""
+    """The Secret, and the webhook configurations in which API servers look up whom to trust."""
 
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion."""
@@ -25,9 +25,13 @@ class Vault(Protocol):
 
 
 class SelfSigned:
-    """Reads, renews and publishes. The replica that writes first wins; the others find their version outdated, and read again."""
+    """Reads, renews and publishes. The replica that writes first wins; the others find their version outdated, and read again.
 
-    def __init__(self, vault: Vault, names: Sequence[str]) -> None:
+    `unavailable` is what the vault raises when it cannot be reached.
+    """
+
+    def __init__(self, vault: Vault, names: Sequence[str], unavailable: type[Exception]) -> None:
+        self._unavailable = unavailable
         self._vault = vault
         self._names = names
         self._clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -39,6 +43,12 @@ class SelfSigned:
 
     async def fetch(self) -> Pair:
         """Return the pair to serve with, after what is due is done and published. Raises CertificateError."""
+        try:
+            return await self._fetch()
+        except self._unavailable as error:
+            raise CertificateError(f"the self-signed certificate cannot be looked after: {error}") from None
+
+    async def _fetch(self) -> Pair:
         for _ in range(_TRIES):
             data, version = await self._vault.read()
             held = read_holdings(data)
