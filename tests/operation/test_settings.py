@@ -84,7 +84,7 @@ def test_an_unknown_flag_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_certificate_that_is_not_there_stops_the_start_with_its_path() -> None:
     command = [sys.executable, "-m", "webhook.cli.main", "serve", "--standalone", "--tls.certificate", "/not/there.crt"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603 - our own program
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert ended.returncode == 2
     assert "/not/there.crt: No such file" in ended.stderr
 
