@@ -20,7 +20,7 @@ from webhook.serving.gate import Gate
 from webhook.serving.server import HttpServer
 from webhook.settings import Settings, Tls
 from webhook.telemetry.certificates import CertificateObserver
-from webhook.telemetry.journal import Journal, Sink, timestamp
+from webhook.telemetry.journal import Journal, Sink
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.tls.context import SwappingContext
@@ -52,7 +52,7 @@ def build(settings: Settings, sink: Sink) -> Service:
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(journal, metrics, lambda: tls.expires)
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
-    gate = Gate({"certificate": lambda: tls.valid(time())}, {"certificate": lambda: f"expires {timestamp(tls.expires)}"})
+    gate = Gate({"certificate": lambda: tls.valid(time())}, {"certificate": certificates.expiry})
 
     pods = PodHandler(state.clusters, state.members, state.register)
     endpoints = {"/mutate": ReviewEndpoint(Mutation(pods), gate, observer)}

@@ -1,1 +1,1 @@
-"""Certificates over real TLS on loopback, and the decisions about self-signed ones."""
+"""Tests of webhook.tls."""

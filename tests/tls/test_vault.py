@@ -2,12 +2,17 @@
 
 import asyncio
 import base64
+import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
+from tests.server import serving
+from tests.tls.listener import ask, until
 from tests.tls.registry import MUTATING, SECRET, VALIDATING, Registry, registry
 from webhook.cluster.client import kubeconfig
 from webhook.cluster.errors import ApiError
@@ -70,6 +75,20 @@ def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
         first, second = with_vault(objects, tmp_path, twice)
         assert first == second
         assert sorted(path for method, path in objects.requests if method == "PATCH") == sorted((SECRET, MUTATING, VALIDATING))
+
+
+def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:
+    with registry() as objects:
+        flags = ("--tls.source", "self-signed", "--kubeconfig", str(objects.kubeconfig(tmp_path)))
+        with serving(tmp_path, [], *flags) as first, serving(tmp_path, [], *flags) as second:
+            for server in (first, second):
+                until(lambda server=server: httpx.get(f"{server.admin}/readyz").is_success)  # type: ignore[misc]  # a default binds it
+            (bundle,) = objects.bundles()
+            trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+            ports = [urlsplit(server.url).port or 0 for server in (first, second)]
+            numbers = {ask(port, trust, name=name)[0] for port in ports for name in NAMES}
+        assert len(numbers) == 1
+        assert [server.process.returncode for server in (first, second)] == [0, 0]
 
 
 @pytest.mark.parametrize("path", [SECRET, MUTATING, VALIDATING])

@@ -1,7 +1,7 @@
 """What becomes of certificates, in the journal and in the metrics."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from webhook.telemetry.journal import Journal
 from webhook.telemetry.metrics import Metrics
@@ -12,6 +12,7 @@ class CertificateObserver:
 
     def __init__(self, journal: Journal, metrics: Metrics, expires: Callable[[], float]) -> None:
         self._journal = journal
+        self._expires = expires
         self._rejected = False
         self._loads = 0
         metrics.gauge(
@@ -23,6 +24,10 @@ class CertificateObserver:
             "1 while the newest certificate cannot be used and an older one, or none, is served.",
             lambda: self._rejected,
         )
+
+    def expiry(self) -> str:
+        """Say when the served certificate expires."""
+        return f"expires {datetime.fromtimestamp(self._expires(), UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def loaded(self, expires: datetime) -> None:
         """Note that a pair is served from now on."""

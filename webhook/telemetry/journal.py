@@ -62,8 +62,3 @@ class Journal:
 def now() -> str:
     """Return the wall-clock time in UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def timestamp(seconds: float) -> str:
-    """Return a time in seconds since 1970 as text, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
