@@ -221,4 +221,4 @@ def _explain(place: tuple[int | str, ...], kind: str, text: str, got: object) ->
         return f"setting {name}: {text}" + ("" if isinstance(got, dict) else f" (got {got!r})")
     section = name.rpartition(".")[0]
     siblings = [known_name for known_name in known() if known_name.rpartition(".")[0] == section]
-    return f"setting {name}: there is none of this name; known are {', '.join(siblings)}"
+    return f"setting {name}: not permitted, as there is none of this name; known are {', '.join(siblings)}"

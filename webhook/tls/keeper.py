@@ -66,23 +66,23 @@ class Keeper:
         self._complaint = ""
         self._clock: Callable[[], float] = time.time
 
-    def take(self, pair: Pair) -> None:
-        """Serve with this pair unless it is served already. Raises CertificateError, and goes on with the old one."""
+    def take(self, pair: Pair) -> bool:
+        """Serve with this pair, and tell whether it is another one. Raises CertificateError, and goes on with the old one."""
         material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
-        if material != self._served:
-            try:
-                self._refuse_expired(pair)
-                self._context.load(pair, material.authorities)
-            except CertificateError as error:
-                raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
-            self._served = material
-            self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
-        elif self._complaint:
-            self._observer.recovered()
-        self._complaint = ""
+        if material == self._served:
+            return False
+        try:
+            self._refuse_expired(pair)
+            self._context.load(pair, material.authorities)
+        except CertificateError as error:
+            raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
+        self._served = material
+        return True
 
     async def run(self) -> None:
-        """Look for a new pair until cancelled."""
+        """Look for a new pair until cancelled. A pair that was taken before is told of now."""
+        if self._served is not None:
+            self._tell_loaded()
         while True:
             await self.look()
             await asyncio.sleep(self._seconds)
@@ -90,11 +90,20 @@ class Keeper:
     async def look(self) -> None:
         """Look once, and tell the observer, of the same complaint once."""
         try:
-            self.take(await self._source.fetch())
+            new = self.take(await self._source.fetch())
         except CertificateError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 self._observer.rejected(self._complaint)
+            return
+        if new:
+            self._tell_loaded()
+        elif self._complaint:
+            self._observer.recovered()
+        self._complaint = ""
+
+    def _tell_loaded(self) -> None:
+        self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
 
     def _refuse_expired(self, pair: Pair) -> None:
         """Prefer the served pair to an expired one; with none to prefer, an expired one says best what is wrong."""
