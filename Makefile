@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run test check bench format clean
+.PHONY: demo run tools test check bench format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -22,6 +22,9 @@ demo: $(READY)  ## Run the main job end to end on loopback, and show it
 run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
 		--tls.certificate .cache/certs/tls.crt --tls.key .cache/certs/tls.key
+
+tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
+	$(BIN)/python tests/e2e/build.py helm kustomize
 
 test: $(READY)  ## Run the tests
 	$(BIN)/python -m pytest

@@ -1,10 +1,25 @@
 """Settings of the service: flags, then environment, then a file, then the defaults here, each with its reason."""
 
+import argparse
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    YamlConfigSettingsSource,
+)
+
+PREFIX: Final = "RAY_WEBHOOK_"
+"""Of every environment variable that is a setting; two underscores stand between a section and its setting."""
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
@@ -30,14 +45,55 @@ class Serving(_Section):
     """How long a stopping process goes on answering, until endpoints and connections have moved away."""
 
 
+class SelfSigned(_Section):
+    """The certificate that the webhook makes for itself, when `tls.source` is `self-signed`."""
+
+    namespace: str = "ray-webhook"
+    """Namespace of the Secret and of the Service."""
+
+    secret: str = "ray-webhook-tls"  # noqa: S105 - a name
+    """Secret that holds authority and certificate, and through which replicas agree. It has to exist; it may be empty."""
+
+    service: str = "ray-webhook"
+    """Service that API servers call: the certificate is for `<service>.<namespace>.svc`."""
+
+    mutating: str = "ray-webhook"
+    """MutatingWebhookConfiguration that gets the `caBundle`."""
+
+    validating: str = "ray-webhook"
+    """ValidatingWebhookConfiguration that gets the `caBundle`."""
+
+
 class Tls(_Section):
-    """The serving certificate."""
+    """The serving certificate, and those of clients."""
+
+    source: Literal["files", "self-signed"] = "files"
+    """Where the certificate comes from: `files`, such as a Secret of cert-manager, or `self-signed`, made by the webhook."""
 
     certificate: Path = Path("/etc/ray-webhook/tls/tls.crt")
     """Certificate chain in PEM, as cert-manager names it in a Secret."""
 
     key: Path = Path("/etc/ray-webhook/tls/tls.key")
     """Private key in PEM, without a password."""
+
+    poll_seconds: Annotated[float, Field(gt=0, le=600)] = 10
+    """How often the source is asked for a newer certificate. kubelet takes a minute or two to bring one into a pod."""
+
+    client_ca: Path | None = None
+    """Authorities in PEM; with them, only clients with a certificate of one of these are served. kube-apiserver shows one only
+    when its admission configuration names it."""
+
+    client_names: list[str] = []
+    """Names (common name or DNS name) that a client's certificate may bear; empty allows every name. Needs `tls.client_ca`."""
+
+    self_signed: SelfSigned = SelfSigned()
+
+    @model_validator(mode="after")
+    def _names_need_authorities(self) -> Self:
+        if self.client_names and self.client_ca is None:
+            msg = "client_names needs client_ca: a name means nothing without an authority that vouches for it"
+            raise ValueError(msg)
+        return self
 
 
 class Log(_Section):
@@ -51,7 +107,7 @@ class Settings(BaseSettings):
     """Everything that can be set."""
 
     model_config = SettingsConfigDict(
-        env_prefix="RAY_WEBHOOK_",
+        env_prefix=PREFIX,
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
@@ -68,11 +124,13 @@ class Settings(BaseSettings):
             "serving.admin-port": "admin-port",
         },
     )
-    file: ClassVar[Path | None] = None
 
     serving: Serving = Serving()
     tls: Tls = Tls()
     log: Log = Log()
+
+    file: Path | None = None
+    """YAML file with settings, nested as here; environment variables and flags stand above it."""
 
     standalone: bool = False
     """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted counts as created."""
@@ -94,4 +152,73 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, the strongest first; flags stand before all of them."""
         del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=cls.file)
+        file = init_settings.init_kwargs.get("file") if isinstance(init_settings, InitSettingsSource) else None
+        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
+
+
+class WrongSettingsError(Exception):
+    """Settings that cannot be used. The message has a line for each, with its name, what it was, and what is allowed."""
+
+
+def read_settings(arguments: Sequence[str]) -> Settings:
+    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage and exits for a wrong flag."""
+    _refuse_unknown(os.environ)
+    file = _file(arguments, os.environ)
+    try:
+        return Settings(_cli_parse_args=list(arguments), file=file)
+    except ValidationError as error:
+        lines = [_explain(item["loc"], item["type"], item["msg"], item["input"]) for item in error.errors()]
+        raise WrongSettingsError("\n".join(lines)) from None
+    except (SettingsError, yaml.YAMLError) as error:
+        raise WrongSettingsError(f"settings cannot be read: {error}") from None
+
+
+def known(model: type[BaseModel] = Settings) -> dict[str, FieldInfo]:
+    """Return every setting with its dotted name, in order; sections themselves are left out."""
+    found: dict[str, FieldInfo] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            found |= {f"{name}.{inner}": info for inner, info in known(field.annotation).items()}
+        else:
+            found[name] = field
+    return found
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + name.upper().replace(".", "__")
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    """pydantic-settings skips variables that it does not know; a misspelt one would be silently without effect."""
+    variables = {variable(name) for name in known()}
+    sections = {variable(name.partition(".")[0]) for name in known()}
+    wrong = sorted(name for name in environ if name.startswith(PREFIX) and not {name, name.partition("__")[0]} & sections)
+    if wrong:
+        text = f"unknown environment variables {', '.join(wrong)}; known are {', '.join(sorted(variables))}"
+        hint = "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`" if _of_service(wrong) else ""
+        raise WrongSettingsError(text + hint)
+
+
+def _of_service(variables: Iterable[str]) -> bool:
+    return any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in variables)
+
+
+def _file(arguments: Sequence[str], environ: Mapping[str, str]) -> Path | None:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--file", type=Path)
+    named: Path | None = parser.parse_known_args(arguments)[0].file
+    text = environ.get(variable("file"))
+    file = named or (Path(text) if text else None)
+    if file is not None and not file.is_file():
+        raise WrongSettingsError(f"setting file: {file} is not there, or is no file")
+    return file
+
+
+def _explain(place: tuple[int | str, ...], kind: str, text: str, got: object) -> str:
+    name = ".".join(map(str, place))
+    if kind != "extra_forbidden":
+        return f"setting {name}: {text}" + ("" if isinstance(got, dict) else f" (got {got!r})")
+    section = name.rpartition(".")[0]
+    siblings = [known_name for known_name in known() if known_name.rpartition(".")[0] == section]
+    return f"setting {name}: not permitted, as there is none of this name; known are {', '.join(siblings)}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-CACHE_VARIABLE = "RAY_WEBHOOK_E2E_CACHE"
+CACHE_VARIABLE = "E2E_CACHE"
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS = "crds"
@@ -48,6 +48,8 @@ TOOLS = (
     Tool("kuberay-operator", "kuberay", KUBERAY_MODULE),
     Tool("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Tool("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+    Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
 REQUIRED = ("etcd", "kube-apiserver", "kubectl", "kuberay-operator")
 BY_NAME = {tool.name: tool for tool in TOOLS}

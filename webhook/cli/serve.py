@@ -6,22 +6,20 @@ from io import FileIO
 from typing import TextIO
 
 import uvloop
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 from webhook.cluster.files import ManifestError
 from webhook.runtime import supervise
-from webhook.settings import Settings
-from webhook.tls.context import CertificateError
+from webhook.settings import Settings, WrongSettingsError, read_settings
+from webhook.tls.errors import CertificateError
 from webhook.wiring import Service, build
 
 
 def serve(arguments: Sequence[str]) -> int:
     """Serve until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the service failed."""
     try:
-        settings = Settings(_cli_parse_args=list(arguments))
-    except (ValidationError, SettingsError) as error:
-        return _refuse(_wrong_settings(error))
+        settings = read_settings(arguments)
+    except WrongSettingsError as error:
+        return _refuse(f"{error}\nsee `ray-webhook serve --help` for every setting")
     if not settings.standalone:
         return _refuse("serving with a live cluster is not built yet: add --standalone and --state")
     try:
@@ -56,13 +54,6 @@ def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None
         f"-d @examples/reviews/pod.json https://{host}:{port}/mutate\n"
     )
     stream.flush()
-
-
-def _wrong_settings(error: ValidationError | SettingsError) -> str:
-    if isinstance(error, SettingsError):
-        return f"settings cannot be read: {error}"
-    lines = [f"setting {'.'.join(map(str, item['loc']))}: {item['msg']} (got {item['input']!r})" for item in error.errors()]
-    return "\n".join([*lines, "see `ray-webhook serve --help` for every setting"])
 
 
 def _refuse(message: str) -> int:

@@ -1,4 +1,4 @@
-"""The connection to the API server: raw GETs with deadlines, over the `kubernetes` package's configuration and transport.
+"""The connection to the API server: raw requests with deadlines, over the `kubernetes` package's configuration and transport.
 
 Finding the server, credentials, their refresh and TLS are the package's. Its models, watches and informers are not used.
 """
@@ -25,6 +25,9 @@ Load = Callable[[Configuration], Awaitable[None]]
 
 Query = Sequence[tuple[str, str]]
 
+Operation = Mapping[str, object]
+"""One operation of a JSON Patch."""
+
 _log: Final = logging.getLogger("webhook.cluster")
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the package raises over a configuration: it looks things up without checking."""
@@ -33,7 +36,8 @@ _OPEN_SECONDS: Final = 30.0
 _CHUNK_BYTES: Final = 1 << 16
 """The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
 _ERROR_BYTES: Final = 1 << 16
-_REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 410: "expired", 429: "throttled"}
+_ERROR_CHARACTERS: Final = 300
+_REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 409: "conflict", 410: "expired", 429: "throttled"}
 
 
 def in_cluster(
@@ -91,6 +95,13 @@ class Api:
                 async with response:
                     return await response.read()
 
+    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
+        """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
+        with _failures(f"within {deadline:g} s"):
+            async with asyncio.timeout(deadline):
+                response = await self._request(path, (), aiohttp.ClientTimeout(), operations)
+                response.close()
+
     @asynccontextmanager
     async def stream(self, path: str, query: Query, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure. Raises ApiError."""
@@ -102,13 +113,15 @@ class Api:
             finally:
                 response.close()
 
-    async def _request(self, path: str, query: Query, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _request(
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, operations: Sequence[Operation] | None = None
+    ) -> aiohttp.ClientResponse:
         """Return a response of 200. On 401 the credentials are loaded again, and the request is repeated once."""
-        response = await self._send(path, query, limits)
+        response = await self._send(path, query, limits, operations)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             response.close()
             await self._renew()
-            response = await self._send(path, query, limits)
+            response = await self._send(path, query, limits, operations)
         if response.status == 200:  # noqa: PLR2004 - the HTTP status
             return response
         try:
@@ -116,14 +129,20 @@ class Api:
         finally:
             response.close()
 
-    async def _send(self, path: str, query: Query, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, operations: Sequence[Operation] | None
+    ) -> aiohttp.ClientResponse:
+        """Send a GET, or a PATCH when there are operations."""
         client = self._client
         if client is None:
             raise ApiError("closed", "the connection to the API server is not open")
+        method, kind = ("GET", {}) if operations is None else ("PATCH", {"Content-Type": "application/json-patch+json"})
+        header_params = {"Accept": "application/json", **kind}
         method, url, headers, _, _ = await client.param_serialize(
-            "GET", path, query_params=list(query), header_params={"Accept": "application/json"}, auth_settings=["BearerToken"]
+            method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
         )
-        response = await client.rest_client.request(method, url, headers, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
+        body = None if operations is None else list(operations)
+        response = await client.rest_client.request(method, url, headers, body, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
         raw: aiohttp.ClientResponse = response.response
         return raw
 

@@ -59,6 +59,7 @@ NOT_FOUND: Final = "FieldValueNotFound"
 DUPLICATE: Final = "FieldValueDuplicate"
 NOT_SUPPORTED: Final = "FieldValueNotSupported"
 FORBIDDEN: Final = "FieldValueForbidden"
+CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUPPORTED, FORBIDDEN})
 
 
 class Answer(Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -45,10 +45,10 @@ def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> F
         return PlainTextResponse("ok")
 
     @app.get("/readyz")
-    async def readyz() -> Response:
-        report = gate.report()
-        lines = [f"[{'+' if holds else '-'}] {name}" for name, holds in report.items()]
-        return PlainTextResponse("\n".join(lines) + "\n", 200 if all(report.values()) else 503)
+    async def readyz(request: Request) -> Response:
+        ready = gate.closed() is None
+        lines = gate.lines(verbose="verbose" in request.query_params)
+        return PlainTextResponse("\n".join(lines) + "\n", 200 if ready else 503)
 
     @app.get("/metrics")
     async def exposition() -> Response:

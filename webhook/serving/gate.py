@@ -11,11 +11,21 @@ class Gate:
     """Open when every named condition holds and the process is not draining: a conjunction that can be read."""
 
     conditions: dict[str, Condition] = field(default_factory=dict)
+    details: dict[str, Callable[[], str]] = field(default_factory=dict)
+    """What more there is to say of a condition of the same name."""
     draining: bool = False
 
     def report(self) -> dict[str, bool]:
         """Return each condition with its state, draining included."""
         return {**{name: condition() for name, condition in self.conditions.items()}, "not draining": not self.draining}
+
+    def lines(self, *, verbose: bool) -> list[str]:
+        """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
+        told = {name: tell() for name, tell in self.details.items()} if verbose else {}
+        return [
+            f"[{'+' if holds else '-'}] {name}{': ' if name in told else ''}{told.get(name, '')}"
+            for name, holds in self.report().items()
+        ]
 
     def closed(self) -> str | None:
         """Return why no review can be answered now, or None when they can."""

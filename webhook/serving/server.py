@@ -3,12 +3,14 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+
+from webhook.serving.peers import named_peers
 
 KEEP_ALIVE_SECONDS: Final = 120
 """Above the 90 s for which kube-apiserver keeps an idle connection: it does not retry a POST that meets a closing one."""
@@ -28,15 +30,17 @@ class _Server(uvicorn.Server):
 
 
 class HttpServer:
-    """Serves `app` on a port, over HTTPS when there is a TLS context."""
+    """Serves `app` on a port, over HTTPS when there is a TLS context, and then only to `client_names` when there are any."""
 
-    def __init__(self, app: FastAPI, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, app: FastAPI, host: str, port: int, tls: ssl.SSLContext | None = None, client_names: Sequence[str] = ()
+    ) -> None:
         self._address = (host, port)
         self._socket: socket.socket | None = None
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http="httptools",
+                http=named_peers(client_names) if client_names else "httptools",
                 ws="none",
                 lifespan="off",
                 access_log=False,

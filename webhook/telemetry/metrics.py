@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook import __version__
+from webhook.kube.review import CAUSE_TYPES
 
 _BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
 """Seconds. A review takes well under a millisecond; 25 ms is the second bucket of kube-apiserver's own histogram."""
@@ -25,6 +26,12 @@ class Metrics:
             "ray_webhook_admissions",
             "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
             ("kind", "operation", "verdict"),
+            registry=self.registry,
+        )
+        self._denials = Counter(
+            "ray_webhook_denials",
+            "Causes of denials, by kind and Kubernetes cause type.",
+            ("kind", "reason"),
             registry=self.registry,
         )
         self._duration = Histogram(
@@ -57,6 +64,10 @@ class Metrics:
         counter, histogram = found
         counter.inc()
         histogram.observe(seconds)
+
+    def denied(self, kind: str, reason: str) -> None:
+        """Count one cause of a denial."""
+        self._denials.labels(kind if kind in _KINDS else "other", reason if reason in CAUSE_TYPES else "other").inc()
 
     def refused(self, status: int) -> None:
         """Count one request that was no review."""

@@ -20,6 +20,8 @@ class ReviewObserver:
         request, answer = outcome.request, outcome.answer
         verdict = "denied" if answer.causes else "patched" if answer.patch else "allowed"
         self._metrics.reviewed(request.kind.kind, request.operation, verdict, seconds)
+        for cause in answer.causes:
+            self._metrics.denied(request.kind.kind, cause.reason)
         if self._quiet and not answer.causes:
             return
         self._journal.line(

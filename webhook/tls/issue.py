@@ -20,12 +20,12 @@ class Pair(NamedTuple):
     key: bytes
 
 
-def issue_authority(name: str, days: int) -> Pair:
-    """Return a new certificate authority (ECDSA P-256) called `name`, valid from now."""
+def issue_authority(name: str, days: float, now: datetime | None = None) -> Pair:
+    """Return a new certificate authority (ECDSA P-256) called `name`, valid from `now`."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
-        _builder(subject, subject, key.public_key(), days)
+        _builder(subject, subject, key.public_key(), _period(now, days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(authority=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -33,9 +33,16 @@ def issue_authority(name: str, days: int) -> Pair:
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue_server(authority: Pair, names: Sequence[str], days: int) -> Pair:
-    """Return a server certificate for DNS names and IP addresses, signed by `authority`."""
+def issue_server(
+    authority: Pair,
+    names: Sequence[str],
+    days: float,
+    now: datetime | None = None,
+    usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
+) -> Pair:
+    """Return a server certificate for DNS names and IP addresses, signed by `authority`, which it does not outlive."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
+    start, end = _period(now, days)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
         msg = "the authority's key is not an elliptic-curve key: issue the authority with `ray-webhook certs issue` too"
@@ -43,27 +50,33 @@ def issue_server(authority: Pair, names: Sequence[str], days: int) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     builder = (
-        _builder(subject, issuer.subject, key.public_key(), days)
+        _builder(subject, issuer.subject, key.public_key(), (start, min(end, issuer.not_valid_after_utc)))
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
     )
     return _pair(builder.sign(issuer_key, hashes.SHA256()), key)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
+def _period(now: datetime | None, days: float) -> tuple[datetime, datetime]:
+    now = now or datetime.now(UTC)
+    return now - _CLOCK_SKEW, now + timedelta(days=days)
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, period: tuple[datetime, datetime]
+) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + timedelta(days=days))
+        .not_valid_before(period[0])
+        .not_valid_after(period[1])
     )
 
 

@@ -1,0 +1,182 @@
+"""What the manifests say, against what the code does."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.manifests.render import MODES, Object, kustomize, one, overlay
+from tests.server import Running, serving
+from tests.tls.registry import registry
+from tests.tls.test_vault import source, with_vault
+from webhook.kube import names
+from webhook.serving.server import GRACE_SECONDS
+from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
+
+DEFAULTS = Settings()
+
+
+@pytest.fixture(name="server", scope="module")
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with serving(tmp_path_factory.mktemp("server"), []) as running:
+        yield running
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_key_of_the_config_map_is_a_setting_and_its_value_is_valid(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = one(overlay(mode), "ConfigMap")["data"]
+    assert data.keys() <= {variable(name) for name in known()}
+    for name, value in data.items():
+        monkeypatch.setenv(name, value)
+    settings = read_settings([])
+    assert settings.tls.source == ("files" if mode == "cert-manager" else mode)
+    assert settings.tls.self_signed == DEFAULTS.tls.self_signed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -> None:
+    objects = overlay(mode)
+    ports = {port["name"]: port for port in one(objects, "Service")["spec"]["ports"]}
+    container = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    listening = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert listening == {"https": Serving().port, "admin": Serving().admin_port}
+    assert {port["targetPort"] for port in ports.values()} == listening.keys()
+    for webhook in webhooks(objects):
+        service = webhook["clientConfig"]["service"]
+        assert (service["port"], service["name"]) == (ports["https"]["port"], one(objects, "Service")["metadata"]["name"])
+    assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
+    monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
+    assert monitor["endpoints"][0]["port"] in ports
+    assert monitor["selector"]["matchLabels"].items() <= one(objects, "Service")["metadata"]["labels"].items()
+
+
+PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
+
+
+def webhooks(objects: list[Object]) -> list[Object]:
+    """Return the webhooks of both configurations."""
+    return [webhook for found in objects if found["kind"].endswith("WebhookConfiguration") for webhook in found["webhooks"]]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "MutatingWebhookConfiguration",
+        pytest.param("ValidatingWebhookConfiguration", marks=pytest.mark.xfail(reason="/validate is registered with validation")),
+    ],
+)
+def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
+    (webhook,) = one(overlay("self-signed"), kind)["webhooks"]
+    with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
+        answer = client.get(server.url + webhook["clientConfig"]["service"]["path"])
+    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
+
+
+def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
+    container = one(overlay("self-signed"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    paths = {container[probe]["httpGet"]["path"] for probe in PROBES}
+    paths |= {endpoint["path"] for endpoint in one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]["endpoints"]}
+    assert paths == {"/livez", "/readyz", "/metrics"}
+    assert [httpx.get(server.admin + path).status_code for path in paths] == [200, 200, 200]
+
+
+def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_are_wanted() -> None:
+    (webhook,) = one(overlay("self-signed"), "MutatingWebhookConfiguration")["webhooks"]
+    (label,) = webhook["objectSelector"]["matchExpressions"]
+    assert label == {
+        "key": names.LABEL_NODE_TYPE,
+        "operator": "In",
+        "values": [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER],
+    }
+    (rule,) = webhook["rules"]
+    assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
+    for found in webhooks(overlay("self-signed")):
+        name, ignore = found["namespaceSelector"]["matchExpressions"]
+        assert name["values"] == ["ray-webhook", "kube-system"]
+        assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
+    objects = overlay(mode)
+    deployment = one(objects, "Deployment")["spec"]
+    pod = deployment["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (deployment["replicas"], deployment["strategy"]["type"]) == (1, "Recreate")
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert container["securityContext"] == security
+    drain = float(one(objects, "ConfigMap")["data"][variable("serving.drain_seconds")])
+    assert drain > 0
+    assert pod["terminationGracePeriodSeconds"] > drain + GRACE_SECONDS
+    assert pod["enableServiceLinks"] is False
+    assert "cpu" not in container["resources"]["limits"]
+
+
+def test_the_mounted_secret_is_where_the_settings_look() -> None:
+    objects = overlay("cert-manager")
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    (mount,) = pod["containers"][0]["volumeMounts"]
+    (volume,) = pod["volumes"]
+    files = {Path(mount["mountPath"]) / item["path"] for item in volume["secret"]["items"]}
+    assert files == {Tls().certificate, Tls().key}
+    assert "subPath" not in mount
+    leaf = one(objects, "Certificate", "ray-webhook-tls")["spec"]
+    assert leaf["secretName"] == volume["secret"]["secretName"]
+    service = one(objects, "Service")["metadata"]
+    name = f"{service['name']}.{service['namespace']}.svc"
+    assert leaf["dnsNames"] == [name, f"{name}.cluster.local"]
+
+
+def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer() -> None:
+    objects = kustomize("certs")
+    leaf = one(objects, "Certificate", "ray-webhook-tls")["spec"]
+    root = one(objects, "Certificate", "ray-webhook-ca")["spec"]
+    issuer = one(objects, "Issuer", leaf["issuerRef"]["name"])["spec"]
+    assert issuer == {"ca": {"secretName": root["secretName"]}}
+    assert root["isCA"]
+    assert leaf["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
+    for found in webhook_configurations(overlay("cert-manager")):
+        assert found["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "ray-webhook/ray-webhook-tls"}
+    for found in webhook_configurations(overlay("self-signed")):
+        assert "annotations" not in found["metadata"]
+
+
+def webhook_configurations(objects: list[Object]) -> list[Object]:
+    """Return the two configurations."""
+    return [found for found in objects if found["kind"].endswith("WebhookConfiguration")]
+
+
+def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Path) -> None:
+    with registry() as objects:
+        with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+        done = {(method, *re.findall(r"/([a-z]+)/([a-z-]+)$", path)[0]) for method, path in objects.requests}
+    verbs = {"GET": "get", "PATCH": "patch"}
+    wanted = {(verbs[method], resource, name) for method, resource, name in done}
+    assert wanted == set(named_permissions(overlay("self-signed")))
+    assert list(named_permissions(overlay("cert-manager"))) == []
+
+
+def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
+    """Yield verb, resource and name of every permission that is for named objects."""
+    for role in objects:
+        for rule in role.get("rules", ()) if "Role" in role["kind"] else ():
+            for name in rule.get("resourceNames", ()):
+                yield from ((verb, resource, name) for verb in rule["verbs"] for resource in rule["resources"])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
+    objects = overlay(mode)
+    unnamed = [rule for role in objects if "Role" in role["kind"] for rule in role.get("rules", ()) if "resourceNames" not in rule]
+    read = ["get", "list", "watch"]
+    assert unnamed == [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": read},
+        {"apiGroups": [names.RAY_GROUP], "resources": ["rayclusters"], "verbs": read},
+    ]
+    accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
+    assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}
+    assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] in accounts

@@ -1,0 +1,39 @@
+"""The pages about installation name files that exist, and the samples are ones that the webhook completes."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.manifests.render import ROOT
+from webhook.cli.main import main
+from webhook.kube import names
+
+PAGES = ("docs/install.md", "manifests/README.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_in_a_page_exists(page: str) -> None:
+    text = (ROOT / page).read_text()
+    paths = set(re.findall(r"(?:-k|-f) (manifests/[\w./-]+)", text)) | set(re.findall(r"`(manifests/[\w./-]+)`", text))
+    assert len(paths) >= 3
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_variable_in_a_page_is_a_setting(page: str) -> None:
+    settings = (ROOT / "docs" / "settings.md").read_text()
+    for variable in re.findall(r"RAY_WEBHOOK_\w+", (ROOT / page).read_text()):
+        assert f"`{variable}`" in settings
+
+
+def test_the_sample_cluster_receives_seats_and_tpu_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(ROOT / "manifests" / "samples" / "tpu-slice.yaml")]) == 0
+    shown = capsys.readouterr().out
+    assert names.LABEL_HOST_INDEX in shown
+    assert names.TPU_WORKER_HOSTNAMES in shown
+
+
+def test_the_sample_namespace_is_one_that_is_left_alone() -> None:
+    (namespace,) = yaml.safe_load_all((ROOT / "manifests" / "samples" / "ignored-namespace.yaml").read_text())
+    assert namespace["metadata"]["labels"] == {names.LABEL_IGNORE: "true"}

@@ -1,0 +1,86 @@
+"""The Dockerfile, as far as it can be checked without building it."""
+
+import re
+from typing import NamedTuple
+
+import pytest
+
+from tests.manifests.render import ROOT, one, overlay
+
+TEXT = (ROOT / "Dockerfile").read_text()
+
+
+class Stage(NamedTuple):
+    """One stage: its base image and its instructions."""
+
+    base: str
+    instructions: list[tuple[str, str]]
+
+    def arguments(self, word: str) -> list[str]:
+        """Return the arguments of every instruction of one kind."""
+        return [text for instruction, text in self.instructions if instruction == word]
+
+
+def stages() -> list[Stage]:
+    """Return the stages of the Dockerfile."""
+    found: list[Stage] = []
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", TEXT))
+    for line in filter(None, joined.splitlines()):
+        word, _, text = line.partition(" ")
+        if word == "FROM":
+            found.append(Stage(text.split()[0], []))
+        else:
+            found[-1].instructions.append((word, text.strip()))
+    return found
+
+
+BUILD, RESULT = stages()
+
+
+def test_both_stages_have_the_same_base_pinned_by_a_full_version() -> None:
+    assert BUILD.base == RESULT.base
+    assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+", BUILD.base)
+
+
+def test_the_result_has_no_build_tools() -> None:
+    done = " ".join(RESULT.arguments("RUN"))
+    assert "install" not in done
+    assert "/usr/local/bin/pip*" in done
+    assert RESULT.arguments("COPY") == ["--from=build /opt/ray-webhook /opt/ray-webhook"]
+    assert "--without-pip" in " ".join(BUILD.arguments("RUN"))
+
+
+def test_the_build_takes_every_version_from_the_constraints_and_compiles_nothing() -> None:
+    (commands,) = BUILD.arguments("RUN")
+    for command in re.findall(r"pip (?:--python \S+ )?(?:wheel|install).*?(?=&&|$)", commands):
+        assert "--only-binary :all:" in command
+    assert "PIP_CONSTRAINT=constraints.txt pip wheel" in commands
+    assert "--constraint constraints.txt" in commands
+
+
+def test_times_in_the_result_do_not_depend_on_when_it_was_built() -> None:
+    (commands,) = BUILD.arguments("RUN")
+    assert "SOURCE_DATE_EPOCH=0" in BUILD.arguments("ARG")
+    assert "--no-compile" in commands
+    assert "--invalidation-mode unchecked-hash" in commands
+    assert "touch --no-dereference --date=@$SOURCE_DATE_EPOCH" in commands
+
+
+@pytest.mark.parametrize("mode", ["cert-manager", "self-signed"])
+def test_image_and_deployment_agree(mode: str) -> None:
+    pod = one(overlay(mode), "Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    user = pod["securityContext"]
+    assert RESULT.arguments("USER") == [f"{user['runAsUser']}:{user['runAsGroup']}"]
+    assert RESULT.arguments("EXPOSE") == [" ".join(str(port["containerPort"]) for port in container["ports"])]
+    assert RESULT.arguments("ENTRYPOINT") == ['["ray-webhook"]']
+    assert RESULT.arguments("CMD") == [str(container["args"]).replace("'", '"')]
+
+
+def test_what_the_build_copies_exists_and_is_let_in() -> None:
+    let_in = (ROOT / ".dockerignore").read_text()
+    for text in BUILD.arguments("COPY"):
+        *sources, _ = text.split()
+        for source in sources:
+            assert (ROOT / source).exists()
+            assert f"!{source}" in let_in

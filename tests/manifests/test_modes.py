@@ -1,0 +1,84 @@
+"""The two ways to install, rendered twice: by kustomize and by Helm."""
+
+import subprocess
+
+import pytest
+
+from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, template
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode}"))
+    from_overlay = by_identity(overlay(mode))
+    assert from_overlay.pop(("Namespace", "ray-webhook"))["kind"] == "Namespace"
+    assert from_chart.keys() == from_overlay.keys()
+    for identity, found in from_chart.items():
+        assert found == from_overlay[identity], identity
+
+
+def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
+    flags = ("--set", "monitoring.serviceMonitor=true,monitoring.prometheusRule=true")
+    from_chart = by_identity(found for found in helm(*flags) if found["apiVersion"].startswith("monitoring"))
+    assert from_chart == by_identity(kustomize("manifests/monitoring"))
+
+
+def test_every_object_of_a_namespace_names_it() -> None:
+    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+    for mode in MODES:
+        for found in overlay(mode):
+            if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:
+                assert found["metadata"]["namespace"] == "ray-webhook", found["kind"]
+
+
+def test_a_release_of_another_name_in_another_namespace_is_consistent() -> None:
+    objects = helm("--set", "certificates.source=self-signed", release="second", namespace="elsewhere")
+    assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
+    settings = one(objects, "ConfigMap")["data"]
+    assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE"] == "elsewhere"
+    assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"] == one(objects, "Secret")["metadata"]["name"]
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (webhook,) = one(objects, kind)["webhooks"]
+        assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
+        assert "elsewhere" in webhook["namespaceSelector"]["matchExpressions"][0]["values"]
+
+
+def references(objects: list[Object]) -> list[str]:
+    """Return the names by which objects refer to others."""
+    found = []
+    for item in objects:
+        found += [item["metadata"]["name"], item.get("roleRef", {}).get("name", "")]
+        found += [subject["name"] for subject in item.get("subjects", ())]
+        found += [webhook["clientConfig"]["service"]["name"] for webhook in item.get("webhooks", ())]
+        found += [name for rule in item.get("rules", ()) for name in rule.get("resourceNames", ())]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("flag", "complaint"),
+    [
+        ("certificates.source=acme", "certificates/source"),
+        ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
+        ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
+        ("replicas=2", "replicas"),
+        ("settings.RAY_WEBHOOK_TLS__SOURCE=files", "RAY_WEBHOOK_TLS__SOURCE"),
+        ("settings.RAY_WEBHOOK_SERVING__PORT=1", "RAY_WEBHOOK_SERVING__PORT"),
+        ("settings.OTHER=x", "OTHER"),
+    ],
+)
+def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        template("--set-string" if "settings." in flag else "--set", flag)
+    assert complaint in refusal.value.stderr
+
+
+def test_values_reach_the_objects() -> None:
+    flags = "image.tag=v9,mutating.failurePolicy=Ignore,ignoredNamespaces={a,b},networkPolicy.enabled=false,priorityClassName=high"
+    objects = helm("--set", flags)
+    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"] == "ray-webhook:v9"
+    assert pod["priorityClassName"] == "high"
+    (webhook,) = one(objects, "MutatingWebhookConfiguration")["webhooks"]
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["ray-webhook", "kube-system", "a", "b"]
+    assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}

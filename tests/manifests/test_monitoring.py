@@ -1,0 +1,69 @@
+"""Alerts and dashboard name metrics that exist, and labels stay few whatever is sent."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.apiserver import ApiServer, RefusedError
+from tests.manifests.render import ROOT
+from tests.server import serving
+from webhook.telemetry.metrics import Metrics
+
+MONITORING = ROOT / "manifests" / "monitoring"
+OF_API_SERVERS = re.compile(r"\bapiserver_admission_webhook_(admission_duration_seconds_bucket|rejection_count)\b")
+
+
+@pytest.fixture(name="exposed", scope="module")
+def _exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Return the names of all samples after reviews of every verdict."""
+    with serving(tmp_path_factory.mktemp("server"), []) as running, ApiServer(running.url, running.authority) as api:
+        with pytest.raises(RefusedError):
+            api.admit({"metadata": {"labels": {"ray.io/node-type": "worker"}, "namespace": "a"}, "spec": {"containers": []}})
+        assert api.post("/mutate", b"{}").status_code == httpx.codes.BAD_REQUEST
+        text = httpx.get(f"{running.admin}/metrics").text
+    return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
+
+
+def expressions() -> Iterator[str]:
+    """Yield every PromQL expression that we ship."""
+    for panel in json.loads((MONITORING / "dashboard.json").read_text())["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+    yield from re.findall(r"expr: (.+)", (MONITORING / "prometheusrule.yaml").read_text())
+
+
+def test_every_metric_that_is_asked_for_exists(exposed: set[str]) -> None:
+    asked = {name for text in expressions() for name in re.findall(r"\bray_webhook_\w+", text)}
+    assert len(asked) >= 8
+    assert asked <= exposed
+
+
+def test_other_metrics_are_those_of_api_servers() -> None:
+    for text in expressions():
+        assert "ray_webhook_" in text or OF_API_SERVERS.search(text), text
+
+
+def test_the_dashboard_places_panels_side_by_side() -> None:
+    panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places)) == len(panels) == len({panel["id"] for panel in panels})
+
+
+def test_the_alerts_of_the_chart_are_those_of_the_manifests() -> None:
+    rules = (MONITORING / "prometheusrule.yaml").read_text()
+    chart = (ROOT / "manifests" / "chart" / "files" / "alerts.yaml").read_text()
+    assert chart.splitlines()[1:] == [line.removeprefix("  ") for line in rules.partition("spec:\n")[2].splitlines()]
+
+
+def test_labels_stay_few_whatever_is_sent() -> None:
+    metrics = Metrics()
+    for number in range(200):
+        metrics.reviewed(f"Kind{number}", f"OPERATION{number}", "denied", 0.001)
+        metrics.denied(f"Kind{number}", f"Reason{number}")
+    text = metrics.exposition()[0].decode()
+    assert "Kind1" not in text
+    assert "Reason1" not in text
+    assert len(text.splitlines()) < 60

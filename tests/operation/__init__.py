@@ -1,0 +1,1 @@
+"""How the service is run: settings, probes, metrics, restarts."""

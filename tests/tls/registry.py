@@ -1,0 +1,110 @@
+"""Plays kube-apiserver for the Secret and the webhook configurations: over a socket, with versions and JSON Patch."""
+
+import copy
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import yaml
+
+Object = dict[str, Any]
+
+SECRET = "/api/v1/namespaces/ray-webhook/secrets/ray-webhook-tls"  # noqa: S105 - a path
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/ray-webhook"
+VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ray-webhook"
+
+
+class Registry:
+    """The objects by path. A patch that sets another resourceVersion than the object has is refused with 409."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, Object] = {}
+        self.requests: list[tuple[str, str]] = []
+        self.url = ""
+        self._lock = threading.Lock()
+        self._number = 0
+        self.put(SECRET, {"data": None})
+        self.put(MUTATING, {"webhooks": [{"name": "pods.ray-webhook.io", "clientConfig": {}, "sideEffects": "NoneOnDryRun"}]})
+        webhooks = [{"name": name, "clientConfig": {"caBundle": "b2xk"}} for name in ("a", "b")]
+        self.put(VALIDATING, {"webhooks": webhooks})
+
+    def put(self, path: str, body: Object) -> None:
+        """Store an object as a new version."""
+        self._number += 1
+        self.objects[path] = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": str(self._number)}}
+
+    def bundles(self) -> set[str]:
+        """Return the different bundles in all webhooks."""
+        webhooks = [webhook for path in (MUTATING, VALIDATING) for webhook in self.objects[path]["webhooks"]]
+        return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
+
+    def answer(self, method: str, path: str, body: bytes, kind: str) -> tuple[int, Object]:
+        """Return status and object for one request."""
+        with self._lock:
+            self.requests.append((method, path))
+            found = self.objects.get(path)
+            if found is None:
+                return 404, {"kind": "Status", "message": f"{path} not found"}
+            if method == "GET":
+                return 200, found
+            if kind != "application/json-patch+json":
+                return 415, {"kind": "Status", "message": kind}
+            patched = jsonpatch.apply_patch(copy.deepcopy(found), json.loads(body))
+            if patched["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+                return 409, {"kind": "Status", "message": "the object has been modified"}
+            self.put(path, patched)
+            return 200, self.objects[path]
+
+    def kubeconfig(self, directory: Path) -> Path:
+        """Write a kubeconfig for this server."""
+        path = directory / "kubeconfig.yaml"
+        named = {
+            "clusters": [{"name": "c", "cluster": {"server": self.url}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        }
+        path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
+        return path
+
+
+@contextmanager
+def registry() -> Iterator[Registry]:
+    """Serve a registry on loopback until the block ends."""
+    objects = Registry()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._answer(b"")
+
+        def do_PATCH(self) -> None:
+            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def _answer(self, body: bytes) -> None:
+            status, found = objects.answer(self.command, self.path, body, self.headers.get("Content-Type", ""))
+            content = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name upstream
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        objects.url = f"http://127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=[0.02])
+        thread.start()
+        try:
+            yield objects
+        finally:
+            server.shutdown()
+            thread.join()

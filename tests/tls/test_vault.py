@@ -1,0 +1,99 @@
+"""Self-signed certificates in a Secret, over the Kubernetes API."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from tests.server import serving
+from tests.tls.listener import ask, until
+from tests.tls.registry import MUTATING, SECRET, VALIDATING, Registry, registry
+from webhook.cluster.client import kubeconfig
+from webhook.cluster.errors import ApiError
+from webhook.cluster.secrets import SecretVault
+from webhook.tls.errors import CertificateError
+from webhook.tls.issue import Pair
+from webhook.tls.selfsigned import SelfSigned
+
+T = TypeVar("T")
+
+NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
+
+
+def with_vault(objects: Registry, directory: Path, act: Callable[[SecretVault], Awaitable[T]]) -> T:
+    """Return what `act` does with a vault that is connected."""
+
+    async def run() -> T:
+        path = objects.kubeconfig(directory)
+        vault = SecretVault(kubeconfig(str(path)), "ray-webhook", "ray-webhook-tls", "ray-webhook", "ray-webhook")
+        connection = asyncio.create_task(vault.run())
+        try:
+            return await act(vault)
+        finally:
+            connection.cancel()
+            await asyncio.gather(connection, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+def source(vault: SecretVault) -> SelfSigned:
+    """Return one replica's source."""
+    return SelfSigned(vault, NAMES, ApiError)
+
+
+def test_the_first_start_fills_the_secret_and_every_bundle(tmp_path: Path) -> None:
+    with registry() as objects:
+        pair = with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+        data = objects.objects[SECRET]["data"]
+        assert base64.b64decode(data["tls.crt"]) == pair.certificate
+        assert objects.bundles() == {data["ca.crt"]}
+        assert objects.objects[MUTATING]["webhooks"][0]["sideEffects"] == "NoneOnDryRun"
+
+
+def test_replicas_agree_on_the_pair_of_the_first(tmp_path: Path) -> None:
+    async def start(vault: SecretVault) -> list[Pair]:
+        return await asyncio.gather(*(source(vault).fetch() for _ in range(5)))
+
+    with registry() as objects:
+        pairs = with_vault(objects, tmp_path, start)
+        data = objects.objects[SECRET]["data"]
+        assert {pair.certificate for pair in pairs} == {base64.b64decode(data["tls.crt"])}
+        assert objects.bundles() == {data["ca.crt"]}
+
+
+def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
+    async def twice(vault: SecretVault) -> tuple[Pair, Pair]:
+        return await source(vault).fetch(), await source(vault).fetch()
+
+    with registry() as objects:
+        first, second = with_vault(objects, tmp_path, twice)
+        assert first == second
+        assert sorted(path for method, path in objects.requests if method == "PATCH") == sorted((SECRET, MUTATING, VALIDATING))
+
+
+def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:
+    with registry() as objects:
+        flags = ("--tls.source", "self-signed", "--kubeconfig", str(objects.kubeconfig(tmp_path)))
+        with serving(tmp_path, [], *flags) as first, serving(tmp_path, [], *flags) as second:
+            for server in (first, second):
+                until(lambda server=server: httpx.get(f"{server.admin}/readyz").is_success)  # type: ignore[misc]  # a default binds it
+            (bundle,) = objects.bundles()
+            trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+            ports = [urlsplit(server.url).port or 0 for server in (first, second)]
+            numbers = {ask(port, trust, name=name)[0] for port in ports for name in NAMES}
+        assert len(numbers) == 1
+        assert [server.process.returncode for server in (first, second)] == [0, 0]
+
+
+@pytest.mark.parametrize("path", [SECRET, MUTATING, VALIDATING])
+def test_what_is_missing_is_named(tmp_path: Path, path: str) -> None:
+    with registry() as objects:
+        del objects.objects[path]
+        with pytest.raises(CertificateError, match=f"404: {path} not found"):
+            with_vault(objects, tmp_path, lambda vault: source(vault).fetch())

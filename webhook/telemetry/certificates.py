@@ -1,0 +1,46 @@
+"""What becomes of certificates, in the journal and in the metrics."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from webhook.telemetry.journal import Journal
+from webhook.telemetry.metrics import Metrics
+
+
+class CertificateObserver:
+    """Tells of certificates that were loaded or kept out. `expires` is in seconds since 1970, 0 without a certificate."""
+
+    def __init__(self, journal: Journal, metrics: Metrics, expires: Callable[[], float]) -> None:
+        self._journal = journal
+        self._expires = expires
+        self._rejected = False
+        self._loads = 0
+        metrics.gauge(
+            "ray_webhook_certificate_expiry_timestamp_seconds", "When the served certificate expires; 0 without one.", expires
+        )
+        metrics.gauge("ray_webhook_certificate_loads", "Certificates taken into service since the start.", lambda: self._loads)
+        metrics.gauge(
+            "ray_webhook_certificate_rejected",
+            "1 while the newest certificate cannot be used and an older one, or none, is served.",
+            lambda: self._rejected,
+        )
+
+    def expiry(self) -> str:
+        """Say when the served certificate expires."""
+        return f"expires {datetime.fromtimestamp(self._expires(), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+    def loaded(self, expires: datetime) -> None:
+        """Note that a pair is served from now on."""
+        self._loads += 1
+        self._rejected = False
+        self._journal.event("info", "certificate", f"serving with a certificate that expires on {expires:%Y-%m-%d %H:%M} UTC")
+
+    def rejected(self, reason: str) -> None:
+        """Note that the newest pair is kept out."""
+        self._rejected = True
+        self._journal.event("error", "certificate", reason)
+
+    def recovered(self) -> None:
+        """Note that the source gives the served pair again."""
+        self._rejected = False
+        self._journal.event("info", "certificate", "the source has the served certificate again")

@@ -1,0 +1,113 @@
+"""The keeper of the certificate: asks its source again and again, and swaps in what is new and usable."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from webhook.tls.context import SwappingContext
+from webhook.tls.errors import CertificateError
+from webhook.tls.files import read_file
+from webhook.tls.issue import Pair
+from webhook.tls.validity import read_validity
+
+
+class CertificateSource(Protocol):
+    """Where the certificate comes from."""
+
+    @property
+    def place(self) -> str:
+        """The place, for people."""
+
+    async def fetch(self) -> Pair:
+        """Return the pair to serve with now. Raises CertificateError."""
+
+
+class Observer(Protocol):
+    """Is told what becomes of certificates."""
+
+    def loaded(self, expires: datetime) -> None:
+        """Note that a pair is served from now on."""
+
+    def rejected(self, reason: str) -> None:
+        """Note that the newest pair is kept out, and the one before, if any, is still served."""
+
+    def recovered(self) -> None:
+        """Note that the source gives the served pair again."""
+
+
+class _Material(NamedTuple):
+    pair: Pair
+    authorities: bytes
+
+
+class Keeper:
+    """Keeps `context` at the newest usable pair of `source`, looking every `seconds`.
+
+    Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is kept up to date as well.
+    """
+
+    def __init__(
+        self,
+        source: CertificateSource,
+        context: SwappingContext,
+        observer: Observer,
+        seconds: float,
+        client_ca: Path | None = None,
+    ) -> None:
+        self._source = source
+        self._context = context
+        self._observer = observer
+        self._seconds = seconds
+        self._client_ca = client_ca
+        self._served: _Material | None = None
+        self._complaint = ""
+        self._clock: Callable[[], float] = time.time
+
+    def take(self, pair: Pair) -> bool:
+        """Serve with this pair, and tell whether it is another one. Raises CertificateError, and goes on with the old one."""
+        material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
+        if material == self._served:
+            return False
+        try:
+            self._refuse_expired(pair)
+            self._context.load(pair, material.authorities)
+        except CertificateError as error:
+            raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
+        self._served = material
+        return True
+
+    async def run(self) -> None:
+        """Look for a new pair until cancelled. A pair that was taken before is told of now."""
+        if self._served is not None:
+            self._tell_loaded()
+        while True:
+            await self.look()
+            await asyncio.sleep(self._seconds)
+
+    async def look(self) -> None:
+        """Look once, and tell the observer, of the same complaint once."""
+        try:
+            new = self.take(await self._source.fetch())
+        except CertificateError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                self._observer.rejected(self._complaint)
+            return
+        if new:
+            self._tell_loaded()
+        elif self._complaint:
+            self._observer.recovered()
+        self._complaint = ""
+
+    def _tell_loaded(self) -> None:
+        self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
+
+    def _refuse_expired(self, pair: Pair) -> None:
+        """Prefer the served pair to an expired one; with none to prefer, an expired one says best what is wrong."""
+        now = self._clock()
+        end = read_validity(pair.certificate).end
+        if end.timestamp() <= now and self._context.valid(now):
+            raise CertificateError(f"the certificate expired on {end:%Y-%m-%d %H:%M} UTC; renew it")
