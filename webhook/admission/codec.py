@@ -56,6 +56,7 @@ class _Answered(Struct, rename="camel"):
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
+_object_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
 _encoder: Final = msgspec.json.Encoder()
 
@@ -80,6 +81,18 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return _decode_unknown(body, error)
     return _checked(review)
+
+
+def decode_object(body: bytes) -> AdmissionRequest[Any]:
+    """Return the request of a review, its objects as the plain values that their JSON has. Raises BadReview."""
+    try:
+        return _checked(_object_decoder.decode(body))
+    except RecursionError:
+        msg = "the body is nested too deeply to be an AdmissionReview"
+        raise BadReview(msg) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        msg = f"the body is not an AdmissionReview in JSON: {error}"
+        raise BadReview(msg) from None
 
 
 def is_pod(request: AdmissionRequest[Any]) -> bool:

@@ -47,11 +47,9 @@ def _same_groups(old: Any, new: Any) -> bool:
 
 
 def _same_group(old: Any, new: Any) -> bool:
-    if type(old) is not dict or type(new) is not dict:
-        return bool(old == new)
-    if len(old) == len(new) and old.keys() == new.keys():
-        return all(key in _SCALE or old[key] == new[key] for key in old)
-    return without(old, _SCALE) == without(new, _SCALE)
+    if old == new:
+        return True
+    return type(old) is dict and type(new) is dict and without(old, _SCALE) == without(new, _SCALE)
 
 
 def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Group(Struct):
     scale: WorkerGroup
     pod: Field
     containers: list[Container]
+    chips: int
+    """TPU chips of a pod, over all containers, as the variables of its slice will count them."""
 
     @property
     def first(self) -> Container | None:
@@ -69,11 +71,6 @@ class Group(Struct):
     def label(self) -> str:
         """What to call the group in a message."""
         return "the head" if self.name == names.HEAD_GROUP and self.field.token == "headGroupSpec" else f"group {self.name}"
-
-    @property
-    def chips(self) -> int:
-        """TPU chips of a pod, over all containers, as the variables of its slice will count them."""
-        return sum(container.chips for container in self.containers)
 
     @property
     def selector(self) -> Field:
@@ -179,7 +176,8 @@ def _group(field: Field, name: str) -> Group:
         (field / "suspend").flag,
     )
     containers = [_container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict]
-    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers)
+    chips = sum(container.chips for container in containers)
+    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, chips)
 
 
 def _container(field: Field) -> Container:

@@ -51,15 +51,17 @@ def read_update(old: Subject, new: Subject) -> Update | None:
 def group_removed(update: Update) -> Iterator[Fault]:
     """A worker group removed or renamed.
 
-    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends when it meets them.
+    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends when it meets them. A group
+    that was scaled to 0 before may go.
 
     https://github.com/ray-project/kuberay/issues/1739
     """
-    if not update.standalone:
+    if not update.standalone or update.recreates:
         return
     kept = {group.name for group in update.new.groups}
-    gone = [group for group in update.old.groups if group.name not in kept and group.name]
-    for group in gone:
+    for group in update.old.groups:
+        if group.name in kept or not group.scale.desired:
+            continue
         field = update.new.field / "workerGroupSpecs"
         yield Fault(field, f"pods of group {group.name[:40]} run on, unmanaged: scale it to 0 first, then remove it")
 
@@ -90,6 +92,8 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
     """
     if update.standalone and not update.recreates:
         for old, new in update.pairs():
+            if not old.scale.desired:
+                continue
             if new.hosts > old.hosts:
                 yield Fault(new.field / "numOfHosts", f"KubeRay deletes every replica of group {new.name}: add a new group instead")
             elif new.hosts < old.hosts:
