@@ -75,7 +75,7 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in tpu_groups(cluster):
         for label in (names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY):
             field = group.selector.key(label)
-            if not field.given and label not in _affinity_keys(group):
+            if field.value in (None, "") and label not in _affinity_keys(group):
                 yield Fault(field, f"group {group.name} asks for TPUs: select its nodes by this label", REQUIRED)
 
 
