@@ -55,7 +55,12 @@ def _ignored(value: dict[str, Any]) -> bool:
 
 
 def _cause(finding: Finding) -> Cause:
-    return Cause(finding.reason, f"{finding.message} ({finding.rule})", finding.path)
+    return Cause(finding.reason, _one_line(f"{finding.message} ({finding.rule})"), _one_line(finding.path))
+
+
+def _one_line(text: str) -> str:
+    """Return a text without line breaks, and without characters that UTF-8 cannot carry."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _warning(finding: Finding) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 from msgspec import Struct
+from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 STDIN: Final = "-"
@@ -115,15 +116,24 @@ def _joined(match: re.Match[str]) -> str:
 def _objects(file: str) -> Iterator[Located]:
     name = "<stdin>" if file == STDIN else file
     try:
-        for node in yaml.compose_all(_text(file), Loader=_LOADER):
+        text = _text(file)
+        _check_depth(text, name)
+        for node in yaml.compose_all(text, Loader=_LOADER):
             yield from _unfolded(Located(name, _Converter(name).value(node), node))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise Unreadable(name, mark.line + 1 if mark else 0, error.problem or "not YAML") from None
     except yaml.YAMLError as error:
         raise Unreadable(name, 0, " ".join(str(error).split())) from None
-    except RecursionError:
-        raise Unreadable(name, 0, "nested too deeply") from None
+
+
+def _check_depth(text: str, file: str) -> None:
+    """Raise Unreadable for nesting that the composer in C would not survive."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise Unreadable(file, event.start_mark.line + 1, "nested too deeply")
 
 
 def _unfolded(found: Located) -> Iterator[Located]:
@@ -189,7 +199,7 @@ class _Converter:
         if key in self._done:
             return self._done[key]
         if key in self._open or len(self._open) > _DEEPEST:
-            raise Unreadable(self._file, _line(node), "an alias within itself, or too many levels")
+            raise Unreadable(self._file, _line(node), "an alias within itself, or nested too deeply")
         self._open.add(key)
         value = self._map(node) if isinstance(node, MappingNode) else [self.value(element) for element in node.value]
         self._open.discard(key)
