@@ -1,0 +1,1 @@
+"""Tests, and what plays the systems around the webhook."""

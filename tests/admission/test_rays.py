@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from webhook.validation.settings import RuleSettings
 RESOURCES = {"RayCluster": "rayclusters", "RayJob": "rayjobs", "RayService": "rayservices", "RayCronJob": "raycronjobs"}
 
 
-def a_review(new: Any, old: Any = None, *, operation: str = "", version: str = "v1", **request: Any) -> bytes:
+def a_review(new: object, old: object = None, *, operation: str = "", version: str = "v1", **request: object) -> bytes:
     """Return the bytes of a review of an object, an update when there is an old one."""
     kind = new["kind"] if isinstance(new, dict) and "kind" in new else "RayCluster"
     body = {
@@ -104,14 +103,24 @@ def test_an_update_is_denied_for_a_new_problem() -> None:
     assert response["allowed"] is False
 
 
-@pytest.mark.parametrize("request_fields", [
-    {"operation": "DELETE"},
-    {"operation": "CONNECT"},
-    {"subResource": "status"},
-    {"kind": {"group": "ray.io", "version": "v2", "kind": "RayCluster"}, "resource": {"group": "ray.io", "version": "v2", "resource": "rayclusters"}},
-    {"kind": {"group": "", "version": "v1", "kind": "Pod"}, "resource": {"group": "", "version": "v1", "resource": "pods"}},
-    {"kind": {"group": "apps", "version": "v1", "kind": "RayCluster"}, "resource": {"group": "apps", "version": "v1", "resource": "x"}},
-])  # fmt: skip
+def _of(group: str, version: str, kind: str, resource: str) -> Json:
+    return {
+        "kind": {"group": group, "version": version, "kind": kind},
+        "resource": {"group": group, "version": version, "resource": resource},
+    }
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {"operation": "DELETE"},
+        {"operation": "CONNECT"},
+        {"subResource": "status"},
+        _of("ray.io", "v2", "RayCluster", "rayclusters"),
+        _of("", "v1", "Pod", "pods"),
+        _of("apps", "v1", "RayCluster", "x"),
+    ],
+)
 def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
     assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {"uid": "u-1", "allowed": True}
 

@@ -40,6 +40,8 @@ spec:
 WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
 CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
 
+GROUP = "spec.workerGroupSpecs[0]"
+
 Validate = Callable[..., tuple[int, str, str]]
 
 
@@ -77,8 +79,8 @@ def test_findings_are_printed_with_their_line_and_fail_the_command(validate: Val
     status, out, err = validate("-f", path)
     assert status == 1
     assert out.splitlines() == [
-        f"{path}:13: deny num-of-hosts-invalid spec.workerGroupSpecs[0].numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts",
-        f"{path}:14: warn replicas-out-of-bounds spec.workerGroupSpecs[0].replicas: 99 is not within 0 and 10: KubeRay takes 10",
+        f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts",
+        f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: 99 is not within 0 and 10: KubeRay takes 10",
     ]
     assert err == "1 Ray object: 1 denied, 1 warning\n"
 
@@ -86,7 +88,9 @@ def test_findings_are_printed_with_their_line_and_fail_the_command(validate: Val
 @pytest.mark.parametrize(("text", "strict", "status"), [
     (CLEAN, False, 0), (CLEAN, True, 0), (WARNED, False, 0), (WARNED, True, 1), (BROKEN, False, 1),
 ])  # fmt: skip
-def test_the_exit_status_tells_denials_and_if_strict_warnings(validate: Validate, file: Write, text: str, strict: bool, status: int) -> None:  # noqa: FBT001 - a column of the table
+def test_the_exit_status_tells_denials_and_if_strict_warnings(
+    validate: Validate, file: Write, text: str, *, strict: bool, status: int
+) -> None:
     assert validate(file(text), *["--strict"] * strict)[0] == status
 
 
@@ -195,7 +199,11 @@ def test_a_file_that_is_missing_or_not_text_is_a_message(validate: Validate, tmp
     (tmp_path / "control.yaml").write_bytes(b"a: \x00\n")
     status, _, err = validate(tmp_path / "none.yaml", tmp_path / "binary.yaml", tmp_path / "control.yaml")
     assert status == 2
-    assert [line.split(": ")[0].rpartition("/")[2] for line in err.splitlines()[:3]] == ["none.yaml", "binary.yaml:2", "control.yaml"]
+    assert [line.split(": ")[0].rpartition("/")[2] for line in err.splitlines()[:3]] == [
+        "none.yaml",
+        "binary.yaml:2",
+        "control.yaml",
+    ]
 
 
 def test_nesting_and_aliases_that_explode_do_no_harm(validate: Validate, file: Write) -> None:
@@ -206,7 +214,9 @@ def test_nesting_and_aliases_that_explode_do_no_harm(validate: Validate, file: W
 
 def test_no_path_and_unknown_rules_and_gates_are_errors(validate: Validate, file: Write) -> None:
     assert validate()[0] == 2
-    status, _, err = validate(file(CLEAN), "--rule", "no-such-rule=off", "--gate", "RayClusterMTLS=perhaps", "--gate", "NoSuchGate=true")
+    status, _, err = validate(
+        file(CLEAN), "--rule", "no-such-rule=off", "--gate", "RayClusterMTLS=perhaps", "--gate", "NoSuchGate=true"
+    )
     assert status == 2
     assert len(err.splitlines()) == 3
 
@@ -273,12 +283,18 @@ class Terminal(io.StringIO):
     """A standard output that is a terminal."""
 
     def isatty(self) -> bool:
+        """Say yes."""
         return True
 
 
 @pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
 def test_colour_is_for_terminals_that_want_it(
-    validate: Validate, file: Write, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool  # noqa: FBT001 - a column of the table
+    validate: Validate,
+    file: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    *,
+    coloured: bool,
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
@@ -319,7 +335,7 @@ def test_values_are_those_that_pyyaml_reads(file: Write) -> None:
 def test_the_command_loads_none_of_the_servers_libraries() -> None:
     heavy = ("fastapi", "pydantic", "uvicorn", "kubernetes", "prometheus_client", "cryptography")
     code = f"import sys, webhook.cli.validate; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"  # noqa: S603 - our own interpreter
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
 def test_the_hook_for_other_repositories_runs_this_command() -> None:

@@ -22,22 +22,27 @@ class Built:
         self.value: Json = {"apiVersion": "ray.io/v1", "kind": self.kind, "metadata": {"name": name}, "spec": {}}
 
     def named(self, name: str) -> Self:
+        """Change the name."""
         self.value["metadata"]["name"] = name
         return self
 
-    def label(self, key: str, value: Any) -> Self:
+    def label(self, key: str, value: object) -> Self:
+        """Give the object a label."""
         self.value["metadata"].setdefault("labels", {})[key] = value
         return self
 
-    def annotation(self, key: str, value: Any) -> Self:
+    def annotation(self, key: str, value: object) -> Self:
+        """Give the object an annotation."""
         self.value["metadata"].setdefault("annotations", {})[key] = value
         return self
 
-    def meta(self, **fields: Any) -> Self:
+    def meta(self, **fields: object) -> Self:
+        """Change the metadata."""
         self.value["metadata"].update(fields)
         return self
 
-    def spec(self, **fields: Any) -> Self:
+    def spec(self, **fields: object) -> Self:
+        """Change the spec."""
         self.value["spec"].update(fields)
         return self
 
@@ -55,15 +60,18 @@ class ClusterBuilder(Built):
         super().__init__(name)
         self.spec(rayVersion="2.55.1", headGroupSpec={"rayStartParams": {}, "template": _template("ray-head")}, workerGroupSpecs=[])
 
-    def head(self, **fields: Any) -> Self:
+    def head(self, **fields: object) -> Self:
+        """Change the head group."""
         self.value["spec"]["headGroupSpec"].update(fields)
         return self
 
     def head_env(self, name: str, value: str) -> Self:
+        """Give the head's Ray container a variable."""
         _env(self.value["spec"]["headGroupSpec"], name, value)
         return self
 
-    def group(self, name: str = "workers", *, hosts: int = 1, **fields: Any) -> Self:
+    def group(self, name: str = "workers", *, hosts: int = 1, **fields: object) -> Self:
+        """Add a worker group."""
         group = {
             "groupName": name,
             "numOfHosts": hosts,
@@ -90,27 +98,28 @@ class ClusterBuilder(Built):
         resources["limits"][resource] = resources["requests"][resource] = str(count)
         return self
 
-    def env(self, name: str, value: Any) -> Self:
+    def env(self, name: str, value: object) -> Self:
         """Give the last group's Ray container a variable."""
         _env(self._last_group(), name, value)
         return self
 
-    def pod(self, **fields: Any) -> Self:
+    def pod(self, **fields: object) -> Self:
         """Change the pod spec of the last group."""
         self._last_pod().update(fields)
         return self
 
-    def container(self, **fields: Any) -> Self:
+    def container(self, **fields: object) -> Self:
         """Change Ray's container in the last group."""
         self._last_pod()["containers"][0].update(fields)
         return self
 
-    def sidecar(self, name: str = "sidecar", **fields: Any) -> Self:
+    def sidecar(self, name: str = "sidecar", **fields: object) -> Self:
         """Add a container to the last group."""
         self._last_pod()["containers"].append({"name": name, "image": "sidecar:1", **fields})
         return self
 
-    def autoscaled(self, **options: Any) -> Self:
+    def autoscaled(self, **options: object) -> Self:
+        """Turn the autoscaler on."""
         self.spec(enableInTreeAutoscaling=True)
         return self.spec(autoscalerOptions=options) if options else self
 
@@ -186,7 +195,7 @@ def rules_and_paths(findings: list[Finding]) -> set[tuple[str, str]]:
     return {(finding.rule, finding.path) for finding in findings}
 
 
-def fields_of(value: Any, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def fields_of(value: object, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """Yield the way to every field of an object."""
     yield way
     if isinstance(value, dict):
@@ -203,6 +212,6 @@ def _template(name: str) -> Json:
     return {"spec": {"containers": [container]}}
 
 
-def _env(group: Json, name: str, value: Any) -> None:
+def _env(group: Json, name: str, value: object) -> None:
     entry = {"name": name, **(value if isinstance(value, dict) else {"value": value})}
     group["template"]["spec"]["containers"][0].setdefault("env", []).append(entry)

@@ -36,10 +36,10 @@ INTRODUCTION = """# Rules
 
 <!-- Written by `python -m tests.validation.page`; a test fails when this page is out of date. -->
 
-The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices and RayCronJobs by these {count} rules: {denying} deny
-and {warning} warn. A rule that denies catches what KubeRay would refuse later, or what cannot work. All findings come in one
-answer. An update is denied only for findings that the old object did not have; the others become warnings. An object that is
-being deleted is never denied, and neither is an update that changes only `replicas`, `scaleStrategy` or finalizers.
+The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices and RayCronJobs by these {count} rules:
+{denying} deny and {warning} warn. A rule that denies catches what KubeRay would refuse later, or what cannot work. All findings
+come in one answer. An update is denied only for findings that the old object did not have; the others become warnings. An object
+that is being deleted is never denied, and neither is an update that changes only `replicas`, `scaleStrategy` or finalizers.
 
 Each rule can be set to `off`, `warn` or `deny`. Rules that depend on feature gates of the KubeRay operator go by these defaults,
 those of KubeRay 1.7, unless settings say otherwise: {gates}.
@@ -52,6 +52,11 @@ worker group stands on the one shown here. All examples are run as tests.
 def page() -> str:
     """Return the text of the page."""
     return "\n".join(_lines()).rstrip("\n") + "\n"
+
+
+# What docstrings call this file, for short.
+VALIDATION_GO = "KubeRay validation.go"
+VALIDATION_URL = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go"
 
 
 def explained(rule: Rule[Any]) -> tuple[str, str, str]:
@@ -82,7 +87,7 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     yield f"### {rule.id}\n"
     yield f"**{rule.level}** · {what}\n"
     yield f"{why}\n"
-    yield f"Source: {source}\n"
+    yield f"Source: {source.replace(VALIDATION_GO, f'[{VALIDATION_GO}]({VALIDATION_URL})')}\n"
     if sample.gates:
         yield "With " + ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in sample.gates.items()) + ".\n"
     if sample.old is not None:

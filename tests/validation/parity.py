@@ -34,20 +34,26 @@ PARITY: Final = (
     Parity("ValidateRayClusterMetadata", "name longer than 53 characters", ("name-too-long",)),
     Parity("ValidateRayClusterMetadata", "name not a DNS-1035 label", ("name-not-dns-label",)),
     Parity("ValidateRayClusterUpgradeOptions", "unknown upgrade strategy", ("upgrade-strategy-unknown",)),
-    Parity("ValidateRayClusterUpgradeOptions", "upgrade strategy on a cluster of a RayJob or RayService", ("upgrade-strategy-not-own",)),
+    Parity(
+        "ValidateRayClusterUpgradeOptions", "upgrade strategy on a cluster of a RayJob or RayService", ("upgrade-strategy-not-own",)
+    ),
     Parity("ValidateRayClusterStatus", "suspending and suspended at once", ("suspend-conditions-conflict",)),
     Parity(_CLUSTER, "head or group without a container", ("containers-missing",)),
     Parity("validateRayGroupResources", "resources given twice", ("resources-given-twice",)),
     Parity("validateRayGroupLabels", "labels as a start parameter", ("labels-in-ray-start-params",)),
     Parity("validateRayGroupLabels", "labels that Kubernetes would refuse", ("ray-label-invalid",)),
-    Parity(_CLUSTER, "no minReplicas or maxReplicas without autoscaling", why="the CRD's defaults fill both in before any admission"),
+    Parity(
+        _CLUSTER, "no minReplicas or maxReplicas without autoscaling", why="the CRD's defaults fill both in before any admission"
+    ),
     Parity(_CLUSTER, "negative or contradicting minReplicas and maxReplicas", ("replica-bounds-invalid",)),
     Parity("validateWorkerGroupIdleTimeout", "negative idle timeout of a group", ("idle-timeout-negative",)),
     Parity("validateWorkerGroupIdleTimeout", "idle timeout of a group without autoscaler v2", ("idle-timeout-without-v2",)),
     Parity("validateWorkerGroupPriority", "priority without Ray 2.56 or autoscaler v2", ("priority-unsupported",)),
     Parity(_CLUSTER, "annotation and options of fault tolerance together", ("fault-tolerance-twice",)),
     Parity(_CLUSTER, "RAY_REDIS_ADDRESS without fault tolerance", ("redis-address-alone",)),
-    Parity(_CLUSTER, "redis-password, REDIS_PASSWORD, RAY_REDIS_ADDRESS, namespace beside options", ("redis-settings-outside-options",)),
+    Parity(
+        _CLUSTER, "redis-password, REDIS_PASSWORD, RAY_REDIS_ADDRESS, namespace beside options", ("redis-settings-outside-options",)
+    ),
     Parity(_ROCKSDB, "RocksDB without its feature gate", ("rocksdb-gate-off",)),
     Parity(_ROCKSDB, "RocksDB with settings of Redis", ("rocksdb-with-redis-settings",)),
     Parity(_ROCKSDB, "claimName with size, storageClassName or accessModes", ("rocksdb-claim-conflict",)),
@@ -59,7 +65,9 @@ PARITY: Final = (
     Parity(_CLUSTER, "suspended group with autoscaling", ("group-suspend-autoscaled",)),
     Parity(_CLUSTER, "autoscaler version as option and variable", ("autoscaler-version-twice",)),
     Parity(_CLUSTER, "restartPolicy other than Never with autoscaler v2", ("restart-policy-with-v2",)),
-    Parity("rayClusterReconcile", "restartPolicy other than Never with autoscaler v1 (an event only)", ("restart-policy-not-never",)),
+    Parity(
+        "rayClusterReconcile", "restartPolicy other than Never with autoscaler v1 (an event only)", ("restart-policy-not-never",)
+    ),
     Parity(_CLUSTER, "negative idle timeout of the autoscaler", ("idle-timeout-negative",)),
     Parity(_CLUSTER, "KUBERAY_GEN_AUTOSCALER_START_CMD in the autoscaler's env", ("autoscaler-command-variable",)),
     Parity(_CLUSTER, "history server without its feature gate", ("history-gate-off",)),
@@ -75,7 +83,9 @@ PARITY: Final = (
     Parity(_NETWORK, "rules for a group that does not exist", ("network-policy-group-unknown",)),
     Parity(_CLUSTER, "TLS options without their feature gate", ("tls-gate-off",)),
     Parity(_TLS, "TLS variables or mounts by hand", ("tls-set-by-hand",)),
-    Parity("rayClusterReconcile", "TLS options without cert-manager", why="it depends on what else is installed, not on the object"),
+    Parity(
+        "rayClusterReconcile", "TLS options without cert-manager", why="it depends on what else is installed, not on the object"
+    ),
     Parity("ValidateRayJobMetadata", "name longer than 47 characters", ("name-too-long",)),
     Parity("ValidateRayJobMetadata", "name not a DNS-1035 label", ("name-not-dns-label",)),
     Parity(_JOB, "suspend without shutdownAfterJobFinishes", ("job-suspend-without-shutdown",)),

@@ -1,13 +1,14 @@
 """The examples of the rules: short overlays in YAML, which stand on a valid object of their kind."""
 
 import copy
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import yaml
 from msgspec import Struct, convert, field
 
-from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service
+from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.validation.finding import Finding
 from webhook.validation.ruleset import check, check_update
 from webhook.validation.settings import RuleSettings
@@ -26,6 +27,7 @@ class Sample(Struct, forbid_unknown_fields=True):
 
     @property
     def settings(self) -> RuleSettings:
+        """The settings with the gates of this example."""
         return RuleSettings(gates=self.gates)
 
     def findings(self, overlay: Json) -> list[Finding]:
@@ -47,7 +49,7 @@ def samples() -> dict[str, Sample]:
 
 def base(kind: str) -> Json:
     """Return the valid object that an overlay stands on."""
-    builders = {"RayJob": a_job, "RayService": a_service, "RayCronJob": a_cron_job}
+    builders: dict[str, Callable[[], Built]] = {"RayJob": a_job, "RayService": a_service, "RayCronJob": a_cron_job}
     return builders[kind]().build() if kind in builders else a_cluster().group().build()
 
 
@@ -57,7 +59,7 @@ def standing(overlay: Json) -> Json:
     return merged
 
 
-def _merged(under: Any, over: Any) -> Any:
+def _merged(under: object, over: object) -> Any:  # noqa: ANN401 - JSON has values of every type
     if isinstance(under, dict) and isinstance(over, dict):
         result = copy.deepcopy(under)
         for key, value in over.items():
@@ -73,7 +75,7 @@ def _merged(under: Any, over: Any) -> Any:
     return copy.deepcopy(over)
 
 
-def _groups(under: Json, over: Any) -> list[Any]:
+def _groups(under: Json, over: Json | list[Json]) -> list[Any]:
     """Return worker groups that all stand on the base's one; `repeat` gives that many."""
     if isinstance(over, dict):
         return [_merged(under, {"groupName": f"group-{index}"}) for index in range(over["repeat"])]

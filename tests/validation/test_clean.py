@@ -52,11 +52,14 @@ SANE: dict[str, Built] = {
     "a MIG slice": a_cluster().group().device("nvidia.com/mig-1g.5gb", 1),
     "GPUs limited and not requested": a_cluster().group().container(resources={"limits": {"cpu": 4, "nvidia.com/gpu": 1}}),
     "a sidecar that collects logs": a_cluster().group().device("nvidia.com/gpu", 1).sidecar(),
-    "an autoscaled group of multi-host replicas": a_cluster().autoscaled(version="v2", idleTimeoutSeconds=60).group(hosts=4).tpu("4x4", 4),
+    "an autoscaled group of multi-host replicas": a_cluster()
+    .autoscaled(version="v2", idleTimeoutSeconds=60)
+    .group(hosts=4)
+    .tpu("4x4", 4),
     "custom resources as the autoscaler reads them": a_cluster().autoscaled().group(rayStartParams={"resources": '"{\\"A\\": 1}"'}),
     "custom resources in single quotes": a_cluster().autoscaled().group(rayStartParams={"resources": "'{\"A\": 1}'"}),
     "custom resources without the autoscaler": a_cluster().group(rayStartParams={"resources": '{"A": 1.5}'}),
-    "a head that takes no tasks": a_cluster().autoscaled().head(rayStartParams={"num-cpus": "0", "dashboard-host": "0.0.0.0"}).group(),
+    "a head that takes no tasks": a_cluster().autoscaled().head(rayStartParams={"num-cpus": "0", "dashboard-host": "::"}).group(),
     "bounds that the CRD will fill in": a_cluster().group(replicas=None, minReplicas=None, maxReplicas=None, numOfHosts=None),
     "replicas of 0 that the CRD filled in": a_cluster().group(replicas=0, minReplicas=2),
     "no rayVersion": a_cluster().spec(rayVersion=None).group(),

@@ -25,7 +25,9 @@ def test_all_problems_of_a_spec_are_found_at_once() -> None:
 
 
 def test_the_rules_of_a_cluster_apply_to_a_rayjob_with_its_own_path() -> None:
-    assert found(a_job(a_cluster().group(hosts=0))) == {("num-of-hosts-invalid", "spec.rayClusterSpec.workerGroupSpecs[0].numOfHosts")}
+    assert found(a_job(a_cluster().group(hosts=0))) == {
+        ("num-of-hosts-invalid", "spec.rayClusterSpec.workerGroupSpecs[0].numOfHosts")
+    }
 
 
 def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_annotations() -> None:
@@ -61,7 +63,9 @@ def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
 @pytest.mark.parametrize(
     ("length", "hosts", "replicas", "fits"), [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)]
 )
-def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(length: int, hosts: int, replicas: int, fits: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
+    length: int, hosts: int, replicas: int, *, fits: bool
+) -> None:
     expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
     assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
 
@@ -110,7 +114,7 @@ def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_br
 
 
 @pytest.mark.parametrize(("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)])
-def test_the_number_of_slices_is_the_number_of_replicas(value: str, expected: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected: bool) -> None:
     cluster = a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
     assert bool(found(cluster)) is expected
 
@@ -120,7 +124,9 @@ def test_seat_labels_are_refused_in_the_groups_own_labels_too() -> None:
     assert found(cluster) == {("seat-label-in-template", f"{GROUP}.labels[ray.io/worker-group-replica-index]")}
 
 
-@pytest.mark.parametrize(("written", "suggested"), [("num_cpus", "num-cpus"), ("--num-gpus", "num-gpus"), ("objectstore-memory", "object-store-memory")])
+@pytest.mark.parametrize(
+    ("written", "suggested"), [("num_cpus", "num-cpus"), ("--num-gpus", "num-gpus"), ("objectstore-memory", "object-store-memory")]
+)
 def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(written: str, suggested: str) -> None:
     findings = check("RayCluster", a_cluster().group(rayStartParams={written: "1"}).build())
     assert [finding.rule for finding in findings] == ["ray-start-param-unknown"]

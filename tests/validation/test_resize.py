@@ -11,9 +11,9 @@ ANNOTATION = "metadata.annotations[ray.io/ippr]"
 GROUP = "spec.workerGroupSpecs[0]"
 
 
-def a_resized_cluster(**entry: Any) -> ClusterBuilder:
+def a_resized_cluster(**entry: object) -> ClusterBuilder:
     """A cluster whose group `workers` may grow, with the annotation's entry changed."""
-    whole = {"max-cpu": "8", "max-memory": "16Gi", "resize-timeout": 60}
+    whole: dict[str, object] = {"max-cpu": "8", "max-memory": "16Gi", "resize-timeout": 60}
     whole.update({key.replace("_", "-"): value for key, value in entry.items()})
     return _annotated(json.dumps({"groups": {"workers": whole}}))
 
@@ -24,12 +24,16 @@ def _annotated(text: str) -> ClusterBuilder:
     return cluster.autoscaled(version="v2").group().container(image="rayproject/ray:2.56.0")
 
 
-@pytest.mark.parametrize("text", [" ", "{", "[]", "1", '"x"', "null", '{"groups": null}', '{"groups": []}', '{"groups": {"workers": 1}}', "[" * 99999])
+@pytest.mark.parametrize(
+    "text", [" ", "{", "[]", "1", '"x"', "null", '{"groups": null}', '{"groups": []}', '{"groups": {"workers": 1}}', "[" * 99999]
+)
 def test_an_annotation_that_ray_cannot_read(text: str) -> None:
     assert found(_annotated(text)) == {("ippr-malformed", ANNOTATION)}
 
 
-@pytest.mark.parametrize("value", ["16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"), float("nan")])
+@pytest.mark.parametrize(
+    "value", ["16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"), float("nan")]
+)
 def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
     assert found(a_resized_cluster(max_memory=value)) == {("ippr-amount-invalid", ANNOTATION)}
 
@@ -44,8 +48,11 @@ def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
     assert found(a_resized_cluster(max_cpu=value)) == set()
 
 
-@pytest.mark.parametrize(("value", "fine"), [(60, True), (60.0, True), (0, False), (-5, False), ("60", False), (1.5, False), (True, False), (None, False)])
-def test_a_timeout_is_a_positive_integer(value: object, fine: bool) -> None:  # noqa: FBT001 - a column of the table
+@pytest.mark.parametrize(
+    ("value", "fine"),
+    [(60, True), (60.0, True), (0, False), (-5, False), ("60", False), (1.5, False), (True, False), (None, False)],
+)
+def test_a_timeout_is_a_positive_integer(value: object, *, fine: bool) -> None:
     assert found(a_resized_cluster(resize_timeout=value)) == (set() if fine else {("ippr-timeout-invalid", ANNOTATION)})
 
 
@@ -63,7 +70,10 @@ def test_the_baseline_is_the_limit_and_else_the_request() -> None:
 def test_the_head_may_be_resized_by_its_groups_name() -> None:
     text = '{"groups": {"headgroup": {"max-cpu": 2, "max-memory": "16Gi", "resize-timeout": 60}}}'
     requests = "spec.headGroupSpec.template.spec.containers[0].resources.requests"
-    assert found(_annotated(text)) == {("ippr-requests-missing", f"{requests}.cpu"), ("ippr-requests-missing", f"{requests}.memory")}
+    assert found(_annotated(text)) == {
+        ("ippr-requests-missing", f"{requests}.cpu"),
+        ("ippr-requests-missing", f"{requests}.memory"),
+    }
 
 
 def test_all_reasons_of_a_group_are_found_at_once() -> None:
@@ -78,7 +88,9 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize(("ray", "rules"), [("2.46.0", {"ippr-without-v2", "ippr-ray-too-old"}), ("2.47.0", {"ippr-ray-too-old"}), ("2.57.1", set())])
+@pytest.mark.parametrize(
+    ("ray", "rules"), [("2.46.0", {"ippr-without-v2", "ippr-ray-too-old"}), ("2.47.0", {"ippr-ray-too-old"}), ("2.57.1", set())]
+)
 def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, rules: set[str]) -> None:
     cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None).container(image="r:1")
     cluster.head(template={"spec": {"containers": [{"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}]}})
@@ -104,7 +116,7 @@ def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     ({}, {"num-cpus": "1"}, True),
     ({"limits": {"memory": "1Gi"}}, {}, False),
 ])  # fmt: skip
-def test_the_autoscaler_must_know_the_cpus_of_a_group(resources: dict[str, Any], params: dict[str, str], known: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_the_autoscaler_must_know_the_cpus_of_a_group(resources: dict[str, Any], params: dict[str, str], *, known: bool) -> None:
     path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
     cluster = a_cluster().autoscaled().group(rayStartParams=params).container(resources=resources)
     assert found(cluster) == (set() if known else {("cpu-unknown", path)})

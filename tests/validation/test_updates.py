@@ -1,17 +1,18 @@
 """Updates: what is let through, what is only warned of, and what people are told will happen."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_cron_job, a_job, a_service, found_in_update
+from tests.validation.builders import Built, ClusterBuilder, a_cluster, a_cron_job, a_job, a_service, found_in_update
 from webhook.validation.ruleset import check_update
 from webhook.validation.settings import RuleSettings
 
 GROUP = "spec.workerGroupSpecs[0]"
 
 
-def broken_cluster() -> Any:
+def broken_cluster() -> ClusterBuilder:
     return a_cluster().group(hosts=0)
 
 
@@ -51,7 +52,7 @@ def test_a_finalizer_may_go_from_a_broken_object() -> None:
 
 
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service, lambda cluster: a_cron_job(a_job(cluster))])
-def test_scaling_a_broken_cluster_is_let_through_without_a_look_at_the_rules(embed: Any) -> None:
+def test_scaling_a_broken_cluster_is_let_through_without_a_look_at_the_rules(embed: Callable[[ClusterBuilder], Built]) -> None:
     old: Built = embed(broken_cluster().group("other"))
     scaled = a_cluster().group(hosts=0, replicas=7, scaleStrategy={"workersToDelete": ["pod"]}).group("other", replicas=None)
     assert check_update(old.kind, old.build(), embed(scaled).build()) == []

@@ -10,7 +10,7 @@ from webhook.validation.finding import DENY, Finding
 from webhook.validation.ruleset import check, check_update, is_ray
 from webhook.validation.settings import DEFAULTS, RuleSettings
 
-CAUSES_MAX: Final = 500
+CAUSES_MAX: Final = 300
 """Causes of one answer; a spec that has more is made to have them."""
 
 

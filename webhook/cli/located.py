@@ -133,7 +133,7 @@ def _check_depth(text: str, file: str) -> None:
     for event in yaml.parse(text, Loader=_LOADER):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > _DEEPEST:
-            raise Unreadable(file, event.start_mark.line + 1, "nested too deeply")
+            raise Unreadable(file, event.start_mark.line + 1 if event.start_mark else 0, "nested too deeply")
 
 
 def _unfolded(found: Located) -> Iterator[Located]:
@@ -191,7 +191,7 @@ class _Converter:
         self._done: dict[int, Any] = {}
         self._open: set[int] = set()
 
-    def value(self, node: Node) -> Any:
+    def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
         """Return the value of a node. Raises Unreadable for what JSON cannot have."""
         if isinstance(node, ScalarNode):
             return scalar(node.tag, node.value)
@@ -243,7 +243,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+
 _LONGEST_NUMBER: Final = 64
 
 
-def scalar(tag: str, text: str) -> Any:
+def scalar(tag: str, text: str) -> str | float | bool | None:
     """Return the value of a scalar as Kubernetes' YAML 1.1 has it: `yes` and `on` are booleans, dates are strings."""
     if tag not in (_PLAIN, *(_PREFIX + name for name in ("null", "bool", "int", "float"))):
         return text
@@ -256,7 +256,7 @@ def scalar(tag: str, text: str) -> Any:
     return float(text) if len(text) <= _LONGEST_NUMBER and _FLOAT.fullmatch(text) else text
 
 
-def _integer(text: str) -> Any:
+def _integer(text: str) -> int | str:
     digits = text.lstrip("+-")
     octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
     try:

@@ -34,7 +34,9 @@ Writer = Callable[[list[Entry]], str]
 
 def text(entries: list[Entry]) -> str:
     """Return `file:line: level rule-id path: message`, a line for each finding."""
-    return _lines(f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {_one_line(entry.message)}" for entry in entries)
+    return _lines(
+        f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {_one_line(entry.message)}" for entry in entries
+    )
 
 
 def coloured(entries: list[Entry]) -> str:
@@ -70,7 +72,11 @@ def sarif(entries: list[Entry]) -> str:
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
     """
     index = {rule.id: number for number, rule in enumerate(RULES)}
-    driver = {"name": "ray-webhook", "version": __version__, "rules": [_sarif_rule(rule.id, rule.level, rule.check) for rule in RULES]}
+    driver = {
+        "name": "ray-webhook",
+        "version": __version__,
+        "rules": [_sarif_rule(rule.id, rule.level, rule.check) for rule in RULES],
+    }
     run = {"tool": {"driver": driver}, "results": [_sarif_result(entry, index[entry.rule]) for entry in entries]}
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 from zoneinfo import available_timezones
 
 from msgspec import Struct, field
@@ -46,7 +46,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", choices=tuple(WRITERS), default="text", help="the format of findings (default: text)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
-        "--rule", action="append", default=[], metavar="ID=LEVEL", help=f"the level of a rule: {OFF}, {WARN} or {DENY}; may be repeated"
+        "--rule",
+        action="append",
+        default=[],
+        metavar="ID=LEVEL",
+        help=f"the level of a rule: {OFF}, {WARN} or {DENY}; may be repeated",
     )
     parser.add_argument(
         "--gate", action="append", default=[], metavar="NAME=BOOL", help="a feature gate of the KubeRay operator; may be repeated"
@@ -102,7 +106,7 @@ def _entries(item: Located, kind: str, settings: RuleSettings) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.line)
 
 
-def _ray_kind(value: Any) -> str | None:
+def _ray_kind(value: object) -> str | None:
     """Return the kind of an object that the rules know."""
     if not isinstance(value, dict):
         return None

@@ -83,6 +83,7 @@ RAYSERVICE_KIND: Final = "RayService"
 RAYCRONJOB_KIND: Final = "RayCronJob"
 RAY_KINDS: Final = (RAYCLUSTER_KIND, RAYJOB_KIND, RAYSERVICE_KIND, RAYCRONJOB_KIND)
 RAY_VERSIONS: Final = ("v1", "v1alpha1")
+HEAD_GROUP_SPEC: Final = "headGroupSpec"
 ANNOTATION_IPPR: Final = "ray.io/ippr"
 ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
 ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"

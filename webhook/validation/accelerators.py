@@ -60,7 +60,7 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if hosts != group.hosts:
                 yield Fault(
                     group.field / "numOfHosts",
-                    f"{group.hosts}: topology {field.text} with {group.chips} chips a pod has {hosts} hosts: write numOfHosts {hosts}",
+                    f"{group.hosts}, but topology {field.text} with {group.chips} chips a pod has {hosts} hosts: write {hosts}",
                 )
 
 

@@ -20,7 +20,7 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay goes by `rayVersion`, and refuses the RayCluster rather than run it without authentication.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if not _token(cluster):
         return
@@ -37,7 +37,7 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
 
     The settings contradict each other, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if _kubernetes(cluster).flag:
         secret = cluster.field / "authOptions" / "secretName"
@@ -52,7 +52,7 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay supports it for RayClusters only, and refuses the object.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`,
+    KubeRay validation.go (`ValidateRayJobSpec`,
     `ValidateRayServiceSpec`)
     """
     embedded = cluster.field.token in ("rayClusterSpec", "rayClusterConfig")

@@ -22,7 +22,7 @@ def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the whole RayCluster and creates no pods.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`,
+    KubeRay validation.go (`ValidateRayClusterSpec`,
     `validateWorkerGroupIdleTimeout`)
     """
     for holder in (cluster.options, *(group.field for group in cluster.groups)):
@@ -36,7 +36,7 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
 
     Only v2 has timeouts by group. KubeRay does not infer v2 from the Ray release here, and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateWorkerGroupIdleTimeout`)
+    KubeRay validation.go (`validateWorkerGroupIdleTimeout`)
     """
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
@@ -49,7 +49,7 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
 
     Earlier autoscalers do not know priorities, so KubeRay refuses the RayCluster; it goes by `rayVersion`.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateWorkerGroupPriority`)
+    KubeRay validation.go (`validateWorkerGroupPriority`)
     """
     release = parse_release((cluster.field / "rayVersion").text)
     for group in cluster.groups:
@@ -67,12 +67,14 @@ def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the whole RayCluster without its feature gate RayJobDeletionPolicy.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if not cluster.settings.enabled("RayJobDeletionPolicy"):
         for group in cluster.groups:
             if group.scale.suspend:
-                yield Fault(group.field / "suspend", "remove it, or turn on the operator's feature gate RayJobDeletionPolicy", FORBIDDEN)
+                yield Fault(
+                    group.field / "suspend", "remove it, or turn on the operator's feature gate RayJobDeletionPolicy", FORBIDDEN
+                )
 
 
 def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -80,12 +82,14 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
 
     The autoscaler would bring the group's pods back, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.autoscaling:
         for group in cluster.groups:
             if group.scale.suspend:
-                yield Fault(group.field / "suspend", f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead", FORBIDDEN)
+                yield Fault(
+                    group.field / "suspend", f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead", FORBIDDEN
+                )
 
 
 def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -93,7 +97,7 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay takes it for a mistake and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
@@ -105,7 +109,7 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
 
     The two may contradict each other, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
@@ -117,7 +121,7 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
 
     v2 replaces pods itself, and loses track of containers that restart in place, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.autoscaling and (cluster.options / "version").text == "v2":
         for group in cluster.everyone:
@@ -148,7 +152,7 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for entry in (cluster.options / "env").items():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
@@ -201,7 +205,9 @@ def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.everyone:
             if "resources" in group.params and not _resources(group.params["resources"]):
                 example = """'"{\\"Custom\\": 1}"'"""
-                yield Fault(group.param("resources"), f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}")
+                yield Fault(
+                    group.param("resources"), f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}"
+                )
 
 
 def _resources(text: str) -> bool:

@@ -19,37 +19,37 @@ def only_scaled(kind: str, old: object, new: object) -> bool:
 
     Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change finalizers.
     """
-    if type(old) is not dict or type(new) is not dict:
+    if not isinstance(old, dict) or not isinstance(new, dict):
         return False
     return _same_metadata(old.get("metadata"), new.get("metadata")) and _same(old.get("spec"), new.get("spec"), _CLUSTER_AT[kind])
 
 
-def _same_metadata(old: Any, new: Any) -> bool:
-    if type(old) is not dict or type(new) is not dict:
+def _same_metadata(old: object, new: object) -> bool:
+    if not isinstance(old, dict) or not isinstance(new, dict):
         return False
     return all(old.get(name) == new.get(name) for name in ("name", "labels", "annotations"))
 
 
-def _same(old: Any, new: Any, way: tuple[str, ...]) -> bool:
+def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
     """Tell whether two specs are the same but for the scale of the worker groups in the cluster at the end of `way`."""
-    if type(old) is not dict or type(new) is not dict:
-        return bool(old == new)
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return old == new
     name = way[0] if way else "workerGroupSpecs"
     if old.keys() != new.keys() or any(key != name and old[key] != new[key] for key in old):
         return False
     return _same(old.get(name), new.get(name), way[1:]) if way else _same_groups(old.get(name), new.get(name))
 
 
-def _same_groups(old: Any, new: Any) -> bool:
-    if type(old) is not list or type(new) is not list:
-        return bool(old == new)
+def _same_groups(old: object, new: object) -> bool:
+    if not isinstance(old, list) or not isinstance(new, list):
+        return old == new
     return len(old) == len(new) and all(map(_same_group, old, new))
 
 
-def _same_group(old: Any, new: Any) -> bool:
+def _same_group(old: object, new: object) -> bool:
     if old == new:
         return True
-    return type(old) is dict and type(new) is dict and without(old, _SCALE) == without(new, _SCALE)
+    return isinstance(old, dict) and isinstance(new, dict) and without(old, _SCALE) == without(new, _SCALE)
 
 
 def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
@@ -63,20 +63,20 @@ def rollout_part(spec: object) -> dict[str, Any]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
     (`GenerateHashWithoutReplicasAndWorkersToDelete`)
     """
-    if type(spec) is not dict:
+    if not isinstance(spec, dict):
         return {}
     part = without(spec, ("upgradeStrategy",))
     part["headGroupSpec"] = _rollout_group(spec.get("headGroupSpec"))
     groups = spec.get("workerGroupSpecs")
-    part["workerGroupSpecs"] = [_rollout_group(group) for group in groups] if type(groups) is list else []
+    part["workerGroupSpecs"] = [_rollout_group(group) for group in groups] if isinstance(groups, list) else []
     return part
 
 
-def _rollout_group(group: Any) -> Any:
-    if type(group) is not dict:
+def _rollout_group(group: object) -> object:
+    if not isinstance(group, dict):
         return group
     part = without(group, _ROLLOUT_FREE)
     template = group.get("template")
-    if type(template) is dict and type(template.get("spec")) is dict:
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
         part["template"] = {**template, "spec": without(template["spec"], ("tolerations", "schedulingGates"))}
     return part

@@ -70,7 +70,7 @@ class Group(Struct):
     @property
     def label(self) -> str:
         """What to call the group in a message."""
-        return "the head" if self.name == names.HEAD_GROUP and self.field.token == "headGroupSpec" else f"group {self.name}"
+        return "the head" if self.field.token == names.HEAD_GROUP_SPEC else f"group {self.name}"
 
     @property
     def selector(self) -> Field:
@@ -185,9 +185,7 @@ def _container(field: Field) -> Container:
     env = {}
     if type(entries) is list:
         env = {
-            entry["name"]: index
-            for index, entry in enumerate(entries)
-            if type(entry) is dict and type(entry.get("name")) is str
+            entry["name"]: index for index, entry in enumerate(entries) if type(entry) is dict and type(entry.get("name")) is str
         }
     resources = field / "resources"
     limits, requests = (resources / "limits").map, (resources / "requests").map

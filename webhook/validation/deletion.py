@@ -1,6 +1,7 @@
 """What a RayJob deletes when it has finished: `deletionStrategy`."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
@@ -21,7 +22,7 @@ def deletion_gate_off(job: Job) -> Iterator[Fault]:
 
     KubeRay refuses the RayJob without its feature gate RayJobDeletionPolicy.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionConfiguration`)
+    KubeRay validation.go (`validateDeletionConfiguration`)
     """
     if _strategy(job).given and not job.settings.enabled(_GATE):
         yield Fault(_strategy(job), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
@@ -32,7 +33,7 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
 
     KubeRay cannot tell which of them counts, and refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionConfiguration`)
+    KubeRay validation.go (`validateDeletionConfiguration`)
     """
     rules = _strategy(job) / "deletionRules"
     if rules.size and job.shutdown:
@@ -46,7 +47,7 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
 
     It needs deletion rules, or a policy for success and one for failure.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateLegacyDeletionPolicies`)
+    KubeRay validation.go (`validateLegacyDeletionPolicies`)
     """
     strategy = _strategy(job)
     if not strategy.given or (strategy / "deletionRules").size:
@@ -64,7 +65,7 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
 
     The two contradict each other, so KubeRay refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateLegacyDeletionPolicies`)
+    KubeRay validation.go (`validateLegacyDeletionPolicies`)
     """
     for policy in _legacy(job):
         if job.shutdown and policy.text == _NONE:
@@ -76,7 +77,7 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
 
     The cluster is not the RayJob's, so KubeRay refuses to delete anything of it.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionRules`)
+    KubeRay validation.go (`validateDeletionRules`)
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.selects and policy.text in (_CLUSTER, _WORKERS):
@@ -88,7 +89,7 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
 
     The autoscaler would bring them back, so KubeRay refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionRules`)
+    KubeRay validation.go (`validateDeletionRules`)
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.autoscaling and policy.text == _WORKERS:
@@ -100,7 +101,7 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
 
     KubeRay would not know when to delete, and refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionCondition`)
+    KubeRay validation.go (`validateDeletionCondition`)
     """
     for rule in _rules(job):
         condition = rule / "condition"
@@ -116,7 +117,7 @@ def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
 
     KubeRay cannot tell which of the two times counts, and refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionRules`)
+    KubeRay validation.go (`validateDeletionRules`)
     """
     seen = set()
     for rule in _rules(job):
@@ -131,14 +132,14 @@ def deletion_order(job: Job) -> Iterator[Fault]:
 
     Workers go before their cluster, and the cluster before the RayJob: a later one may not have the shorter time.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateTTLConsistency`)
+    KubeRay validation.go (`validateTTLConsistency`)
     """
     times: dict[tuple[str, str], dict[str, Field]] = {}
     for rule in _rules(job):
         times.setdefault(_status(rule), {}).setdefault((rule / "policy").text, rule / "condition" / "ttlSeconds")
     for fields in times.values():
         present = [(policy, fields[policy]) for policy in _ORDER if policy in fields]
-        for (before, first), (after, second) in zip(present, present[1:], strict=False):
+        for (before, first), (after, second) in pairwise(present):
             if (second.number or 0) < (first.number or 0):
                 yield Fault(second, f"{second.number or 0}: {after} comes after {before}: write {first.number} seconds or more")
 

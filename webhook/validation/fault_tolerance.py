@@ -20,7 +20,7 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay cannot tell which of the two counts, and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
@@ -32,7 +32,7 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
 
     The variable turns fault tolerance on behind KubeRay's back, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
     entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
@@ -45,7 +45,7 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
 
     They would contradict each other, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if not _options(cluster).given:
         return
@@ -64,7 +64,7 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay takes it from the options only, and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if cluster.head.params.get("redis-username"):
         yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
@@ -77,7 +77,7 @@ def rocksdb_gate_off(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the RayCluster without its feature gate GCSFaultToleranceEmbeddedStorage.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateGcsFaultToleranceBackend`)
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if _rocksdb(cluster) and not cluster.settings.enabled(_GATE):
         yield Fault(_options(cluster) / "backend", f"write redis, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
@@ -88,7 +88,7 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay takes it for a mistake and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateGcsFaultToleranceBackend`)
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if _rocksdb(cluster):
         for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
@@ -102,7 +102,7 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay takes a claim as it is, so these settings contradict it, and KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateGcsFaultToleranceBackend`)
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     storage = _options(cluster) / "storage"
     if _rocksdb(cluster) and (storage / "claimName").text:
@@ -117,7 +117,7 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay sets these variables, the volume and its mount itself, and refuses a template that has them.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateGcsFaultToleranceBackend`)
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if not _rocksdb(cluster):
         return
@@ -138,7 +138,7 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
 
     Only RocksDB has one; KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateGcsFaultToleranceBackend`)
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     field = _options(cluster) / "storage"
     if field.given and not _rocksdb(cluster):

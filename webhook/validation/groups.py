@@ -23,7 +23,7 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
 
     The first container runs Ray; without it there is nothing to start.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for group in cluster.everyone:
         field = group.pod / "containers"
@@ -40,7 +40,9 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "workerGroupSpecs"
     if field.size > GROUPS_MAX:
-        yield Fault(field, f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer groups with more replicas")
+        yield Fault(
+            field, f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer groups with more replicas"
+        )
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
@@ -110,9 +112,13 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
         field = group.field / "groupName"
         last = host_name(group.name, max(_last_replica(group), 0), group.hosts - 1)
         if len(group.name) > REPLICA_NAME_GROUP_MAX:
-            yield Fault(field, f"{len(group.name)} characters: a multi-host group may have {REPLICA_NAME_GROUP_MAX}, for replica names")
+            yield Fault(
+                field, f"{len(group.name)} characters: a multi-host group may have {REPLICA_NAME_GROUP_MAX}, for replica names"
+            )
         elif len(last) > DNS_LABEL_MAX:
-            yield Fault(field, f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, or lower maxReplicas")
+            yield Fault(
+                field, f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, or lower maxReplicas"
+            )
         elif group.name and not is_dns_label(last):
             yield Fault(field, f"{group.name!r} cannot be part of a host name: use letters, digits and '-' in a multi-host group")
 
@@ -138,7 +144,7 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the whole RayCluster and creates no pods.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     for group in cluster.groups:
         low, high = group.scale.min_replicas or 0, group.scale.max_replicas or 0

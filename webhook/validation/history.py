@@ -37,7 +37,7 @@ def history_gate_off(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the RayCluster without its feature gate RayClusterHistoryServer.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     field = cluster.field / "historyServerOptions"
     if field.given and not cluster.settings.enabled(_GATE):
@@ -49,7 +49,7 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
 
     There is nothing that KubeRay could add to the pods, so it refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateCollectorOptions`)
+    KubeRay validation.go (`validateCollectorOptions`)
     """
     field = cluster.field / "historyServerOptions"
     collector = field / "collectorOptions"
@@ -65,7 +65,7 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the RayCluster, as its own value would be lost.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateCollectorOptions`)
+    KubeRay validation.go (`validateCollectorOptions`)
     """
     for entry in (_collector(cluster) / "env").items():
         if (entry / "name").text in _MANAGED:
@@ -77,7 +77,7 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
 
     The collector could not store anything, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateCollectorOptions`)
+    KubeRay validation.go (`validateCollectorOptions`)
     """
     collector = _collector(cluster)
     if not collector.given:
@@ -110,7 +110,7 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay adds a container of this name, so it refuses a template that has one.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if (cluster.field / "historyServerOptions").given:
         for group in cluster.everyone:

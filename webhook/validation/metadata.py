@@ -30,7 +30,7 @@ def name_too_long(subject: Subject) -> Iterator[Fault]:
 
     KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so nothing is created.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterMetadata`,
+    KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
     longest = LONGEST[subject.kind]
@@ -46,7 +46,7 @@ def name_not_dns_label(subject: Subject) -> Iterator[Fault]:
 
     KubeRay names services after the object, and a service's name is a DNS label that starts with a letter.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterMetadata`,
+    KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
     """
     name, prefix = subject.meta / "name", subject.meta / "generateName"
@@ -61,7 +61,7 @@ def initializing_timeout_invalid(subject: Subject) -> Iterator[Fault]:
 
     KubeRay does not start the service until the annotation can be read.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateInitializingTimeout`)
+    KubeRay validation.go (`validateInitializingTimeout`)
     """
     field = (subject.meta / "annotations").key(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if subject.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):

@@ -45,18 +45,15 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
 
     Slices meet at a host name of the cluster's headless service, and KubeRay creates that only for multi-host groups.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go (`reconcileHeadlessService`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    (`reconcileHeadlessService`)
     """
     if any(group.hosts > 1 for group in cluster.groups):
         return
     for group, container in _multi_slice(cluster):
         if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
-            field = _number(container)
-            yield Fault(field, f"group {group.name}: KubeRay makes no headless service without multi-host groups; create {_service(cluster)}")
-
-
-def _service(cluster: Cluster) -> str:
-    return f"{cluster.name}-headless"
+            message = f"group {group.name}: KubeRay makes no headless service without a multi-host group: create <cluster>-headless"
+            yield Fault(_number(container), message)
 
 
 def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:

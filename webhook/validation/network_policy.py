@@ -20,7 +20,7 @@ def network_policy_gate_off(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the RayCluster without its feature gate RayClusterNetworkPolicy.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if _policy(cluster).given and not cluster.settings.enabled(_GATE):
         yield Fault(_policy(cluster), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
@@ -31,14 +31,16 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
 
     They would close it, or do nothing; KubeRay takes it for a mistake and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateNetworkPolicy`)
+    KubeRay validation.go (`validateNetworkPolicy`)
     """
     policy = _policy(cluster)
     mode = (policy / "mode").text
     name = _OPEN.get(mode)
     for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
         if name and (holder / name).size:
-            yield Fault(holder / name, f"remove them: mode {mode} does not restrict that direction; DenyAll restricts both", FORBIDDEN)
+            yield Fault(
+                holder / name, f"remove them: mode {mode} does not restrict that direction; DenyAll restricts both", FORBIDDEN
+            )
 
 
 def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
@@ -46,12 +48,14 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay names the policy of a group after it, so with network policies names are lower case and without dots.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateNetworkPolicy`)
+    KubeRay validation.go (`validateNetworkPolicy`)
     """
     if _policy(cluster).given:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
-                yield Fault(group.field / "groupName", f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and '-'")
+                yield Fault(
+                    group.field / "groupName", f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and '-'"
+                )
 
 
 def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -59,7 +63,7 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     The group that was meant would be left without them, so KubeRay refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateNetworkPolicy`)
+    KubeRay validation.go (`validateNetworkPolicy`)
     """
     known = {group.name for group in cluster.groups}
     for entry in (_policy(cluster) / "workerGroups").items():

@@ -32,7 +32,7 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay cannot tell which of the two counts, and refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateRayGroupResources`)
+    KubeRay validation.go (`validateRayGroupResources`)
     """
     for group in cluster.everyone:
         field = group.field / "resources"
@@ -45,7 +45,7 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay writes that parameter from the group's `labels`, and refuses another one.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateRayGroupLabels`)
+    KubeRay validation.go (`validateRayGroupLabels`)
     """
     for group in cluster.everyone:
         if "labels" in group.params:
@@ -57,15 +57,19 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay puts it on pods too, and refuses the RayCluster when Kubernetes would refuse the label.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateRayGroupLabels`)
+    KubeRay validation.go (`validateRayGroupLabels`)
     """
     for group in cluster.everyone:
         labels = group.field / "labels"
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
-                yield Fault(labels.key(key), f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, digits, -, _ and .")
+                yield Fault(
+                    labels.key(key), f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, digits, -, _ and ."
+                )
             elif not is_label_value(value):
-                yield Fault(labels.key(key), f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', '_' or '.'")
+                yield Fault(
+                    labels.key(key), f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', '_' or '.'"
+                )
 
 
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:

@@ -19,7 +19,7 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
 
     KubeRay would never start a job. The time zone has a field of its own.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayCronJobSpec`)
+    KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "schedule"
     if field.given and not isinstance(field.value, str):
@@ -37,7 +37,7 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
 
     KubeRay would never start a job. Without the field it takes the operator's own zone.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayCronJobSpec`)
+    KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "timeZone"
     if field.value == "":

@@ -27,7 +27,7 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
 
     Suspending deletes the cluster, so KubeRay wants `shutdownAfterJobFinishes` with it.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and not job.shutdown:
         yield Fault(job.field / "shutdownAfterJobFinishes", "set it to true: a RayJob with suspend needs it", REQUIRED)
@@ -38,7 +38,7 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
 
     The cluster belongs to somebody else, so there is nothing that KubeRay could suspend.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and job.selects:
         yield Fault(job.field / "suspend", "remove it: a job on an existing cluster cannot be suspended", FORBIDDEN)
@@ -49,7 +49,7 @@ def job_ttl_invalid(job: Job) -> Iterator[Fault]:
 
     Without `shutdownAfterJobFinishes` nothing is deleted, so KubeRay refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateDeletionConfiguration`)
+    KubeRay validation.go (`validateDeletionConfiguration`)
     """
     field = job.field / "ttlSecondsAfterFinished"
     seconds = field.number or 0
@@ -64,7 +64,7 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
 
     There is nothing to run the job on.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if not (job.field / "rayClusterSpec").given and not job.selects:
         yield Fault(job.field / "rayClusterSpec", f"set rayClusterSpec, or clusterSelector with {_CLUSTER_KEY}", REQUIRED)
@@ -75,7 +75,7 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
 
     KubeRay looks up the cluster by this key only.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     name = job.selector.key(_CLUSTER_KEY)
     if job.selects and (not name.given or name.value == ""):
@@ -88,7 +88,7 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     The submitter runs in the head pod then: there is no pod of its own to configure, no existing cluster to join, and the
     head must not restart.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if job.mode != SIDECAR:
         return
@@ -120,7 +120,7 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
 
     KubeRay refuses the RayJob.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     for name, least in (("activeDeadlineSeconds", 1), ("preRunningDeadlineSeconds", 1), ("backoffLimit", 0)):
         field = job.field / name
@@ -133,7 +133,7 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
 
     KubeRay sends it to Ray as JSON, and refuses a RayJob whose text it cannot read.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobSpec`)
+    KubeRay validation.go (`ValidateRayJobSpec`)
     """
     field = job.field / "runtimeEnvYAML"
     if 0 < len(field.text) <= _YAML_MAX and (problem := _unreadable(field.text)):
@@ -152,7 +152,7 @@ def _unreadable(text: str) -> str:
             if depth > _DEEPEST:
                 return "not YAML: nested too deeply"
             if isinstance(event, AliasEvent) and event.anchor not in anchors:
-                return f"not YAML: line {event.start_mark.line + 1}: there is no anchor {event.anchor[:40]}"
+                return f"not YAML: there is no anchor {str(event.anchor)[:40]}"
             if isinstance(event, NodeEvent):
                 anchors.add(event.anchor)
                 first = first or event
@@ -170,7 +170,7 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
 
     It waits for ever: no other mode goes on from there. The mode was changed after the RayJob had started.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayJobStatus`)
+    KubeRay validation.go (`ValidateRayJobStatus`)
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
         yield Fault(job.field / "submissionMode", f"leave it at {INTERACTIVE} while the job is Waiting")

@@ -21,7 +21,7 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
 
     Two clusters exist during an upgrade, and both would claim the name.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayServiceSpec`)
+    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
@@ -33,7 +33,7 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
 
     The CRD lets any text through, and KubeRay then refuses the RayService.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayServiceSpec`)
+    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = _strategy(service) / "type"
     if field.given and field.text not in (INCREMENTAL, NEW_CLUSTER, NONE):
@@ -45,7 +45,7 @@ def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
 
     KubeRay refuses the RayService.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayServiceSpec`)
+    KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = service.field / "rayClusterDeletionDelaySeconds"
     if (field.number or 0) < 0:
@@ -57,7 +57,7 @@ def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
 
     The new cluster grows while the old one shrinks; without the autoscaler neither happens.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateClusterUpgradeOptions`)
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if _incremental(service) and not service.cluster.autoscaling:
         field = service.cluster.field / "enableInTreeAutoscaling"
@@ -69,7 +69,7 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
 
     KubeRay needs the step, the interval and the gateway that moves the traffic.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateClusterUpgradeOptions`)
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if not _incremental(service):
         return
@@ -87,7 +87,7 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
 
     The traffic would never arrive at the new cluster, so KubeRay refuses the RayService.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateClusterUpgradeOptions`)
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
     """
     if not _incremental(service):
         return

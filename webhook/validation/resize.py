@@ -79,7 +79,9 @@ def ippr_amount_invalid(cluster: Cluster) -> Iterator[Fault]:
         for key in _AMOUNTS:
             if key in entry and _maximum(entry, key) is None:
                 example = "4 or 500m" if key == CPU else "8Gi"
-                yield _fault(cluster, f"group {name}: {key} {str(entry[key])[:40]!r} is no amount above 0: write one such as {example}")
+                yield _fault(
+                    cluster, f"group {name}: {key} {str(entry[key])[:40]!r} is no amount above 0: write one such as {example}"
+                )
 
 
 def ippr_timeout_invalid(cluster: Cluster) -> Iterator[Fault]:

@@ -1,6 +1,7 @@
 """The rule set: every rule, in order, and what they find in an object or in an update of one."""
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from webhook.kube import names
@@ -33,6 +34,9 @@ from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
 
 T = TypeVar("T")
+
+FAULTS_MAX: Final = 200
+"""Faults that one rule may find; it bounds the time that a hostile object can take."""
 
 OBJECT_RULES: Final = (*METADATA, *STATUS)
 CLUSTER_RULES: Final = (
@@ -130,7 +134,7 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
     for rule in rules:
         level = settings.levels.get(rule.id, rule.level)
         if level != OFF:
-            for fault in rule.check(view):
+            for fault in islice(rule.check(view), FAULTS_MAX):
                 yield Finding(rule.id, level, fault.field, fault.message, fault.reason)
 
 

@@ -17,7 +17,7 @@ def suspend_conditions_conflict(subject: Subject) -> Iterator[Fault]:
 
     KubeRay stops reconciling it until the status is corrected.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterStatus`)
+    KubeRay validation.go (`ValidateRayClusterStatus`)
     """
     conditions = subject.root / "status" / "conditions"
     true = {(entry / "type").text for entry in conditions.items() if (entry / "status").text == "True"}

@@ -20,7 +20,7 @@ def tls_gate_off(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the RayCluster without its feature gate RayClusterMTLS.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterSpec`)
+    KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     field = cluster.field / "tlsOptions"
     if field.given and not cluster.settings.enabled(_GATE):
@@ -32,7 +32,7 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
 
     The settings by hand would silently win over KubeRay's, so it refuses the RayCluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`validateTLSOptions`)
+    KubeRay validation.go (`validateTLSOptions`)
     """
     if not (cluster.field / "tlsOptions" / "enabled").flag:
         return

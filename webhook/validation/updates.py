@@ -97,7 +97,9 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
             if new.hosts > old.hosts:
                 yield Fault(new.field / "numOfHosts", f"KubeRay deletes every replica of group {new.name}: add a new group instead")
             elif new.hosts < old.hosts:
-                yield Fault(new.field / "numOfHosts", f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead")
+                yield Fault(
+                    new.field / "numOfHosts", f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead"
+                )
 
 
 def pods_stay_old(update: Update) -> Iterator[Fault]:
@@ -125,7 +127,9 @@ def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     if update.standalone and update.recreates and (changed := _changed(update)):
-        yield Fault(update.new.field / changed[0], f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap")
+        yield Fault(
+            update.new.field / changed[0], f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap"
+        )
 
 
 def service_starts_new_cluster(update: Update) -> Iterator[Fault]:

@@ -18,7 +18,7 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     KubeRay refuses the whole RayCluster and creates no pods.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterUpgradeOptions`)
+    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and kind.text not in (RECREATE, NONE):
@@ -30,7 +30,7 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
 
     The owner decides when its cluster is replaced, so KubeRay refuses a cluster that has a strategy of its own.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/validation.go (`ValidateRayClusterUpgradeOptions`)
+    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
