@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
+from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service, fields_of
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
 from webhook.admission.rays import CAUSES_MAX, RayHandler, render
@@ -35,8 +38,8 @@ def a_review(new: object, old: object = None, *, operation: str = "", version: s
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}).encode()
 
 
-def reviewed(body: bytes, settings: RuleSettings | None = None) -> Outcome:
-    handler = RayHandler() if settings is None else RayHandler(settings)
+def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
+    handler = RayHandler() if rules is None else RayHandler(rules)
     return asyncio.run(Validation(handler).review(body, 0.0))
 
 
@@ -142,8 +145,7 @@ def test_what_is_no_review_of_an_object_is_a_bad_review(body: bytes) -> None:
 
 def test_levels_and_gates_come_from_the_settings() -> None:
     body = a_review(a_cluster().spec(tlsOptions={"enabled": True}).group(hosts=0).build())
-    settings = RuleSettings({"num-of-hosts-invalid": WARN}, {"RayClusterMTLS": True})
-    outcome = reviewed(body, settings)
+    outcome = reviewed(body, RuleSettings({"num-of-hosts-invalid": WARN}, {"RayClusterMTLS": True}))
     assert outcome.answer.allowed
     assert len(outcome.answer.warnings) == 1
 
@@ -175,6 +177,23 @@ def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> No
     response = response_to(a_review(value))
     assert response["allowed"] is False
     assert len(response["status"]["message"].splitlines()) == len(response["status"]["details"]["causes"]) + 1
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_review_of_garbage_has_an_answer(data: st.DataObject) -> None:
+    old, new = (
+        built.build() for built in (a_cluster().group().device("nvidia.com/gpu", 1), a_cluster().group(hosts=2).tpu("2x4", 4))
+    )
+    way = data.draw(st.sampled_from([way for way in fields_of(new) if len(way) > 1]))
+    holder: Any = new
+    for token in way[:-1]:
+        holder = holder[token]
+    holder[way[-1]] = data.draw(
+        st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")) | st.lists(st.text())
+    )
+    assert isinstance(response_to(a_review(new, old))["allowed"], bool)
+    assert isinstance(response_to(a_review(old, new))["allowed"], bool)
 
 
 def test_causes_keep_their_order() -> None:

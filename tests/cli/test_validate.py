@@ -40,6 +40,7 @@ spec:
 WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
 CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
 
+ROOT = Path(__file__).parents[2]
 GROUP = "spec.workerGroupSpecs[0]"
 
 Validate = Callable[..., tuple[int, str, str]]
@@ -338,6 +339,11 @@ def test_the_command_loads_none_of_the_servers_libraries() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_of_this_project_are_clean(validate: Validate, example: Path) -> None:
+    assert validate(example)[:2] == (0, "")
+
+
 def test_the_hook_for_other_repositories_runs_this_command() -> None:
-    (hook,) = yaml.safe_load((Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text())
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"].split() == ["ray-webhook", "validate"]

@@ -56,8 +56,7 @@ class _Answered(Struct, rename="camel"):
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
-_object_decoder: Final = msgspec.json.Decoder(_Review[Any])
-_any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
+_any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
 # (API group, kind) -> resource, for the kinds we know.
@@ -86,7 +85,7 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
 def decode_object(body: bytes) -> AdmissionRequest[Any]:
     """Return the request of a review, its objects as the plain values that their JSON has. Raises BadReview."""
     try:
-        return _checked(_object_decoder.decode(body))
+        return _checked(_any_decoder.decode(body))
     except RecursionError:
         msg = "the body is nested too deeply to be an AdmissionReview"
         raise BadReview(msg) from None

@@ -168,12 +168,12 @@ def _group(field: Field, name: str) -> Group:
     hosts = 1 if hosts is None else hosts
     maximum = (field / "maxReplicas").number
     scale = WorkerGroup(
-        name,
-        hosts,
-        (field / "replicas").number,
-        (field / "minReplicas").number,
-        UNBOUNDED if maximum is None else maximum,
-        (field / "suspend").flag,
+        group_name=name,
+        num_of_hosts=hosts,
+        replicas=(field / "replicas").number,
+        min_replicas=(field / "minReplicas").number,
+        max_replicas=UNBOUNDED if maximum is None else maximum,
+        suspend=(field / "suspend").flag,
     )
     containers = [_container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict]
     chips = sum(container.chips for container in containers)
