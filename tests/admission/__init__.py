@@ -1,1 +1,1 @@
-"""Tests of webhook.admission."""
+"""Reviews of pods."""

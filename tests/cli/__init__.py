@@ -1,1 +1,1 @@
-"""Tests of webhook.cli."""
+"""The commands."""

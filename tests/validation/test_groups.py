@@ -119,6 +119,26 @@ def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected:
     assert bool(found(cluster)) is expected
 
 
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"rayVersion": 2.46}, "spec.rayVersion"),
+        ({"enableInTreeAutoscaling": "true"}, "spec.enableInTreeAutoscaling"),
+        ({"workerGroupSpecs": {"groupName": "a"}}, "spec.workerGroupSpecs"),
+        ({"workerGroupSpecs": ["a"]}, "spec.workerGroupSpecs[0]"),
+        ({"autoscalerOptions": []}, "spec.autoscalerOptions"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_said_to_be_one(fields: dict[str, object], path: str) -> None:
+    assert found(a_cluster().spec(**fields)) == {("field-type-wrong", path)}
+
+
+def test_a_variable_must_be_a_string_and_an_integer_may_end_in_0() -> None:
+    assert found(a_cluster().group(replicas=1.0).env("A", {"value": True})) == {
+        ("field-type-wrong", f"{POD}.containers[0].env[0].value")
+    }
+
+
 def test_seat_labels_are_refused_in_the_groups_own_labels_too() -> None:
     cluster = a_cluster().group(labels={"ray.io/worker-group-replica-index": "0"})
     assert found(cluster) == {("seat-label-in-template", f"{GROUP}.labels[ray.io/worker-group-replica-index]")}

@@ -26,6 +26,7 @@ from webhook.validation.rule import Rule
 from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.status import STATUS
+from webhook.validation.structure import STRUCTURE
 from webhook.validation.subject import Subject, read_subject
 from webhook.validation.tls import TLS
 from webhook.validation.updates import UPDATES, read_update
@@ -40,6 +41,7 @@ FAULTS_MAX: Final = 200
 
 OBJECT_RULES: Final = (*METADATA, *STATUS)
 CLUSTER_RULES: Final = (
+    *STRUCTURE,
     *UPGRADE,
     *GROUPS,
     *ACCELERATORS,
