@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from webhook.runtime import supervise
 from webhook.serving.server import HttpServer
 from webhook.tls.context import SwappingContext
+from webhook.tls.files import CertificateFiles
 
 BODY = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"","allowed":true}}'
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
@@ -28,7 +29,7 @@ async def null(_scope: Scope, receive: Receive, send: Send) -> None:
 async def main(directory: Path) -> None:
     """Serve until a signal."""
     tls = SwappingContext()
-    tls.load(directory / "tls.crt", directory / "tls.key")
+    tls.load(CertificateFiles(directory / "tls.crt", directory / "tls.key").read())
     server = HttpServer(cast("FastAPI", cast("Any", null)), "127.0.0.1", 0, tls.listening)
     sys.stderr.write(f"ready: https://127.0.0.1:{server.bind()}/mutate, and http://127.0.0.1:0/readyz\n")
     sys.stderr.flush()

@@ -82,6 +82,18 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     return _checked(review)
 
 
+def decode_object(body: bytes) -> AdmissionRequest[Any]:
+    """Return the request of a review, its objects as the plain values that their JSON has. Raises BadReview."""
+    try:
+        return _checked(_any_decoder.decode(body))
+    except RecursionError:
+        msg = "the body is nested too deeply to be an AdmissionReview"
+        raise BadReview(msg) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        msg = f"the body is not an AdmissionReview in JSON: {error}"
+        raise BadReview(msg) from None
+
+
 def is_pod(request: AdmissionRequest[Any]) -> bool:
     """Tell whether a request is about a Pod itself, not a subresource."""
     return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
