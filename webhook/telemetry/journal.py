@@ -1,5 +1,6 @@
 """The journal: one line of JSON for each thing that happened."""
 
+import logging
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
@@ -59,6 +60,26 @@ class Journal:
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write what happened, with its level (`info`, `warning`, `error`)."""
         self.line(Event(now(), level, event, message, status, trace))
+
+
+class _Follower(logging.Handler):
+    """Writes the records of a logger to the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._journal.event(record.levelname.lower(), record.name, record.getMessage())
+
+
+def follow_log(name: str, journal: Journal) -> None:
+    """Let what the logger `name` says go to the journal, and nowhere else."""
+    logger = logging.getLogger(name)
+    logger.handlers = [_Follower(journal)]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
 
 
 def now() -> str:
