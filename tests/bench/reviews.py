@@ -12,7 +12,7 @@ CLUSTER: Object = {
     "apiVersion": "ray.io/v1",
     "kind": "RayCluster",
     "metadata": {"name": "bench", "namespace": "default", "uid": "2b7c1d5e-0000-4000-8000-00000000cafe"},
-    "spec": {"workerGroupSpecs": [{"groupName": "tpu-group", "replicas": 1000000, "maxReplicas": 1000000, "numOfHosts": 4}]},
+    "spec": {"workerGroupSpecs": [{"groupName": "tpu-group", "replicas": 1000000, "maxReplicas": 1000000, "numOfHosts": 16}]},
 }
 
 _FIELDS = {
@@ -25,7 +25,7 @@ _FIELDS = {
 
 def worker_pod() -> Object:
     """Return a worker pod of the bench cluster's TPU group."""
-    env: list[Object] = [{"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"} for i in range(15)]
+    env: list[Object] = [{"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"} for i in range(25)]
     env += [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}} for name, path in _FIELDS.items()]
     env += [{"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"}, {"name": "RAY_PORT", "value": "6379"}]
     env += [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2}]
@@ -62,11 +62,11 @@ def worker_pod() -> Object:
         },
         "spec": {
             "nodeSelector": {
-                "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
-                "cloud.google.com/gke-tpu-topology": "2x2x4",
+                "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice",
+                "cloud.google.com/gke-tpu-topology": "4x4x4",
             },
             "initContainers": [
-                {"name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:15], "volumeMounts": mounts}
+                {"name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:25], "volumeMounts": mounts}
             ],
             "containers": [
                 {

@@ -56,7 +56,7 @@ class _Answered(Struct, rename="camel", gc=False):
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
-_any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
+_any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
 # (API group, kind) -> resource, for the kinds we know.

@@ -76,7 +76,7 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def _convert(manifest: Manifest, kind: type[T]) -> T:
     try:
-        return msgspec.convert(manifest.document, kind)
+        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
     except msgspec.ValidationError as error:
         name = (manifest.document.get("metadata") or {}).get("name", "")
         msg = f"{manifest.path}: {manifest.kind} {name}: {error}"

@@ -5,7 +5,8 @@ Views are trees, so the garbage collector need not look at them (`gc=False`).
 
 from typing import Any
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Raw, Struct, field
 
 Strings = dict[str, str]
 
@@ -48,6 +49,8 @@ class EnvVar(Struct, rename="camel", frozen=True, gc=False):
     value_from: ValueFrom | None = None
 
 
+_variables = msgspec.json.Decoder(list[EnvVar] | None).decode
+
 Amounts = dict[str, str | int | float]
 """Resource amounts as people write them: `4`, `"4"`, `"500m"`."""
 
@@ -60,11 +63,18 @@ class Resources(Struct, frozen=True, gc=False):
 
 
 class Container(Struct, frozen=True, gc=False):
-    """One container or init container."""
+    """One container or init container; its variables stay JSON until they are asked for.
+
+    They are most of a pod's text, and the same in all pods of a group, so it pays to compare before reading.
+    """
 
     name: str = ""
-    env: list[EnvVar] | None = None
+    env: Raw = Raw()
     resources: Resources | None = None
+
+    def variables(self) -> list[EnvVar]:
+        """Return `env`. Raises msgspec.ValidationError when it is not a list of variables."""
+        return _variables(self.env) or [] if bytes(self.env) else []
 
 
 class PodAffinity(Struct, rename="camel", frozen=True, gc=False):

@@ -3,29 +3,26 @@
 All of it follows from the group, never from one host, so host 0 is refused already and no half replica comes up.
 """
 
-from functools import lru_cache
-
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.groups.topology import TopologyError, hosts_of
 from webhook.kube import names
 from webhook.kube.review import INVALID, Cause
 from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
-from webhook.mutation.worker import Worker
+from webhook.mutation.worker import Replica
 
 
-def obstacles(worker: Worker) -> tuple[Cause, ...]:
-    """Return every reason why the replica of this multi-host worker could not work; none for a single host."""
-    if worker.hosts == 1:
+def obstacles(replica: Replica) -> tuple[Cause, ...]:
+    """Return every reason why this multi-host replica could not work; none for a single host."""
+    if replica.hosts == 1:
         return ()
-    last = host_name(worker.name, worker.seat.replica, worker.hosts - 1)
-    return _names(worker.name, last, worker.service, worker.assigned) + _slice(worker.topology, worker.chips, worker.hosts)
+    return _names(replica) + _slice(replica)
 
 
-@lru_cache(maxsize=256)
-def _names(group: str, last: str, service: str, assigned: bool) -> tuple[Cause, ...]:  # noqa: FBT001 - internal
-    """Return what is wrong with names; `last` is the host name of the replica's last host."""
+def _names(replica: Replica) -> tuple[Cause, ...]:
+    group, service = replica.group_name, replica.service
+    last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
-    if len(group) > REPLICA_NAME_GROUP_MAX and assigned:
+    if len(group) > REPLICA_NAME_GROUP_MAX and replica.assigned:
         text = f"group name of {len(group)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
     elif len(last) > DNS_LABEL_MAX:
         text = f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: shorten the group name"
@@ -42,9 +39,9 @@ def _names(group: str, last: str, service: str, assigned: bool) -> tuple[Cause, 
     return (Cause(INVALID, text, field),)
 
 
-@lru_cache(maxsize=256)
-def _slice(topology: str, chips: int, hosts: int) -> tuple[Cause, ...]:
+def _slice(replica: Replica) -> tuple[Cause, ...]:
     """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
+    topology, chips, hosts = replica.topology, replica.chips, replica.hosts
     if not chips or not topology:
         return ()
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"

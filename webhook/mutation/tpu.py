@@ -1,13 +1,12 @@
 """TPU variables: who this host is in its slice, and where the others are, as Ray and libtpu read them."""
 
-from functools import lru_cache
 from typing import Final
 
 from webhook.groups.naming import slice_name
-from webhook.groups.topology import TopologyError, accelerator_type, is_v7x, parse_topology
+from webhook.groups.topology import TopologyError, accelerator_type, parse_topology
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, VariableSet, Worker, fill, replica_addresses
+from webhook.mutation.worker import Replica, Variable, Worker, fill
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have the next ports."""
@@ -24,77 +23,67 @@ _PLUGIN_ADDRESS: Final = Variable(
 )
 
 
-def tpu(worker: Worker) -> list[Edit]:
-    """Return the variables of a TPU host, for all its containers; nothing for a pod that asks for no TPU.
+def shared(replica: Replica) -> list[Edit]:
+    """Return the variables that all hosts of a slice have, for all containers; nothing for a pod that asks for no TPU.
 
-    On a v7x host each container with chips is one process, so its id and port are its own; containers without chips get
-    them only when there is one such process.
+    On a v7x host each container with chips is one process, with a port of its own.
     """
-    if not worker.chips:
+    if not replica.chips:
         return []
-    processes = [slot for slot in worker.slots if slot.chips]
-    count = len(processes) if worker.v7x else 1
-    shared, warning = _slice(
-        worker.name,
-        worker.seat.replica,
-        worker.hosts,
-        worker.service,
-        worker.topology,
-        worker.accelerator,
-        worker.group.desired > 1,
-        count,
-    )
-    edits: list[Edit] = [warning] if warning else []
-    for slot in worker.slots:
-        ordinal = processes.index(slot) if count > 1 and slot.chips else 0
-        edits += fill(slot, _process(worker, slot, ordinal, count))
-        edits += shared.fill(slot)
+    variables, warnings = _slice(replica)
+    edits: list[Edit] = list(warnings)
+    ordinal = 0
+    for slot in replica.slots:
+        if replica.v7x and slot.chips:
+            port = str(PROCESS_PORT + ordinal)
+            edits += fill(slot, [Variable(names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True)])
+            ordinal += 1
+        edits += fill(slot, variables)
     return edits
 
 
-def _process(worker: Worker, slot: Slot, ordinal: int, count: int) -> list[Variable]:
-    """Return the variables that belong to one TPU process."""
-    if count > 1 and not slot.chips:
-        return []
-    number = str(worker.seat.host * count + ordinal)
-    variables = [Variable(names.TPU_WORKER_ID, number, _WHY_ID, placeholder="0", identity=True)]
-    if worker.v7x and slot.chips:
-        port = str(PROCESS_PORT + ordinal)
-        variables.append(Variable(names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True))
-    return variables
+def own(worker: Worker) -> list[Edit]:
+    """Return the place of a host in its slice, for all containers.
 
-
-@lru_cache(maxsize=256)
-def _slice(
-    group: str, replica: int, hosts: int, service: str, topology: str, accelerator: str, several: bool, count: int
-) -> tuple[VariableSet, Warn | None]:
-    """Return the variables that all containers of all hosts of a replica share; kept, because the hosts come one by one.
-
-    `several` tells that the group has more replicas, `count` is the number of TPU processes on a host.
+    With several processes on a v7x host, each has a place of its own, and containers without chips have none.
     """
+    replica = worker.replica
+    if not replica.chips:
+        return []
+    count = replica.processes
+    slots = replica.slots if count == 1 else [slot for slot in replica.slots if slot.chips]
+    edits: list[Edit] = []
+    for ordinal, slot in enumerate(slots):
+        number = worker.host * count + (ordinal if count > 1 else 0)
+        edits += fill(slot, (Variable(names.TPU_WORKER_ID, str(number), _WHY_ID, "0", identity=True),))
+    return edits
+
+
+def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
     why = "the slice's name: Ray schedules onto whole slices by it"
-    variables = [Variable(names.TPU_NAME, slice_name(group, replica), why, identity=several)]
-    addresses = replica_addresses(group, replica, hosts, service)
-    if hosts > 1:
+    name = slice_name(replica.group_name, replica.index)
+    variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
+    addresses = replica.addresses()
+    if replica.hosts > 1:
         text, why = ",".join(addresses), "all hosts of the slice, in host order"
         variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why, placeholder="localhost", identity=True))
-    known, warning = _topology(topology, accelerator)
+    known, warnings = _topology(replica.topology, replica.accelerator)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
-    if is_v7x(accelerator):
-        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in addresses for ordinal in range(count))
+    if replica.v7x:
+        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in addresses for ordinal in range(replica.processes))
         variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice", identity=True))
-    return VariableSet(variables), warning
+    return variables, warnings
 
 
-def _topology(topology: str, accelerator: str) -> tuple[list[Variable], Warn | None]:
+def _topology(topology: str, accelerator: str) -> tuple[list[Variable], list[Warn]]:
     if not topology:
-        return [], None
+        return [], []
     try:
         parse_topology(topology)
         kind = accelerator_type(accelerator, topology)
     except TopologyError as error:
-        return [], Warn(f"{names.TPU_TOPOLOGY} left out: {error}")
+        return [], [Warn(f"{names.TPU_TOPOLOGY} left out: {error}")]
     variables = [Variable(names.TPU_TOPOLOGY, topology, "the topology that the pod selects")]
     if kind is not None:
         variables.append(Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice"))
-    return variables, None
+    return variables, []

@@ -1,9 +1,8 @@
-"""A worker pod as the mutators see it: the pod, its seat, its cluster, and what follows from them."""
+"""A worker pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from webhook.groups.clusters import ClusterFacts
@@ -17,14 +16,16 @@ from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
 
-_NO_ENV: Final[list[EnvVar]] = []
-
 
 class Slot(Struct, gc=False):
-    """One container or init container: where it is in the pod, which variables it has, which devices it asks for."""
+    """One container or init container: where it is in the pod, which variables it has, which devices it asks for.
+
+    `env` gives the index of each name in `variables`.
+    """
 
     path: str
-    container: Container
+    name: str
+    variables: list[EnvVar]
     env: dict[str, int]
     chips: int
     gpus: int
@@ -32,7 +33,7 @@ class Slot(Struct, gc=False):
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
         index = self.env.get(name)
-        return None if index is None else (self.container.env or _NO_ENV)[index]
+        return None if index is None else self.variables[index]
 
 
 class Variable(Struct, frozen=True, gc=False):
@@ -51,16 +52,17 @@ class Variable(Struct, frozen=True, gc=False):
     after: str = ""
 
 
-class Worker(Struct, gc=False):
-    """A worker pod with its seat.
+class Replica(Struct, gc=False):
+    """What all hosts of a replica share, read from one of its pods: they come from one template.
 
     `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
-    host name resolves. `chips` and `gpus` are those of the whole host; `accelerator` and `topology` are the TPU the pod selects
-    nodes by, or nothing.
+    host name resolves. `chips` and `gpus` are those of one host, `processes` is the number of its TPU processes: one, but on v7x
+    one for each container with chips. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
     """
 
     pod: Pod
-    seat: Seat
+    index: int
+    name: str
     assigned: bool
     cluster: ClusterFacts
     group: WorkerGroup
@@ -70,20 +72,21 @@ class Worker(Struct, gc=False):
     gpus: int
     accelerator: str
     topology: str
+    processes: int
 
     @property
-    def name(self) -> str:
+    def group_name(self) -> str:
         """The name of the group."""
         return self.group.group_name
 
     @property
     def hosts(self) -> int:
-        """The hosts of a replica."""
+        """The number of hosts."""
         return self.group.num_of_hosts
 
     @property
     def v7x(self) -> bool:
-        """Tell whether this is a host of a TPU v7x."""
+        """Tell whether its hosts are those of a TPU v7x."""
         return is_v7x(self.accelerator)
 
     @property
@@ -91,9 +94,33 @@ class Worker(Struct, gc=False):
         """Tell whether the user asked for a job over several TPU slices, in any container."""
         return self.chips > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
-    def addresses(self) -> tuple[str, ...]:
-        """Return the addresses of all hosts of this replica, in host order."""
-        return replica_addresses(self.name, self.seat.replica, self.hosts, self.service)
+    def slot(self, path: str) -> Slot:
+        """Return the container at a path. Raises KeyError when there is none."""
+        for slot in self.slots:
+            if slot.path == path:
+                return slot
+        raise KeyError(path)
+
+    def addresses(self) -> list[str]:
+        """Return the addresses of all hosts, in host order."""
+        return [f"{host_name(self.group_name, self.index, host)}.{self.service}" for host in range(self.hosts)]
+
+
+class Worker(Struct, frozen=True, gc=False):
+    """One host of a replica."""
+
+    replica: Replica
+    host: int
+
+    @property
+    def seat(self) -> Seat:
+        """The seat of this worker."""
+        return Seat(self.replica.index, self.host, self.replica.name)
+
+    @property
+    def host_name(self) -> str:
+        """The name by which its peers find it."""
+        return host_name(self.replica.group_name, self.replica.index, self.host)
 
 
 def in_multi_slice(slot: Slot) -> bool:
@@ -102,31 +129,28 @@ def in_multi_slice(slot: Slot) -> bool:
     return variable is not None and (bool(variable.value) or variable.value_from is not None)
 
 
-def make_worker(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Worker:
-    """Return the view of a worker pod. Raises Denied for a number of devices that is not whole."""
+def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
+    """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
     slots = [_slot(f"/spec/containers/{i}", container) for i, container in enumerate(spec.containers or ())]
     slots += [_slot(f"/spec/initContainers/{i}", container) for i, container in enumerate(spec.init_containers or ())]
     selector = spec.node_selector or {}
-    return Worker(
+    accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
+    return Replica(
         pod=pod,
-        seat=seat,
+        index=seat.replica,
+        name=seat.name,
         assigned=assigned,
         cluster=cluster,
         group=group,
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
-        chips=sum([slot.chips for slot in slots]),
-        gpus=sum([slot.gpus for slot in slots]),
-        accelerator=selector.get(names.NODE_TPU_ACCELERATOR, ""),
+        chips=sum(slot.chips for slot in slots),
+        gpus=sum(slot.gpus for slot in slots),
+        accelerator=accelerator,
         topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
+        processes=sum(1 for slot in slots if slot.chips) if is_v7x(accelerator) else 1,
     )
-
-
-@lru_cache(maxsize=256)
-def replica_addresses(group: str, replica: int, hosts: int, service: str) -> tuple[str, ...]:
-    """Return the addresses of a replica's hosts; kept, because each host of a replica asks for the same ones."""
-    return tuple(f"{host_name(group, replica, host)}.{service}" for host in range(hosts))
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
@@ -146,41 +170,24 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
     return edits
 
 
-class VariableSet:
-    """Variables that several containers of several pods get: the edits of a container that has none of them are kept."""
-
-    __slots__ = ("_fresh", "_names", "_variables")
-
-    def __init__(self, variables: Iterable[Variable]) -> None:
-        self._variables = tuple(variables)
-        self._names = frozenset([variable.name for variable in self._variables])
-        self._fresh: dict[str, list[SetEnv | Warn]] = {}
-
-    def fill(self, slot: Slot) -> list[SetEnv | Warn]:
-        """Return what `fill` returns for these variables."""
-        if not self._names.isdisjoint(slot.env):
-            return fill(slot, self._variables)
-        edits = self._fresh.get(slot.path)
-        if edits is None:
-            edits = self._fresh[slot.path] = fill(slot, self._variables)
-        return edits
-
-
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     """Return what is to be done about a variable that the container has."""
-    current = (slot.container.env or _NO_ENV)[index]
+    current = slot.variables[index]
     if current.value_from is not None or current.value == variable.value:
         return None
     if not current.value or current.value == variable.placeholder:
         return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)
     if variable.identity:
-        where = slot.container.name or slot.path
+        where = slot.name or slot.path
         return Warn(f"{variable.name}, set by hand in container {where}, is wrong for this pod: remove it from the template")
     return None
 
 
 def _slot(path: str, container: Container) -> Slot:
-    env = {variable.name: i for i, variable in enumerate(container.env)} if container.env else {}
+    try:
+        variables = container.variables()
+    except msgspec.ValidationError as error:
+        raise Denied(Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")) from None
     chips = gpus = 0
     if container.resources is not None:
         limits, requests = container.resources.limits, container.resources.requests
@@ -190,7 +197,8 @@ def _slot(path: str, container: Container) -> Slot:
                 chips += _count(path, key, amount)
             elif key.endswith(names.RESOURCE_GPU_SUFFIX) or key.startswith(names.RESOURCE_MIG_PREFIX):
                 gpus += _count(path, key, amount)
-    return Slot(path, container, env, chips, gpus)
+    env = {variable.name: i for i, variable in enumerate(variables)}
+    return Slot(path, container.name, variables, env, chips, gpus)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

@@ -63,8 +63,8 @@ class Journal:
 
 def now() -> str:
     """Return the wall-clock time in UTC, to the millisecond."""
-    seconds, fraction = divmod(time(), 1)
-    return f"{_second(int(seconds))}.{int(fraction * 1000):03d}Z"
+    milliseconds = int(time() * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 
 @lru_cache(maxsize=1)
