@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("reviews_over_https", "seating")
+PARTS = ("reviews_over_https", "seating", "watch")
 
 
 def main() -> int:
