@@ -95,11 +95,15 @@ class PodHandler:
         carried = carried_seat(labels, group.num_of_hosts)
         seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
         if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
-            if not fresh:
-                raise Unsure(cluster.name, key)
-            refuse_while_unseen(self._members, key, group.desired)
+            self._ask(cluster.name, key, group.desired, fresh=fresh)
         plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
         return Placement(key, seat, plan)
+
+    def _ask(self, cluster: str, key: GroupKey, desired: int, *, fresh: bool) -> None:
+        """Raise Unsure before a live read; after it, Denied when the group is full only of pods that nobody has seen."""
+        if not fresh:
+            raise Unsure(cluster, key)
+        refuse_while_unseen(self._members, key, desired)
 
     def admit(self, placed: Placement, request_uid: str, now: float) -> None:
         """Record that a worker pod was admitted in its seat."""
