@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import jsonpatch
-import msgspec
 import pytest
 
-from webhook.kube.objects import Pod
+from tests.builders import a_cluster, facts, manifest
+from webhook.cluster.files import as_pod
+from webhook.groups.seat import Seat
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 from webhook.mutation.fold import encode, fold
+from webhook.mutation.worker import Replica, read_replica
 
 Object = dict[str, Any]
 PATH = "/spec/containers/0"
@@ -17,9 +19,15 @@ PATH = "/spec/containers/0"
 
 def folded(pod: Object, *edits: Edit) -> Object:
     """Return the pod after an independent library applied the patch of the edits."""
-    operations = json.loads(encode(fold(msgspec.convert(pod, Pod), list(edits))))
+    operations = json.loads(encode(fold(replica_of(pod), edits)))
     patched: Object = jsonpatch.apply_patch(pod, operations)
     return patched
+
+
+def replica_of(pod: Object) -> Replica:
+    """Return a single-host replica that was read from this pod."""
+    cluster = facts(a_cluster("c").group("g"))
+    return read_replica(as_pod(manifest(pod)), Seat(0, 0, ""), cluster, cluster.groups["g"], assigned=True)
 
 
 def a_pod_with(*env: Object) -> Object:
@@ -43,8 +51,8 @@ def env(pod: Object) -> list[str]:
 
 
 def test_no_edits_are_no_operations() -> None:
-    assert fold(Pod(), []) == []
-    assert fold(Pod(), [Warn("careful")]) == []
+    assert fold(replica_of(a_pod_with()), []) == []
+    assert fold(replica_of(a_pod_with()), [Warn("careful")]) == []
 
 
 @pytest.mark.parametrize("meta", [{}, {"labels": None}])

@@ -19,7 +19,7 @@ WARNINGS_MAX: Final = 32
 UNPROCESSABLE: Final = 422
 
 
-class _Review(Struct, Generic[T], rename="camel"):
+class _Review(Struct, Generic[T], rename="camel", gc=False):
     api_version: str = ""
     kind: str = ""
     request: AdmissionRequest[T] | None = None
@@ -40,7 +40,7 @@ class _Status(Struct, frozen=True):
     details: _Details
 
 
-class _Response(Struct, rename="camel", omit_defaults=True):
+class _Response(Struct, rename="camel", omit_defaults=True, gc=False):
     uid: str
     allowed: bool = msgspec.field()
     status: _Status | None = None
@@ -49,14 +49,14 @@ class _Response(Struct, rename="camel", omit_defaults=True):
     warnings: list[str] | None = None
 
 
-class _Answered(Struct, rename="camel"):
+class _Answered(Struct, rename="camel", gc=False):
     response: _Response
     api_version: str = API_VERSION
     kind: str = KIND
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
-_any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
+_any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
 # (API group, kind) -> resource, for the kinds we know.

@@ -18,7 +18,7 @@ class ClusterReader(Protocol):
         """Read one RayCluster, live, with a deadline. Raises when the API server cannot be asked."""
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """A review that has its answer: what was asked, the verdict, and the bytes to send."""
 
     request: AdmissionRequest[Any]
@@ -28,8 +28,11 @@ class Outcome(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the object, or what its name will be generated from."""
-        meta = getattr(self.request.object or self.request.old_object, "metadata", None)
-        return self.request.name or (meta and (meta.name or meta.generate_name)) or ""
+        request = self.request
+        if request.name:
+            return request.name
+        meta = getattr(request.object or request.old_object, "metadata", None)
+        return (meta.name or meta.generate_name or "") if meta else ""
 
 
 class Mutation:

@@ -81,12 +81,24 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     shape is wrong.
     """
     cluster = _convert(manifest, RayCluster)
-    _convert(manifest, _Templates)
+    _check_variables(manifest, _convert(manifest, _Templates))
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name) or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{name}"))
     meta = msgspec.structs.replace(meta, namespace=namespace, name=name, uid=uid)
     return msgspec.structs.replace(cluster, metadata=meta)
+
+
+def _check_variables(manifest: Manifest, templates: _Templates) -> None:
+    spec = templates.spec or _Spec()
+    for group in (spec.head_group_spec, *(spec.worker_group_specs or ())):
+        pod = (group and group.template and group.template.spec) or PodSpec()
+        for container in (*(pod.containers or ()), *(pod.init_containers or ())):
+            try:
+                container.variables()
+            except msgspec.ValidationError as error:
+                msg = f"{manifest.path}: {manifest.kind}: env of container {container.name}: {error}"
+                raise ManifestError(msg) from None
 
 
 def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
@@ -99,7 +111,7 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def _convert(manifest: Manifest, kind: type[T]) -> T:
     try:
-        return msgspec.convert(manifest.document, kind)
+        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
     except msgspec.ValidationError as error:
         meta = manifest.document.get("metadata")
         name = meta.get("name", "") if isinstance(meta, dict) else ""

@@ -1,6 +1,8 @@
 """The journal: one line of JSON for each thing that happened."""
 
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
 from typing import Protocol
 
 import msgspec
@@ -14,7 +16,7 @@ class Sink(Protocol):
         """Write one line."""
 
 
-class Admission(Struct, omit_defaults=True):
+class Admission(Struct, omit_defaults=True, gc=False):
     """One review. `name` is the object's, or the `generateName` it will get its name from."""
 
     time: str
@@ -61,4 +63,10 @@ class Journal:
 
 def now() -> str:
     """Return the wall-clock time in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    milliseconds = int(time() * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
