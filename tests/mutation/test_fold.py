@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import jsonpatch
-import msgspec
 import pytest
 
 from webhook.groups.clusters import ClusterFacts
@@ -29,6 +28,12 @@ def folded(pod: Object, *edits: Edit) -> Object:
     operations = json.loads(encode(fold(replica_of(pod), list(edits))))
     patched: Object = jsonpatch.apply_patch(pod, operations)
     return patched
+
+
+def replica_of(pod: Object) -> Replica:
+    """Return a single-host replica that was read from this pod."""
+    cluster = facts(a_cluster("c").group("g"))
+    return read_replica(as_pod(manifest(pod)), Seat(0, 0, ""), cluster, cluster.groups["g"], assigned=True)
 
 
 def a_pod_with(*env: Object) -> Object:

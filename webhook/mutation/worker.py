@@ -32,6 +32,11 @@ class Slot(Struct, gc=False):
     gpus: int
     passing: bool
 
+    @property
+    def process(self) -> bool:
+        """Tell whether it has chips, together with all others that have."""
+        return self.chips > 0 and not self.passing
+
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
         index = self.env.get(name)
