@@ -227,7 +227,10 @@ UNREADABLE = {
     ),
     "template.yaml": (a_ray_cluster("{groupName: g, replicas: 1, template: word}"), r"template\.yaml: RayCluster c: .*template"),
     "spec.yaml": (a_ray_cluster("{template: {spec: {containers: [1]}}}"), r"spec\.yaml: RayCluster c: .*containers"),
-    "env.yaml": (a_ray_cluster("{template: {spec: {containers: [{env: [1]}]}}}"), r"env\.yaml: RayCluster: env of container"),
+    "env.yaml": (
+        a_ray_cluster("{template: {spec: {containers: [{env: [1]}]}}}"),
+        r"env\.yaml: RayCluster c: .*workerGroupSpecs\[0\]\.template\.spec\.containers\[0\]\.env\[0\]",
+    ),
     "binary.yaml": ("kind: Pod\nx: 0b_\n", r"binary\.yaml: not YAML"),
     "deep.json": ('{"kind":' + "[" * 100_000, r"deep\.json: not"),
     "deep.yaml": ("kind: Pod\nx: " + "[" * 5_000, r"deep\.yaml: not YAML|deep\.yaml:\d+: not YAML"),

@@ -6,9 +6,9 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from webhook.groups.clusters import ClusterFacts
+from tests.builders import a_cluster, facts, manifest
+from webhook.cluster.files import as_pod
 from webhook.groups.seat import Seat
-from webhook.kube.objects import Pod, WorkerGroup
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 from webhook.mutation.fold import encode, fold
 from webhook.mutation.worker import Replica, read_replica
@@ -17,15 +17,9 @@ Object = dict[str, Any]
 PATH = "/spec/containers/0"
 
 
-def replica_of(pod: Object) -> Replica:
-    """Return the replica that a pod is the only host of."""
-    view = msgspec.json.decode(msgspec.json.encode(pod), type=Pod)
-    return read_replica(view, Seat(0, 0, ""), ClusterFacts("ns", "cluster", "uid", {}), WorkerGroup(), assigned=True)
-
-
 def folded(pod: Object, *edits: Edit) -> Object:
     """Return the pod after an independent library applied the patch of the edits."""
-    operations = json.loads(encode(fold(replica_of(pod), list(edits))))
+    operations = json.loads(encode(fold(replica_of(pod), edits)))
     patched: Object = jsonpatch.apply_patch(pod, operations)
     return patched
 
@@ -57,8 +51,8 @@ def env(pod: Object) -> list[str]:
 
 
 def test_no_edits_are_no_operations() -> None:
-    assert fold(replica_of({}), []) == []
-    assert fold(replica_of({}), [Warn("careful")]) == []
+    assert fold(replica_of(a_pod_with()), []) == []
+    assert fold(replica_of(a_pod_with()), [Warn("careful")]) == []
 
 
 @pytest.mark.parametrize("meta", [{}, {"labels": None}])

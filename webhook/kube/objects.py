@@ -75,7 +75,7 @@ class Container(Struct, rename="camel", frozen=True, gc=False):
     restart_policy: str | None = None
 
     def variables(self) -> list[EnvVar]:
-        """Return `env`. Raises msgspec.ValidationError when it is not a list of variables."""
+        """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError when it is not a list of variables."""
         return _variables(self.env) or [] if bytes(self.env) else []
 
 

@@ -32,11 +32,6 @@ class Slot(Struct, gc=False):
     gpus: int
     passing: bool
 
-    @property
-    def process(self) -> bool:
-        """Tell whether it has chips, together with all others that have."""
-        return self.chips > 0 and not self.passing
-
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
         index = self.env.get(name)
@@ -220,7 +215,7 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
 def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     try:
         variables = container.variables()
-    except msgspec.ValidationError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Denied(Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")) from None
     chips = gpus = 0
     if container.resources is not None:
