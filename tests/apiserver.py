@@ -119,3 +119,13 @@ def pod_review(pod: Object, *, operation: str = "CREATE", dry_run: bool = False,
             "options": {"apiVersion": "meta.k8s.io/v1", "kind": f"{operation.capitalize()}Options"},
         },
     }
+
+
+def object_review(document: Object, *, old: Object | None = None, uid: str | None = None) -> Object:
+    """Return the AdmissionReview of a Ray object that is created, or updated from `old`."""
+    kind = {"group": "ray.io", "version": "v1", "kind": document["kind"]}
+    review = pod_review(document, operation="UPDATE" if old else "CREATE", uid=uid)
+    resource = {"group": "ray.io", "version": "v1", "resource": document["kind"].lower() + "s"}
+    review["request"] |= {"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource, "oldObject": old}
+    review["request"]["name"] = document["metadata"]["name"]
+    return review

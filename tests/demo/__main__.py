@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.apiserver import ApiServer
+from tests.apiserver import ApiServer, object_review
 from tests.seats import Held, seat_of, violations
 from tests.server import serving
 from webhook.cluster.files import as_cluster, read_manifests
@@ -18,6 +18,7 @@ from webhook.kube.objects import RayCluster
 Object = dict[str, Any]
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"
 SHOWN: Final = (names.TPU_WORKER_ID, names.TPU_NAME, names.MEGASCALE_SLICE_ID, names.NODE_RANK, names.NNODES, names.MASTER_ADDR)
@@ -32,11 +33,14 @@ class Demo:
 
     def run(self) -> int:
         """Run all parts and return the exit code."""
-        manifests = [manifest for manifest in read_manifests([EXAMPLES]) if manifest.kind == names.RAYCLUSTER_KIND]
+        manifests = read_manifests(sorted(EXAMPLES.glob("*.yaml")))
         for manifest in manifests:
             self._bring_up(manifest.path, manifest.document, as_cluster(manifest))
-        self._replace(next(manifest.document for manifest in manifests if manifest.document["metadata"]["name"] == STORY))
-        self._dry_run()
+        story = next(manifest for manifest in manifests if manifest.document["metadata"]["name"] == STORY)
+        worker = list(expand(story.document, as_cluster(story)))[1]
+        self._replace(worker)
+        self._dry_run(worker)
+        self._refuse()
         verdict = "every check passed" if not self._wrong else f"{self._wrong} CHECKS FAILED"
         say(f"\n{len(self._api.pods)} pods live, {self._api.calls} reviews over HTTPS: {verdict}.")
         return 1 if self._wrong else 0
@@ -58,10 +62,9 @@ class Demo:
         wrong = violations(stored, hosts)
         self._check(f"{len(workers)} workers hold {len(workers)} different seats, replicas filled in order ({took:.0f} ms)", wrong)
 
-    def _replace(self, document: Object) -> None:
+    def _replace(self, blank: Object) -> None:
         """Delete one host, then a whole replica, and create pods again as KubeRay without its gate does."""
         say("\n== replacement: three replicas of four hosts")
-        blank = next(pod for pod in self._pods_of(document) if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == "worker")
         lost = self._live(replica=2, host=1)
         for pod in lost:
             self._api.delete(pod)
@@ -77,18 +80,23 @@ class Demo:
         self._check("the middle replica is deleted; index 1 comes back with hosts 0 to 3", differ(places(fresh), wanted))
         self._check("and bears a new replica name", [] if names_of(fresh).isdisjoint(names_of(lost)) else ["the old name"])
 
-    def _dry_run(self) -> None:
+    def _dry_run(self, worker: Object) -> None:
         say("\n== dry run")
-        sample = next(pod for pod in read_manifests([EXAMPLES / "tpu-three-replicas.yaml"]))
-        worker = list(expand(sample.document, as_cluster(sample)))[1]
         first, _ = self._api.admit(worker, dry_run=True)
         second, _ = self._api.admit(worker, dry_run=True)
         self._check("asked twice, a dry run shows the same next seat", differ(places([second]), places([first])))
         self._check("and takes none: the seat is still free", differ(places([self._api.create(worker)]), places([first])))
 
-    def _pods_of(self, document: Object) -> Iterable[Object]:
-        manifest = next(m for m in read_manifests([EXAMPLES]) if m.document["metadata"]["name"] == document["metadata"]["name"])
-        return expand(manifest.document, as_cluster(manifest))
+    def _refuse(self) -> None:
+        """Apply a RayCluster that could not work."""
+        say(f"\n== kubectl apply -f {BROKEN.name}")
+        document = read_manifests([BROKEN])[0].document
+        response = self._api.review(object_review(document), "/validate")
+        for line in response.get("status", {}).get("message", "").splitlines():
+            say(f"   {line}")
+        for warning in response.get("warnings", []):
+            say(f"   Warning: {warning}")
+        self._check("the broken RayCluster is refused, with every reason at once", ["it passed"] if response["allowed"] else [])
 
     def _live(self, *, replica: int, host: int | None = None) -> list[Object]:
         """Return the live pods of the story's cluster in one replica, or on one host of it."""

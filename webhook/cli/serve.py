@@ -51,7 +51,7 @@ def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None
     stream.write(
         f"ray-webhook is ready: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz\n"
         f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: application/json' "
-        f"-d @examples/reviews/pod.json https://{host}:{port}/mutate\n"
+        f"-d @tests/demo/review.json https://{host}:{port}/mutate\n"
     )
     stream.flush()
 
