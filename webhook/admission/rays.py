@@ -13,6 +13,9 @@ from webhook.validation.settings import DEFAULTS, RuleSettings
 CAUSES_MAX: Final = 300
 """Causes of one answer; a spec that has more is made to have them."""
 
+LINE_MAX: Final = 1000
+"""Characters of a path or a message; only what people write into names can make it longer."""
+
 
 class RayHandler:
     """Answers reviews of Ray objects."""
@@ -60,7 +63,7 @@ def _cause(finding: Finding) -> Cause:
 
 def _one_line(text: str) -> str:
     """Return a text without line breaks, and without characters that UTF-8 cannot carry."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return "".join(character if character.isprintable() else " " for character in text[:LINE_MAX])
 
 
 def _warning(finding: Finding) -> str:

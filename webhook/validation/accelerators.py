@@ -132,7 +132,8 @@ def device_request_differs(cluster: Cluster) -> Iterator[Fault]:
     for _, container in _containers(cluster):
         for key, field in _devices(container, "requests"):
             if key in container.limits and count(field.value) != count(container.limits[key]):
-                yield Fault(field, f"{field.value} is not the limit of {container.limits[key]}: make the two equal")
+                limit = str(container.limits[key])[:40]
+                yield Fault(field, f"{str(field.value)[:40]} is not the limit of {limit}: make the two equal")
 
 
 def device_only_requested(cluster: Cluster) -> Iterator[Fault]:

@@ -9,7 +9,7 @@ Release = tuple[int, ...]
 # Kubernetes reads versions so: at least two numbers, whatever follows.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/version/version.go (`ParseGeneric`)
 _GENERIC: Final = re.compile(r"\s*v?((?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8}))+)(?![0-9])", re.ASCII)
-# Only the names of Ray's own images: the tag of anything else says nothing about Ray. https://hub.docker.com/u/rayproject
+# Only the names of Ray's own images: the tag of anything else says nothing about Ray. https://docs.ray.io/en/latest/ray-overview/installation.html
 _IMAGE: Final = re.compile(
     r"(?:.*/)?ray(?:-ml|-llm)?:(2\.[0-9]{1,4}\.[0-9]{1,4})(?:\.[0-9a-f]{6})?(?:-(py[0-9]{2,3}))?(?:-.*)?", re.ASCII
 )

@@ -36,6 +36,9 @@ from webhook.validation.versions import VERSIONS
 
 T = TypeVar("T")
 
+MESSAGE_MAX: Final = 400
+"""Characters of a message; only what people write into names can make it longer."""
+
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
@@ -137,7 +140,7 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
         level = settings.levels.get(rule.id, rule.level)
         if level != OFF:
             for fault in islice(rule.check(view), FAULTS_MAX):
-                yield Finding(rule.id, level, fault.field, fault.message, fault.reason)
+                yield Finding(rule.id, level, fault.field, fault.message[:MESSAGE_MAX], fault.reason)
 
 
 def _softened(finding: Finding) -> Finding:
