@@ -49,7 +49,11 @@ class ApiServer:
 
     def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:
         """Return the raw answer to a request."""
-        return self._client.post(path, content=body, headers={"content-type": "application/json", **headers})
+        return self._client.post(path, content=body, headers={"content-type": "application/json"} | headers)
+
+    def stream(self, path: str, parts: list[bytes]) -> httpx.Response:
+        """Return the raw answer to a body that is sent in chunks, without its length."""
+        return self._client.post(path, content=iter(parts), headers={"content-type": "application/json"})
 
     def request(self, method: str, path: str) -> httpx.Response:
         """Return the raw answer to a request of another method."""

@@ -38,7 +38,7 @@ def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Seque
         command += ["--state", str(path)]
     with journal.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
         try:
-            url, admin = _ready(process)
+            url, admin = ready(process)
             yield Running(url, admin, directory / "ca.crt", process, journal)
         finally:
             process.send_signal(signal.SIGTERM)
@@ -48,7 +48,7 @@ def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Seque
                 process.kill()
 
 
-def _ready(process: subprocess.Popen[str]) -> tuple[str, str]:
+def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
     """Wait for the ready line. Raises RuntimeError with what the server said when it ends instead."""
     said = []
     for line in process.stderr or ():

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
+from zoneinfo import available_timezones
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -17,6 +18,9 @@ from pydantic_settings import (
     SettingsError,
     YamlConfigSettingsSource,
 )
+
+from webhook.validation.ruleset import unknown_names
+from webhook.validation.settings import RuleSettings
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Of every environment variable that is a setting; two underscores stand between a section and its setting."""
@@ -103,6 +107,27 @@ class Log(_Section):
     """Which reviews get a line. `denied` saves a few microseconds a review."""
 
 
+class Validation(_Section):
+    """The rules for Ray objects; `docs/rules.md` lists them."""
+
+    levels: dict[str, Literal["off", "warn", "deny"]] = {}
+    """Level of a rule by its id, where it is not the default: `off`, `warn` or `deny`."""
+
+    gates: dict[str, bool] = {}
+    """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Self:
+        problems = unknown_names(self.rules())
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    def rules(self) -> RuleSettings:
+        """Return them as the rule set takes them."""
+        return RuleSettings(dict(self.levels), dict(self.gates), frozenset(available_timezones()))
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -128,6 +153,7 @@ class Settings(BaseSettings):
     serving: Serving = Serving()
     tls: Tls = Tls()
     log: Log = Log()
+    validation: Validation = Validation()
 
     file: Path | None = None
     """YAML file with settings, nested as here; environment variables and flags stand above it."""
@@ -140,6 +166,9 @@ class Settings(BaseSettings):
 
     kubeconfig: Path | None = None
     """Kubeconfig for the API server; without it, the configuration that a pod has inside the cluster."""
+
+    namespaces: list[str] = []
+    """Namespaces to watch; none means all. The webhook configuration must not ask about pods elsewhere."""
 
     @classmethod
     def settings_customise_sources(

@@ -1,28 +1,34 @@
 """The composition root: from settings to a service of named runnables. No logic."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
 
-from webhook.admission.pods import PodHandler
-from webhook.admission.reviewer import Mutation
-from webhook.cluster.client import in_cluster, kubeconfig
+from webhook.admission.pods import PodHandler, Register
+from webhook.admission.rays import RayHandler
+from webhook.admission.reviewer import ClusterReader, Mutation, Validation
+from webhook.cluster.client import Load, in_cluster, kubeconfig
 from webhook.cluster.errors import ApiError
 from webhook.cluster.files import read_manifests
 from webhook.cluster.secrets import SecretVault
 from webhook.cluster.standalone import load_state
+from webhook.cluster.state import ClusterState
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.register import AssumingRegister
 from webhook.runtime import Runnable
 from webhook.serving.application import admin_application, review_application
 from webhook.serving.endpoint import ReviewEndpoint
-from webhook.serving.gate import Gate
+from webhook.serving.gate import Condition, Gate
 from webhook.serving.server import HttpServer
 from webhook.settings import Settings, Tls
 from webhook.telemetry.certificates import CertificateObserver
-from webhook.telemetry.journal import Journal, Sink
+from webhook.telemetry.journal import Journal, Sink, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
@@ -40,22 +46,41 @@ class Service:
     journal: Journal
 
 
+@dataclass(frozen=True)
+class _Knowledge:
+    """What is known of the cluster, and how it is kept."""
+
+    clusters: ClusterIndex
+    members: Membership
+    register: Register
+    reader: ClusterReader | None = None
+    watches: Sequence[Watching] = ()
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    runnables: dict[str, Runnable] = field(default_factory=dict)
+
+
 def build(settings: Settings, sink: Sink) -> Service:
     """Return the service. Raises CertificateError, or ManifestError for the state."""
-    state = load_state(read_manifests(settings.state))
+    known = _from_files(settings.state) if settings.standalone else _from_cluster(settings)
     journal, metrics = Journal(sink), Metrics()
-    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(state.members))
-    metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: state.members.assumed)
-    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(state.clusters))
+    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
+    metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
+    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
+    metrics.registry.register(WatchCollector(known.watches))
     observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
+    follow_log("webhook.cluster", journal)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(journal, metrics, lambda: tls.expires)
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
-    gate = Gate({"certificate": lambda: tls.valid(time())}, {"certificate": certificates.expiry})
+    gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    pods = PodHandler(state.clusters, state.members, state.register)
-    endpoints = {"/mutate": ReviewEndpoint(Mutation(pods), gate, observer)}
+    pods = PodHandler(known.clusters, known.members, known.register)
+    rays = RayHandler(settings.validation.rules())
+    endpoints = {
+        "/mutate": ReviewEndpoint(Mutation(pods, known.reader), gate, observer),
+        "/validate": ReviewEndpoint(Validation(rays), gate, observer, stateless=True),
+    }
     host = settings.serving.host
     reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
     admin = HttpServer(admin_application(gate, metrics.exposition), host, settings.serving.admin_port)
@@ -64,7 +89,30 @@ def build(settings: Settings, sink: Sink) -> Service:
         gate.draining = True
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    return Service({"reviews": reviews, "admin": admin, **keepers}, reviews, admin, drain, journal)
+    return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, journal)
+
+
+def _from_files(paths: Sequence[Path]) -> _Knowledge:
+    state = load_state(read_manifests(paths))
+    return _Knowledge(state.clusters, state.members, state.register)
+
+
+def _from_cluster(settings: Settings) -> _Knowledge:
+    clusters, members = ClusterIndex(), Membership()
+    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    return _Knowledge(
+        clusters,
+        members,
+        AssumingRegister(members),
+        cluster.reader,
+        cluster.watches,
+        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced},
+        {"cluster": cluster},
+    )
+
+
+def _connection(config: Path | None) -> Load:
+    return kubeconfig(str(config)) if config else in_cluster()
 
 
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
@@ -75,8 +123,7 @@ def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: 
         keeper.take(files.read())
         return {"certificate": keeper}
     own = tls.self_signed
-    load = kubeconfig(str(config)) if config else in_cluster()
-    vault = SecretVault(load, own.namespace, own.secret, own.mutating, own.validating)
+    vault = SecretVault(_connection(config), own.namespace, own.secret, own.mutating, own.validating)
     name = f"{own.service}.{own.namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {"certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca), "secret": vault}

@@ -19,7 +19,7 @@ WARNINGS_MAX: Final = 32
 UNPROCESSABLE: Final = 422
 
 
-class _Review(Struct, Generic[T], rename="camel"):
+class _Review(Struct, Generic[T], rename="camel", gc=False):
     api_version: str = ""
     kind: str = ""
     request: AdmissionRequest[T] | None = None
@@ -40,7 +40,7 @@ class _Status(Struct, frozen=True):
     details: _Details
 
 
-class _Response(Struct, rename="camel", omit_defaults=True):
+class _Response(Struct, rename="camel", omit_defaults=True, gc=False):
     uid: str
     allowed: bool = msgspec.field()
     status: _Status | None = None
@@ -49,14 +49,14 @@ class _Response(Struct, rename="camel", omit_defaults=True):
     warnings: list[str] | None = None
 
 
-class _Answered(Struct, rename="camel"):
+class _Answered(Struct, rename="camel", gc=False):
     response: _Response
     api_version: str = API_VERSION
     kind: str = KIND
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
-_any_decoder: Final = msgspec.json.Decoder(_Review[msgspec.Raw])
+_any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
 # (API group, kind) -> resource, for the kinds we know.
@@ -80,6 +80,18 @@ def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return _decode_unknown(body, error)
     return _checked(review)
+
+
+def decode_object(body: bytes) -> AdmissionRequest[Any]:
+    """Return the request of a review, its objects as the plain values that their JSON has. Raises BadReview."""
+    try:
+        return _checked(_any_decoder.decode(body))
+    except RecursionError:
+        msg = "the body is nested too deeply to be an AdmissionReview"
+        raise BadReview(msg) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        msg = f"the body is not an AdmissionReview in JSON: {error}"
+        raise BadReview(msg) from None
 
 
 def is_pod(request: AdmissionRequest[Any]) -> bool:

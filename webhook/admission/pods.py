@@ -1,6 +1,6 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; every other pod passes untouched."""
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
 from webhook.groups.clusters import ClusterIndex
@@ -11,11 +11,7 @@ from webhook.kube import names
 from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import encode, fold
-from webhook.mutation.pipeline import edits_for
-from webhook.mutation.worker import Worker, make_worker
+from webhook.mutation.plan import Plan, Planner
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
@@ -31,6 +27,14 @@ class Register(Protocol):
         """Note that the pod in `seat` is being deleted."""
 
 
+class Placement(NamedTuple):
+    """Where a worker pod belongs, and what it receives there."""
+
+    key: GroupKey
+    seat: Seat
+    plan: Plan
+
+
 class PodHandler:
     """Answers reviews of Pods."""
 
@@ -38,6 +42,7 @@ class PodHandler:
         self._clusters = clusters
         self._members = members
         self._register = register
+        self._planner = Planner()
 
     def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
         """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
@@ -53,20 +58,16 @@ class PodHandler:
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        worker = self.seat(request.object, request.namespace or "", request.uid, now, fresh=fresh)
-        if worker is None:
+        placed = self.place(request.object, request.namespace or "", request.uid, now, fresh=fresh)
+        if placed is None:
             return ALLOWED
-        answer = render(worker.pod, edits_for(worker))
+        answer = placed.plan.answer_for(placed.seat.host)
         if not request.dry_run:
-            self.admit(worker, request.uid, now)
+            self.admit(placed, request.uid, now)
         return answer
 
-    def admit(self, worker: Worker, request_uid: str, now: float) -> None:
-        """Record that a worker pod was admitted in its seat."""
-        self._register.admitted(request_uid, GroupKey(worker.cluster.namespace, worker.cluster.uid, worker.name), worker.seat, now)
-
-    def seat(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Worker | None:
-        """Return a worker pod with its seat, or None for a pod that is none of ours. Records nothing.
+    def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Placement | None:
+        """Return the placement of a worker pod, or None for a pod that is none of ours. Records nothing.
 
         Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
         and Unsure see `__call__`.
@@ -79,11 +80,13 @@ class PodHandler:
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, labels[names.LABEL_CLUSTER])
         if cluster is None or owner is None or cluster.uid != owner.uid:
+            _require_label_values(pod)
             raise ClusterUnknown(namespace, labels[names.LABEL_CLUSTER], owner.uid if owner else "")
         if cluster.ignored:
             return None
         group = cluster.groups.get(labels[names.LABEL_GROUP])
         if group is None:
+            _require_label_values(pod)
             raise Denied(_no_group(labels[names.LABEL_GROUP], cluster.name, list(cluster.groups)))
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
@@ -92,14 +95,19 @@ class PodHandler:
         carried = carried_seat(labels, group.num_of_hosts)
         seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
         if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
-            if not fresh:
-                raise Unsure(cluster.name, key)
-            refuse_while_unseen(self._members, key, group.desired)
-        worker = make_worker(pod, seat, cluster, group, assigned=carried is None)
-        causes = obstacles(worker)
-        if causes:
-            raise Denied(*causes)
-        return worker
+            self._ask(cluster.name, key, group.desired, fresh=fresh)
+        plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
+        return Placement(key, seat, plan)
+
+    def _ask(self, cluster: str, key: GroupKey, desired: int, *, fresh: bool) -> None:
+        """Raise Unsure before a live read; after it, Denied when the group is full only of pods that nobody has seen."""
+        if not fresh:
+            raise Unsure(cluster, key)
+        refuse_while_unseen(self._members, key, desired)
+
+    def admit(self, placed: Placement, request_uid: str, now: float) -> None:
+        """Record that a worker pod was admitted in its seat."""
+        self._register.admitted(request_uid, placed.key, placed.seat, now)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object
@@ -117,28 +125,13 @@ class PodHandler:
             self._register.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
 
 
-def render(pod: Pod, edits: list[Edit]) -> Answer:
-    """Return the answer that makes `edits`: a patch only when something changes."""
-    warnings = tuple([edit.text for edit in edits if isinstance(edit, Warn)])
-    operations = fold(pod, edits)
-    return Answer((), encode(operations) if operations else None, warnings)
-
-
 def _require(pod: Pod, owner: OwnerReference | None) -> None:
     """Raise Denied with all reasons when a worker pod does not say where it belongs."""
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        value = pod.labels.get(label, "")
-        field = f"metadata.labels[{label}]"
-        if not value:
+        if not pod.labels.get(label):
             text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
-            causes.append(Cause(REQUIRED, text, field))
-        elif not is_label_value(value):
-            text = (
-                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
-                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
-            )
-            causes.append(Cause(INVALID, text, field))
+            causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
     if owner is None or owner.kind != names.RAYCLUSTER_KIND:
         text = (
             f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
@@ -147,6 +140,21 @@ def _require(pod: Pod, owner: OwnerReference | None) -> None:
         causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
     if not pod.spec.containers:
         causes.append(Cause(REQUIRED, "a Ray pod needs at least one container, the first being Ray's", "spec.containers"))
+    if causes:
+        raise Denied(*causes)
+
+
+def _require_label_values(pod: Pod) -> None:
+    """Raise Denied when cluster or group label cannot be one, which says more than that no such cluster or group is known."""
+    causes = []
+    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
+        value = pod.labels[label]
+        if not is_label_value(value):
+            text = (
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
+                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
+            )
+            causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
     if causes:
         raise Denied(*causes)
 

@@ -4,9 +4,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from webhook.admission.codec import decode_pod, encode, is_pod
+from webhook.admission.codec import decode_object, decode_pod, encode, is_pod
 from webhook.admission.errors import ClusterUnknown, Unsure
 from webhook.admission.pods import PodHandler
+from webhook.admission.rays import RayHandler
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 from webhook.kube.review import ALLOWED, NOT_FOUND, AdmissionRequest, Answer, Cause, Denied
@@ -25,7 +26,7 @@ class ClusterReader(Protocol):
         """Read the pods of one worker group, and its RayCluster `name`."""
 
 
-class Outcome(Struct, frozen=True):
+class Outcome(Struct, frozen=True, gc=False):
     """A review that has its answer: what was asked, the verdict, and the bytes to send."""
 
     request: AdmissionRequest[Any]
@@ -35,8 +36,11 @@ class Outcome(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the object, or what its name will be generated from."""
-        meta = getattr(self.request.object or self.request.old_object, "metadata", None)
-        return self.request.name or (meta and (meta.name or meta.generate_name)) or ""
+        request = self.request
+        if request.name:
+            return request.name
+        meta = getattr(request.object or request.old_object, "metadata", None)
+        return (meta.name or meta.generate_name or "") if meta else ""
 
 
 class Mutation:
@@ -74,6 +78,19 @@ class Mutation:
         except Unsure as unsure:
             await reader.read_group(unsure.cluster, unsure.key)
         return self._pods(request, now, fresh=True)
+
+
+class Validation:
+    """Answers `POST /validate`."""
+
+    def __init__(self, rays: RayHandler) -> None:
+        self._rays = rays
+
+    async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002 - the interface of all reviewers
+        """Return the outcome of one review. Raises BadReview."""
+        request = decode_object(body)
+        answer = self._rays(request)
+        return Outcome(request, answer, encode(request, answer))
 
 
 def _unknown(unknown: ClusterUnknown) -> Answer:

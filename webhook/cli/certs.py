@@ -1,12 +1,14 @@
 """`ray-webhook certs`: issue a certificate for trying things out, and read what a certificate says."""
 
 import argparse
+import ipaddress
 import sys
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
+from webhook.kube.shapes import is_dns_label
 from webhook.tls.issue import issue_authority, issue_server
 
 
@@ -16,7 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     issue = actions.add_parser("issue", help="write ca.crt, tls.crt and tls.key into a directory")
     issue.add_argument("--dir", type=Path, required=True, help="directory to write to; made if it is not there")
     issue.add_argument(
-        "--name", action="append", metavar="NAME", help="DNS name or IP address to serve as; may be repeated (default: localhost)"
+        "--name",
+        action="append",
+        type=_name,
+        metavar="NAME",
+        help="DNS name or IP address to serve as; may be repeated (default: localhost)",
     )
     issue.add_argument("--days", type=_days, default=90, help="validity in days (default: 90)")
     inspect = actions.add_parser("inspect", help="print names, validity and fingerprint of each certificate in a file")
@@ -33,10 +39,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _days(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= 3650:  # noqa: PLR2004 - ten years
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= 3650:  # noqa: PLR2004 - ten years
         msg = f"{text!r} is not a number of days from 1 to 3650"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
+
+
+def _name(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        labels = text.lower().removeprefix("*.").split(".")
+        if len(text) > 253 or not all(map(is_dns_label, labels)):  # noqa: PLR2004 - the longest name that DNS carries
+            msg = f"{text!r} is not a DNS name or IP address"
+            raise argparse.ArgumentTypeError(msg) from None
+        return text
 
 
 def _issue(arguments: argparse.Namespace) -> int:

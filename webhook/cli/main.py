@@ -11,6 +11,7 @@ from webhook import __version__
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
+    "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
     "certs": "issue and inspect certificates",
 }

@@ -12,7 +12,7 @@ import msgspec
 import yaml
 
 from webhook.admission.errors import ClusterUnknown
-from webhook.admission.pods import PodHandler
+from webhook.admission.pods import Placement, PodHandler
 from webhook.cluster.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
 from webhook.cluster.standalone import load_state
 from webhook.groups.expansion import expand
@@ -20,19 +20,24 @@ from webhook.kube import names
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
-from webhook.mutation.fold import Operation, fold
-from webhook.mutation.pipeline import edits_for
-from webhook.mutation.worker import Worker
 
 
 class _Result(NamedTuple):
-    """What happens to one pod: its edits and their patch, or why it is refused. Without a worker it passes untouched."""
+    """What happens to one pod: its placement, or why it is refused; with neither it passes untouched."""
 
     pod: dict[str, Any]
-    worker: Worker | None
-    edits: list[Edit]
-    patch: list[Operation]
+    placed: Placement | None = None
     refused: str = ""
+
+    @property
+    def edits(self) -> list[Edit]:
+        return self.placed.plan.edits_for(self.placed.seat.host) if self.placed else []
+
+    @property
+    def patch(self) -> list[dict[str, Any]]:
+        operations = self.placed.plan.operations_for(self.placed.seat.host) if self.placed else []
+        patch: list[dict[str, Any]] = msgspec.to_builtins(operations)
+        return patch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,11 +82,12 @@ def _results(given: list[Manifest], state: list[Manifest], *, indexed: bool) -> 
     """Play KubeRay and the API server: each pod is created after the one before it was admitted."""
     pods = [manifest for manifest in given if manifest.kind == "Pod"]
     clusters = [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND]
+    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == "Pod"]
     known = load_state([*state, *clusters, *_owners(pods)])
     handler = PodHandler(known.clusters, known.members, known.register)
     documents = [manifest.document for manifest in pods]
     for manifest in clusters:
-        documents += expand(manifest.document, as_cluster(manifest), indexed=indexed)
+        documents += expand(manifest.document, as_cluster(manifest, views), indexed=indexed)
     for number, document in enumerate(documents):
         yield _result(handler, document, f"pod-{number}")
 
@@ -94,16 +100,14 @@ def _owners(pods: list[Manifest]) -> list[Manifest]:
 def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
     pod = as_pod(Manifest(Path(_name(document)), document))
     try:
-        worker = handler.seat(pod, "", uid, 0.0)
+        placed = handler.place(pod, "", uid, 0.0)
     except Denied as denied:
-        return _Result(document, None, [], [], "; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
+        return _Result(document, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
     except ClusterUnknown as unknown:
-        return _Result(document, None, [], [], f"{unknown}: give its manifest with --state")
-    if worker is None:
-        return _Result(document, None, [], [])
-    edits = edits_for(worker)
-    handler.admit(worker, uid, 0.0)
-    return _Result(document, worker, edits, fold(pod, edits))
+        return _Result(document, refused=f"metadata.labels[{names.LABEL_CLUSTER}]: {unknown}: give its manifest with --state")
+    if placed is not None:
+        handler.admit(placed, uid, 0.0)
+    return _Result(document, placed)
 
 
 def _name(pod: dict[str, Any]) -> str:
@@ -115,11 +119,11 @@ def _explain(number: int, result: _Result) -> str:
     head = f"pod {number + 1}: {_name(result.pod)}"
     if result.refused:
         return f"{head}: REFUSED: {result.refused}\n"
-    if result.worker is None:
+    if result.placed is None:
         return f"{head}: passes untouched\n"
-    seat = result.worker.seat
+    seat = result.placed.seat
     where = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    lines = [f"{head}: {where} ({'assigned' if result.worker.assigned else 'carried by its labels, trusted'})"]
+    lines = [f"{head}: {where} ({'assigned' if result.placed.plan.replica.assigned else 'carried by its labels, trusted'})"]
     lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
     if not result.edits:
         lines.append("  nothing to add")
@@ -154,12 +158,12 @@ def _selector(term: dict[str, Any]) -> str:
 
 def _patches(results: list[_Result]) -> str:
     """One pod: its patch. Several: one line for each, in order."""
-    lines = [json.dumps(msgspec.to_builtins(result.patch)) for result in results]
+    lines = [json.dumps(result.patch) for result in results]
     return "\n".join(lines) + "\n"
 
 
 def _mutated(result: _Result) -> dict[str, Any]:
-    patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, msgspec.to_builtins(result.patch))
+    patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, result.patch)
     return patched
 
 

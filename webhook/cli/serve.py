@@ -20,8 +20,8 @@ def serve(arguments: Sequence[str]) -> int:
         settings = read_settings(arguments)
     except WrongSettingsError as error:
         return _refuse(f"{error}\nsee `ray-webhook serve --help` for every setting")
-    if not settings.standalone:
-        return _refuse("serving with a live cluster is not built yet: add --standalone and --state")
+    if settings.state and not settings.standalone:
+        return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
         service = build(settings, FileIO(sys.stdout.fileno(), "w", closefd=False))
         ports = service.reviews.bind(), service.admin.bind()

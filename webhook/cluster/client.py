@@ -18,7 +18,7 @@ from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
 
 from webhook.cluster.errors import ApiError, ConfigurationError, Expired
-from webhook.cluster.wire import Status
+from webhook.cluster.wire import Status, oneline
 
 Load = Callable[[Configuration], Awaitable[None]]
 """Fills in a configuration, afresh each time it is called."""
@@ -33,6 +33,8 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
+_CHUNK_BYTES: Final = 1 << 16
+"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
 _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
 _REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 409: "conflict", 410: "expired", 429: "throttled"}
@@ -107,7 +109,7 @@ class Api:
             async with asyncio.timeout(_OPEN_SECONDS):
                 response = await self._request(path, query, aiohttp.ClientTimeout(sock_read=idle))
             try:
-                yield response.content.iter_any()
+                yield response.content.iter_chunked(_CHUNK_BYTES)
             finally:
                 response.close()
 
@@ -179,5 +181,5 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = body.decode(errors="replace")
     after = response.headers.get("Retry-After", "")
-    message = f"the API server answered {status}: {text[:_ERROR_CHARACTERS]}"
+    message = f"the API server answered {status}: {oneline(text)}"
     return kind(reason, message, float(after) if after.isdecimal() else None)

@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Struct
 
-from webhook.kube.objects import Pod, RayCluster
+from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
 
 T = TypeVar("T")
 
@@ -32,6 +33,27 @@ class Manifest(NamedTuple):
         return str(self.document.get("kind", ""))
 
 
+class _Template(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+
+class _Group(Struct):
+    template: _Template | None = None
+    labels: Strings | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    head_group_spec: _Group | None = None
+    worker_group_specs: list[_Group] | None = None
+
+
+class _Templates(Struct):
+    """The part of a RayCluster that its pods are made from, which no view of it holds: only its shape matters here."""
+
+    spec: _Spec | None = None
+
+
 class _Loader(yaml.CSafeLoader):
     """Reads YAML as Kubernetes does: a date stays the text that it is."""
 
@@ -49,7 +71,9 @@ def read_manifests(paths: Iterable[Path]) -> list[Manifest]:
 
 def as_pod(manifest: Manifest) -> Pod:
     """Return the view of a Pod. Raises ManifestError when its shape is wrong."""
-    return _convert(manifest, Pod)
+    pod = _convert(manifest, Pod)
+    _check_variables(manifest, "$.spec", pod.spec)
+    return pod
 
 
 def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
@@ -59,11 +83,32 @@ def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
     shape is wrong.
     """
     cluster = _convert(manifest, RayCluster)
+    _check_templates(manifest)
     meta = cluster.metadata
     namespace, name = meta.namespace or "default", meta.name or ""
     uid = meta.uid or _owner_uid(pods, namespace, name) or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{name}"))
     meta = msgspec.structs.replace(meta, namespace=namespace, name=name, uid=uid)
     return msgspec.structs.replace(cluster, metadata=meta)
+
+
+def _check_templates(manifest: Manifest) -> None:
+    """Raise ManifestError when the pods of a RayCluster could not be made from it."""
+    spec = _convert(manifest, _Templates).spec or _Spec()
+    groups = {"headGroupSpec": spec.head_group_spec}
+    groups |= {f"workerGroupSpecs[{i}]": group for i, group in enumerate(spec.worker_group_specs or ())}
+    for path, group in groups.items():
+        if group and group.template and group.template.spec:
+            _check_variables(manifest, f"$.spec.{path}.template.spec", group.template.spec)
+
+
+def _check_variables(manifest: Manifest, path: str, spec: PodSpec) -> None:
+    """Raise ManifestError when the variables of a container, which its view leaves unread, have a wrong shape."""
+    for name, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for i, container in enumerate(containers or ()):
+            try:
+                container.variables()
+            except msgspec.ValidationError as error:
+                raise _wrong_shape(manifest, str(error).replace("`$", f"`{path}.{name}[{i}].env")) from None
 
 
 def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
@@ -76,11 +121,15 @@ def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
 
 def _convert(manifest: Manifest, kind: type[T]) -> T:
     try:
-        return msgspec.convert(manifest.document, kind)
+        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
     except msgspec.ValidationError as error:
-        name = (manifest.document.get("metadata") or {}).get("name", "")
-        msg = f"{manifest.path}: {manifest.kind} {name}: {error}"
-        raise ManifestError(msg) from None
+        raise _wrong_shape(manifest, str(error)) from None
+
+
+def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
+    meta = manifest.document.get("metadata")
+    name = meta.get("name", "") if isinstance(meta, dict) else ""
+    return ManifestError(f"{manifest.path}: {manifest.kind} {name}: {problem}")
 
 
 def _files(path: Path) -> list[Path]:
@@ -114,7 +163,7 @@ def _documents(path: Path, text: str) -> list[Any]:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         msg = f"{path}:{line}: not YAML: {error.problem}"
         raise ManifestError(msg) from None
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, ValueError) as error:  # ValueError: a number that is none, such as 0b_
         msg = f"{path}: not YAML: {type(error).__name__}"
         raise ManifestError(msg) from None
 

@@ -1,5 +1,6 @@
 """A list-then-watch: keeps a sink in step with one resource of the API server, through every failure of either."""
 
+import asyncio
 import logging
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -9,7 +10,7 @@ from webhook.cluster.client import Api
 from webhook.cluster.errors import ApiError, Expired, Garbled
 from webhook.cluster.lines import Lines
 from webhook.cluster.pace import Backoff, Pace, World
-from webhook.cluster.wire import Codec, Stub, Watched, failure, number
+from webhook.cluster.wire import Codec, Stub, Watched, failure, number, oneline
 
 T = TypeVar("T", bound=Watched)
 T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
@@ -17,7 +18,9 @@ T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
 _log: Final = logging.getLogger("webhook.cluster")
 _GONE: Final = 410
 _FRUITLESS: Final = 5
-"""After so many failures in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
+"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
+_NO_ANSWER: Final = frozenset({"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"})
+"""Failures that say nothing about the resourceVersion."""
 
 
 class Sink(Protocol[T_contra]):
@@ -40,6 +43,9 @@ class Sink(Protocol[T_contra]):
 
     def reach(self, version: int) -> None:
         """Note that everything up to `version` was told."""
+
+    def heard(self, now: float) -> None:
+        """Note that the API server has told what had happened by the monotonic time `now`."""
 
     def __len__(self) -> int:
         """Return how many objects are held."""
@@ -96,6 +102,7 @@ class ListWatch(Generic[T]):
         self._clock = self._world.clock
         self._backoff = Backoff(self._pace.first_delay, self._pace.longest_delay, self._world.random)
         self._version = ""
+        self._fruitless = 0
         self._opened = 0.0
         self._trouble = ""
         self._since = 0.0
@@ -107,13 +114,14 @@ class ListWatch(Generic[T]):
                 if not self._version:
                     await self._list()
                 await self._watch()
-                pause = self._opened + self._pace.watch_interval - self._clock()
+                pause = self._pace.watch_interval - (self._clock() - self._opened)
             except ApiError as error:
                 pause = self._failed(error)
             await self._world.sleep(max(0.0, pause))
 
     async def _list(self) -> None:
         self.counters.lists += 1
+        begun = self._clock()
         token: str | None = None
         version = ""
         while True:
@@ -122,6 +130,8 @@ class ListWatch(Generic[T]):
             meta, items = self._resource.codec.page(body)
             if not version:
                 version = meta.resource_version
+                if not version:
+                    raise Garbled("garbled", "the API server sent a list without a resourceVersion: is a proxy in between?")
                 self._sink.begin(number(version))
             for item in items:
                 self._sink.item(item)
@@ -129,6 +139,7 @@ class ListWatch(Generic[T]):
             if not token:
                 break
         self._listed(version, self._sink.end())
+        self._sink.heard(begun)
 
     def _listed(self, version: str, gone: int) -> None:
         """Note a complete list."""
@@ -154,7 +165,9 @@ class ListWatch(Generic[T]):
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     self._take(line)
+                self._sink.heard(self._clock())
                 self._progressed()
+                await asyncio.sleep(0)  # a stream that is always ahead of us never waits: let reviews in between
         if lines.rest:
             raise Garbled("truncated", f"the watch ended within a line, after {lines.rest} bytes of it")
         self._recovered()
@@ -189,6 +202,7 @@ class ListWatch(Generic[T]):
             took = self._clock() - self._since
             _log.info("%s: watching again after %.1f s and %d attempts", self.name, took, self._backoff.failures)
             self._trouble = ""
+        self._fruitless = 0
         self._backoff.reset()
 
     def _failed(self, error: ApiError) -> float:
@@ -196,9 +210,13 @@ class ListWatch(Generic[T]):
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         if not self._trouble:
             self._since = self._clock()
+        if isinstance(error, Expired) and self._trouble != error.reason:
+            self._backoff.reset()  # it answers, and after an outage the list is what we wait for
         pause = self._backoff.next(error.retry_after or 0.0)
-        if isinstance(error, Expired) or self._backoff.failures % _FRUITLESS == 0:
+        self._fruitless += error.reason not in _NO_ANSWER
+        if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
             self._version = ""
+            self._fruitless = 0
         if error.reason != self._trouble:
             self._trouble = error.reason
             then = "watch" if self._version else "list"
@@ -212,7 +230,7 @@ class ListWatch(Generic[T]):
 def _raise(line: bytes) -> None:
     """Raise what an ERROR event says."""
     status = failure(line)
-    text = f"the API server ended the watch with {status.code}: {(status.message or status.reason or '')[:300]}"
+    text = f"the API server ended the watch with {status.code}: {oneline(status.message or status.reason or '')}"
     if status.code == _GONE:
         raise Expired("expired", text)
     raise ApiError("server", text)

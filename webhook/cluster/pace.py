@@ -11,8 +11,8 @@ from msgspec import Struct
 class Pace(Struct, frozen=True):
     """Times of a list-watch, in seconds."""
 
-    page_items: int = 500
-    """Objects per page: client-go's own choice. A page of large pods is then a few MB."""
+    page_items: int = 250
+    """Objects per page. One of large pods is then 3 MB, and 3 ms during which no review is answered."""
     page_deadline: float = 60.0
     """A page takes tens of milliseconds; an API server under pressure may queue it for a minute at most."""
     idle: float = 70.0
@@ -25,6 +25,7 @@ class Pace(Struct, frozen=True):
     """A watch that delivers after this much is healthy again: the next failure waits the shortest time."""
     first_delay: float = 0.25
     longest_delay: float = 30.0
+    """Delays double up to this, and a `Retry-After` counts up to this."""
 
 
 class World(Struct, frozen=True):
@@ -49,7 +50,7 @@ class Backoff:
         self.failures = 0
 
     def next(self, at_least: float = 0.0) -> float:
-        """Return the delay after one more failure."""
+        """Return the delay after one more failure; `at_least` is what the server asked for."""
         ceiling = min(self._longest, self._first * float(1 << min(self.failures, 32)))
         self.failures += 1
-        return max(at_least, ceiling * (0.5 + 0.5 * self._random()))
+        return max(min(at_least, self._longest), ceiling * (0.5 + 0.5 * self._random()))

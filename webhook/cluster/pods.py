@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from functools import lru_cache
+from math import inf
 from sys import intern
 from typing import Final
 
@@ -100,8 +101,11 @@ class PodFeed:
     are no seat are counted in `malformed`, and logged once for each group; their pod has no seat.
     """
 
-    def __init__(self, members: Membership) -> None:
+    def __init__(self, members: Membership, namespace: str = "") -> None:
         self.malformed = 0
+        self._members = members
+        self._source = namespace
+        members.hear(namespace, -inf)
         self._ledger: Ledger[GroupKey, Seat] = Ledger(Seats(members))
         self._logged: set[GroupKey] = set()
         self.begin = self._ledger.begin
@@ -121,9 +125,14 @@ class PodFeed:
         """Take in a pod that was added or changed."""
         self._ledger.see(self._record(value))
 
-    def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int) -> None:
-        """Take in all pods of a group, as a live read showed them at `version`."""
+    def heard(self, now: float) -> None:
+        """Let assumed seats expire whose time was up by `now`."""
+        self._members.hear(self._source, now)
+
+    def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
+        """Take in all pods of a group, as a live read that began at `begun` showed them at `version`."""
         self._ledger.read(key, [self._record(pod) for pod in pods], version)
+        self._members.settle(key, begun)
 
     def _record(self, pod: WorkerPod) -> PodRecord:
         meta = pod.metadata

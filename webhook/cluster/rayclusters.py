@@ -71,6 +71,9 @@ class RayClusterFeed:
         """Take in a RayCluster that was added or changed."""
         self._ledger.see(_record(value))
 
+    def heard(self, now: float) -> None:
+        """Do nothing: nothing about RayClusters expires."""
+
     def read(self, name: Name, clusters: Iterable[LiveRayCluster], version: int) -> None:
         """Take in the RayCluster of a name, or that there is none, as a live read showed it at `version`."""
         self._ledger.read(name, map(_record, clusters), version)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from time import monotonic
 from typing import Final, TypeVar
 from urllib.parse import quote
 
@@ -77,8 +78,9 @@ class LiveReader:
         feeds = self._of(key.namespace)
         resource = pods_in(quote(key.namespace, safe=""))
         selector = f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
+        begun = monotonic()
         pods, version = await self._all(resource.path, [("labelSelector", selector)], resource.codec)
-        feeds.pods.read(key, pods, version)
+        feeds.pods.read(key, pods, version, begun)
         await self._cluster(key.namespace, name)
 
     async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:

@@ -2,15 +2,24 @@
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 from webhook.cluster.client import Api, Load
-from webhook.cluster.listwatch import ListWatch
+from webhook.cluster.listwatch import Counters, ListWatch
 from webhook.cluster.pace import Pace
 from webhook.cluster.pods import PodFeed, WorkerPod, pods_in
 from webhook.cluster.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
 from webhook.cluster.reader import Feeds, LiveReader
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
+
+
+class Watching(Protocol):
+    """A list-watch, as metrics see it."""
+
+    name: str
+    synced: bool
+    counters: Counters
 
 
 class ClusterState:
@@ -24,15 +33,15 @@ class ClusterState:
         namespaces: Sequence[str] = (),
         pace: Pace | None = None,
     ) -> None:
-        self._api = Api(load)
-        self.feeds = {namespace: Feeds(PodFeed(members), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
+        self.api = Api(load)
+        self.feeds = {namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(self._api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, pods_in(namespace), feeds.pods, pace) for namespace, feeds in self.feeds.items()
         ]
         self.clusters: list[ListWatch[LiveRayCluster]] = [
-            ListWatch(self._api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
         ]
-        self.reader = LiveReader(self._api, self.feeds)
+        self.reader = LiveReader(self.api, self.feeds)
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""
@@ -43,13 +52,18 @@ class ClusterState:
         return all(watch.synced for watch in self.clusters)
 
     @property
+    def watches(self) -> list[Watching]:
+        """All list-watches, for metrics."""
+        return [*self.pods, *self.clusters]
+
+    @property
     def malformed(self) -> int:
         """How often a worker pod had labels that are no seat."""
         return sum(feeds.pods.malformed for feeds in self.feeds.values())
 
     async def run(self) -> None:
         """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection to configure."""
-        await self._api.open()
+        await self.api.open()
         try:
             async with asyncio.TaskGroup() as group:
                 for pods in self.pods:
@@ -58,4 +72,4 @@ class ClusterState:
                     group.create_task(clusters.run(), name=clusters.name)
         finally:
             await self.reader.close()
-            await self._api.close()
+            await self.api.close()

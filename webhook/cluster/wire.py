@@ -143,6 +143,11 @@ def failure(line: bytes) -> Status:
         return Status()
 
 
+def oneline(text: str) -> str:
+    """Return what a server said, fit for a log line."""
+    return " ".join(text.split())[:300]
+
+
 def number(version: str) -> int:
     """Return a resourceVersion as a number, 0 for none.
 
@@ -152,4 +157,6 @@ def number(version: str) -> int:
 
 
 def _garbled(what: str, data: bytes) -> Garbled:
-    return Garbled("garbled", f"the API server sent a {what} that is not one ({len(data)} bytes): is a proxy in between?")
+    return Garbled(
+        "garbled", f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a proxy in between?"
+    )

@@ -6,7 +6,7 @@ from webhook.kube import names
 from webhook.kube.objects import RayCluster, WorkerGroup
 
 
-class ClusterFacts(Struct, frozen=True):
+class ClusterFacts(Struct, frozen=True, gc=False):
     """The facts of one RayCluster that seating and mutation need."""
 
     namespace: str

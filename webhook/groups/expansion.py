@@ -23,7 +23,7 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
     """
     spec = document.get("spec") or {}
     head = spec.get("headGroupSpec") or {}
-    yield _pod(cluster, head, names.HEAD_GROUP, {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD})
+    yield _pod(cluster, head, names.HEAD_GROUP, {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD}, head=True)
     for raw, group in zip(spec.get("workerGroupSpecs") or [], cluster.groups, strict=True):
         for replica in range(group.desired):
             for host in range(group.num_of_hosts):
@@ -41,7 +41,7 @@ def _seat_labels(cluster: RayCluster, group: WorkerGroup, replica: int, host: in
     return labels
 
 
-def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str]) -> Object:
+def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str], *, head: bool = False) -> Object:
     """Return one pod.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
@@ -50,8 +50,7 @@ def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str]) 
     owner = cluster.metadata.name or ""
     template = copy.deepcopy(group.get("template") or {})
     given = template.get("metadata") or {}
-    head = name == names.HEAD_GROUP
-    prefix = f"{owner}-head-" if head else f"{f'{owner}-{name}'[:_PREFIX_MAX]}-worker-"
+    prefix = f"{owner[:_PREFIX_MAX]}-head-" if head else f"{f'{owner}-{name}'[:_PREFIX_MAX]}-worker-"
     spec = template.get("spec") or {}
     _complete(spec, owner, cluster.metadata.namespace or "", head=head)
     return {
@@ -106,7 +105,7 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
         inits = spec.setdefault("initContainers", [])
         for init in inits:
             init["env"] = [*(init.get("env") or []), *_values(address)]
-        inits.insert(0, waiting)
+        inits.append(waiting)
     forced = {} if head else address
     ray["env"] = [*written, *_values(forced), *_fields(), *_defaults(written, cluster, namespace, head=head)]
 

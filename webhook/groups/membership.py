@@ -1,6 +1,7 @@
 """Who holds which seat: pods that were seen, and seats that were handed out and not seen yet."""
 
 from collections import deque
+from math import inf
 from typing import Final
 
 from msgspec import Struct
@@ -22,6 +23,9 @@ class Membership:
 
     A seat handed out is *assumed* until a pod appears in it (`put`, confirmed) or its time is up (`expire`). Costs do not
     grow with the number of pods or groups. `now` is a monotonic time in seconds.
+
+    Time is up only when those who tell of pods have spoken since (`hear`): while a watch is silent or broken, a seat without
+    a pod may have one.
     """
 
     def __init__(self) -> None:
@@ -29,6 +33,8 @@ class Membership:
         self._pods: dict[str, _Holding] = {}
         self._assumed: dict[_Holding, float] = {}
         self._deadlines: deque[tuple[float, _Holding]] = deque()
+        self._heard: dict[str, float] = {}
+        self._told_until = inf
 
     def __len__(self) -> int:
         """Return the number of pods that were seen."""
@@ -80,9 +86,22 @@ class Membership:
         """Return how many seats of a group are only assumed, in replicas below an index. Looks at every assumed seat."""
         return sum(holding.key == key and holding.seat.replica < below for holding in self._assumed)
 
+    def hear(self, source: str, now: float) -> None:
+        """Note that `source` has told of all pods that were created before `now`, but for what is still on its way."""
+        self._heard[source] = now
+        self._told_until = min(self._heard.values())
+
+    def settle(self, key: GroupKey, now: float) -> None:
+        """Free the assumed seats of a group whose time was up at `now`, when all its pods were put. Looks at every assumed seat."""
+        late = [holding for holding, deadline in self._assumed.items() if holding.key == key and deadline <= now]
+        for holding in late:
+            del self._assumed[holding]
+            self._release(holding)
+
     def expire(self, now: float) -> int:
         """Free the assumed seats whose time is up, and return how many."""
         expired = 0
+        now = min(now, self._told_until)
         while self._deadlines and self._deadlines[0][0] <= now:
             deadline, holding = self._deadlines.popleft()
             if self._assumed.get(holding) == deadline:

@@ -26,21 +26,24 @@ class _Replica(Struct):
 
     def release(self, host: int, name: str) -> None:
         if self.others and (host, name) in self.others:
-            self.others[host, name] -= 1
-            if not self.others[host, name]:
-                del self.others[host, name]
+            self._drop(host, name)
         elif name == self.name:
             self.mask &= ~(1 << host)
         if not self.mask and self.others:
-            self._promote()
+            self._promote(self.others)
 
-    def _promote(self) -> None:
-        """Let a later generation be the replica, now that the first one is gone."""
-        others = self.others or {}
+    def _promote(self, others: dict[tuple[int, str], int]) -> None:
+        """Let a later generation be the replica, now that the first one is gone: one holder of each of its seats."""
         _, self.name = next(iter(others))
         for host, name in [seat for seat in others if seat[1] == self.name]:
-            self.release(host, name)
+            self._drop(host, name)
             self.mask |= 1 << host
+
+    def _drop(self, host: int, name: str) -> None:
+        others = self.others or {}
+        others[host, name] -= 1
+        if not others[host, name]:
+            del others[host, name]
 
     @property
     def taken(self) -> int:

@@ -25,19 +25,21 @@ def carried_seat(labels: Strings, hosts: int) -> Seat | None:
     if index is None and name is None and host is None:
         return None
     if hosts == 1 and index is not None and name is None and host is None:
-        return Seat(_number(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS), 0, "")
+        causes = _index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS)
+        if causes:
+            raise Denied(*causes)
+        return Seat(int(index), 0, "")
     if index is None or name is None or host is None:
         missing = [label for label in names.SEAT_LABELS if label not in labels]
         raise Denied(*(_part(label, hosts) for label in missing))
-    if not name or not is_label_value(name):
-        raise Denied(
-            _cause(INVALID, names.LABEL_REPLICA_NAME, f"{name!r} is not a replica name: it must be a label value that is not empty")
-        )
-    return Seat(
-        _number(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
-        _number(names.LABEL_HOST_INDEX, host, hosts),
-        name,
-    )
+    causes = [
+        *_index_causes(names.LABEL_REPLICA_INDEX, index, MAX_REPLICAS),
+        *_name_causes(name),
+        *_index_causes(names.LABEL_HOST_INDEX, host, hosts),
+    ]
+    if causes:
+        raise Denied(*causes)
+    return Seat(int(index), int(host), name)
 
 
 def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) -> Seat:
@@ -79,13 +81,20 @@ def refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> Non
     raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
 
 
-def _number(label: str, text: str, bound: int) -> int:
+def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
+    """Return why a label is no index below `bound`; nothing when it is one."""
     if not _INDEX.fullmatch(text):
-        raise Denied(_cause(INVALID, label, f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}"))
-    number = int(text)
-    if number >= bound:
-        raise Denied(_cause(INVALID, label, f"{number} is out of range: this group has indices 0 to {bound - 1}"))
-    return number
+        return [_cause(INVALID, label, f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}")]
+    if int(text) >= bound:
+        return [_cause(INVALID, label, f"{text} is out of range: this group has indices 0 to {bound - 1}")]
+    return []
+
+
+def _name_causes(text: str) -> list[Cause]:
+    if text and is_label_value(text):
+        return []
+    message = f"{text!r} is not a replica name: it must be a label value that is not empty"
+    return [_cause(INVALID, names.LABEL_REPLICA_NAME, message)]
 
 
 def _part(label: str, hosts: int) -> Cause:

@@ -75,3 +75,36 @@ VLLM_HOST_IP: Final = "VLLM_HOST_IP"
 NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
 NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
 NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"
+
+# What the rules of validation read: kinds, annotations and labels of the objects that people apply.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+RAYJOB_KIND: Final = "RayJob"
+RAYSERVICE_KIND: Final = "RayService"
+RAYCRONJOB_KIND: Final = "RayCronJob"
+RAY_KINDS: Final = (RAYCLUSTER_KIND, RAYJOB_KIND, RAYSERVICE_KIND, RAYCRONJOB_KIND)
+RAY_VERSIONS: Final = ("v1", "v1alpha1")
+HEAD_GROUP_SPEC: Final = "headGroupSpec"
+ANNOTATION_IPPR: Final = "ray.io/ippr"
+ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
+ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
+ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"
+LABEL_ORIGIN_KIND: Final = "ray.io/originated-from-crd"
+LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
+LABEL_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+OTHER_SCHEDULER_LABELS: Final = (
+    "volcano.sh/queue-name",
+    "ray.io/priority-class-name",
+    "yunikorn.apache.org/app-id",
+    "yunikorn.apache.org/queue",
+    "kai.scheduler/queue",
+)
+
+# Variables that KubeRay or Ray give a meaning to.
+RAY_REDIS_ADDRESS: Final = "RAY_REDIS_ADDRESS"
+REDIS_PASSWORD: Final = "REDIS_PASSWORD"  # noqa: S105 - the name of a variable
+REDIS_USERNAME: Final = "REDIS_USERNAME"
+RAY_GCS_STORAGE: Final = "RAY_gcs_storage"
+RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
+RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
+AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
+TLS_VARIABLES: Final = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")

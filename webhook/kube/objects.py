@@ -1,8 +1,12 @@
-"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the bytes."""
+"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the bytes.
+
+Views are trees, so the garbage collector need not look at them (`gc=False`).
+"""
 
 from typing import Any
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Raw, Struct, field
 
 Strings = dict[str, str]
 
@@ -20,7 +24,7 @@ class OwnerReference(Struct, rename="camel", frozen=True, gc=False):
     controller: bool | None = None
 
 
-class ObjectMeta(Struct, rename="camel", frozen=True):
+class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     """The part of `metadata` that we read."""
 
     name: str | None = None
@@ -45,39 +49,50 @@ class EnvVar(Struct, rename="camel", frozen=True, gc=False):
     value_from: ValueFrom | None = None
 
 
+_variables = msgspec.json.Decoder(list[EnvVar] | None).decode
+
 Amounts = dict[str, str | int | float]
 """Resource amounts as people write them: `4`, `"4"`, `"500m"`."""
 
 
-class Resources(Struct, frozen=True):
+class Resources(Struct, frozen=True, gc=False):
     """`resources` of a container."""
 
     limits: Amounts | None = None
     requests: Amounts | None = None
 
 
-class Container(Struct, frozen=True):
-    """One container or init container."""
+class Container(Struct, rename="camel", frozen=True, gc=False):
+    """One container or init container; its variables stay JSON until they are asked for.
+
+    Variables are most of a pod's text, and the same in all pods of a group, so it pays to compare before reading. An init
+    container that restarts always is a sidecar.
+    """
 
     name: str = ""
-    env: list[EnvVar] | None = None
+    env: Raw = Raw()
     resources: Resources | None = None
+    restart_policy: str | None = None
+
+    def variables(self) -> list[EnvVar]:
+        """Return `env`. Raises msgspec.ValidationError when it is not a list of variables."""
+        return _variables(self.env) or [] if bytes(self.env) else []
 
 
-class PodAffinity(Struct, rename="camel", frozen=True):
+class PodAffinity(Struct, rename="camel", frozen=True, gc=False):
     """`spec.affinity.podAffinity` or `podAntiAffinity`; terms are opaque."""
 
     required_during_scheduling_ignored_during_execution: list[dict[str, Any]] | None = None
 
 
-class Affinity(Struct, rename="camel", frozen=True):
+class Affinity(Struct, rename="camel", frozen=True, gc=False):
     """`spec.affinity`."""
 
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class PodSpec(Struct, rename="camel", frozen=True):
+class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a pod's `spec` that we read."""
 
     containers: list[Container] | None = None
@@ -88,7 +103,7 @@ class PodSpec(Struct, rename="camel", frozen=True):
     affinity: Affinity | None = None
 
 
-class Pod(Struct, rename="camel", frozen=True):
+class Pod(Struct, rename="camel", frozen=True, gc=False):
     """A `v1` Pod."""
 
     kind: str = "Pod"
@@ -109,14 +124,14 @@ class Pod(Struct, rename="camel", frozen=True):
         return None
 
 
-class PodTemplate(Struct, frozen=True):
+class PodTemplate(Struct, frozen=True, gc=False):
     """`template` of a group; its `metadata` and `spec` are those of a pod."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
     spec: PodSpec = field(default_factory=PodSpec)
 
 
-class WorkerGroup(Struct, rename="camel", frozen=True):
+class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
 
     group_name: str = ""
@@ -140,13 +155,13 @@ class WorkerGroup(Struct, rename="camel", frozen=True):
         return min(max(self.replicas or 0, low), high)
 
 
-class RayClusterSpec(Struct, rename="camel", frozen=True):
+class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a RayCluster's `spec` that seating and mutation read."""
 
     worker_group_specs: list[WorkerGroup] | None = None
 
 
-class RayCluster(Struct, frozen=True):
+class RayCluster(Struct, frozen=True, gc=False):
     """A `ray.io/v1` RayCluster."""
 
     metadata: ObjectMeta = field(default_factory=ObjectMeta)

@@ -26,7 +26,7 @@ class GroupVersionResource(Struct, frozen=True, gc=False):
     resource: str = ""
 
 
-class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True):
+class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False):
     """The question. `object` is absent on DELETE, `old_object` on CREATE and CONNECT."""
 
     uid: str
@@ -41,7 +41,7 @@ class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True):
     old_object: T | None = None
 
 
-class Cause(Struct, frozen=True):
+class Cause(Struct, frozen=True, gc=False):
     """One reason of a denial, as `status.details.causes` carries it.
 
     `reason` is a Kubernetes cause type such as `FieldValueInvalid`, `field` a path such as `metadata.labels[ray.io/group]`.
@@ -62,7 +62,7 @@ FORBIDDEN: Final = "FieldValueForbidden"
 CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUPPORTED, FORBIDDEN})
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """The answer: allowed unless there are causes. `patch` is the JSON text of a JSON Patch (RFC 6902), or None."""
 
     causes: tuple[Cause, ...] = ()

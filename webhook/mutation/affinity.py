@@ -3,43 +3,40 @@
 from typing import Any, Final
 
 from webhook.kube import names
-from webhook.kube.objects import PodAffinity
+from webhook.kube.objects import Affinity, PodAffinity
 from webhook.kube.shapes import is_qualified_name
 from webhook.mutation.edit import AppendTerm, Edit, Warn
-from webhook.mutation.worker import Worker
+from webhook.mutation.worker import Replica
 
 TOGETHER: Final = "podAffinity"
 APART: Final = "podAntiAffinity"
 
 
-def affinity(worker: Worker) -> list[Edit]:
+def shared(replica: Replica) -> list[Edit]:
     """Return the required terms of a multi-host replica, unless the pod has them already.
 
     Together: pods of this replica. Apart: pods of any other replica, in whichever cluster or namespace, because node pools
     know neither. Replica names alone are unique only by chance, so the cluster is matched too.
     """
-    if worker.hosts == 1:
+    if replica.hosts == 1:
         return []
-    key = worker.cluster.topology_key or (names.NODE_POOL if worker.chips else "")
+    key = replica.cluster.topology_key or (names.NODE_POOL if replica.chips else "")
     if not key:
         return []
     if not is_qualified_name(key):
         return [Warn(f"{names.ANNOTATION_TOPOLOGY_KEY} is not a node label key, so replicas get no affinity: correct it")]
-    present = worker.pod.spec.affinity
-    together = _terms(present.pod_affinity if present else None)
-    apart = _terms(present.pod_anti_affinity if present else None)
-    cluster, replica = worker.cluster.name, worker.seat.name
-    edits: list[Edit] = []
-    wanted = {
-        "labelSelector": {"matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: replica}},
+    cluster, name = replica.cluster.name, replica.name
+    present = replica.pod.spec.affinity or Affinity()
+    together = {
+        "labelSelector": {"matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: name}},
         "topologyKey": key,
     }
-    if wanted not in together:
-        edits.append(AppendTerm(TOGETHER, wanted, "the hosts of this replica share one topology domain"))
-    for label, value in ((names.LABEL_REPLICA_NAME, replica), (names.LABEL_CLUSTER, cluster)):
-        term = _other(label, value, key)
-        if term not in apart:
-            edits.append(AppendTerm(APART, term, "no host of another replica in that domain"))
+    edits: list[Edit] = []
+    if together not in _terms(present.pod_affinity):
+        edits.append(AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain"))
+    apart = [_other(names.LABEL_REPLICA_NAME, name, key), _other(names.LABEL_CLUSTER, cluster, key)]
+    known = _terms(present.pod_anti_affinity)
+    edits += [AppendTerm(APART, term, "no host of another replica in that domain") for term in apart if term not in known]
     return edits
 
 

@@ -37,7 +37,7 @@ class SetEnv(Struct, frozen=True, gc=False):
     after: int = -1
 
 
-class AppendTerm(Struct, frozen=True):
+class AppendTerm(Struct, frozen=True, gc=False):
     """Append a required term to `spec.affinity.<kind>`."""
 
     kind: str

@@ -8,49 +8,46 @@ from webhook.groups.topology import TopologyError, hosts_of
 from webhook.kube import names
 from webhook.kube.review import INVALID, Cause
 from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
-from webhook.mutation.worker import Worker
+from webhook.mutation.worker import Replica
 
 
-def obstacles(worker: Worker) -> list[Cause]:
-    """Return every reason why the replica of this multi-host worker could not work; none for a single host."""
-    if worker.hosts == 1:
-        return []
-    return [*_names(worker), *_slice(worker)]
+def obstacles(replica: Replica) -> tuple[Cause, ...]:
+    """Return every reason why this replica could not work; none for a single host that nobody must reach."""
+    return _names(replica) + _slice(replica) if replica.reached else ()
 
 
-def _names(worker: Worker) -> list[Cause]:
+def _names(replica: Replica) -> tuple[Cause, ...]:
+    group, service = replica.group_name, replica.service
+    last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
-    name = worker.name
-    if len(name) > REPLICA_NAME_GROUP_MAX and worker.assigned:
-        text = f"group name of {len(name)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
-        return [Cause(INVALID, text, field)]
-    last = host_name(name, worker.seat.replica, worker.hosts - 1)
-    if len(last) > DNS_LABEL_MAX:
+    if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
+        text = f"group name of {len(group)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
+    elif len(last) > DNS_LABEL_MAX:
         text = f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: shorten the group name"
-        return [Cause(INVALID, text, field)]
-    if not is_dns_label(last):
+    elif not is_dns_label(last):
         text = (
-            f"group name {name!r} cannot be part of a host name, as a multi-host group needs: "
+            f"group name {group!r} cannot be part of a host name, by which other hosts reach this one: "
             f"use lower-case letters, digits and '-', and start with a letter or digit"
         )
-        return [Cause(INVALID, text, field)]
-    if not is_dns_label(worker.service):
-        text = f"the headless service name {worker.service!r} is not a DNS label: shorten or correct the cluster name"
-        return [Cause(INVALID, text, f"metadata.labels[{names.LABEL_CLUSTER}]")]
-    return []
+    elif not is_dns_label(service):
+        text = f"the headless service name {service!r} is not a DNS label: shorten or correct the cluster name"
+        field = f"metadata.labels[{names.LABEL_CLUSTER}]"
+    else:
+        return ()
+    return (Cause(INVALID, text, field),)
 
 
-def _slice(worker: Worker) -> list[Cause]:
-    if not worker.chips or not worker.topology:
-        return []
+def _slice(replica: Replica) -> tuple[Cause, ...]:
+    """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
+    topology, chips, hosts = replica.topology, replica.chips, replica.hosts
+    if hosts == 1 or not chips or not topology:
+        return ()
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:
-        hosts = hosts_of(worker.topology, worker.chips)
+        found = hosts_of(topology, chips)
     except TopologyError as error:
-        return [Cause(INVALID, str(error), field)]
-    if hosts == worker.hosts:
-        return []
-    text = (
-        f"topology {worker.topology} has {hosts} hosts of {worker.chips} chips, but numOfHosts is {worker.hosts}: make them agree"
-    )
-    return [Cause(INVALID, text, field)]
+        return (Cause(INVALID, str(error), field),)
+    if found == hosts:
+        return ()
+    text = f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make them agree"
+    return (Cause(INVALID, text, field),)

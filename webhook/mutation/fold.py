@@ -1,15 +1,19 @@
 """The fold: the one writer, which turns edits of a pod into a JSON Patch (RFC 6902)."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
-from webhook.kube.objects import Container, Pod
+from webhook.kube.objects import Pod
 from webhook.kube.paths import escape
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel
+from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_NONE_AHEAD: Final[Mapping[str, int]] = MappingProxyType({})
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -21,10 +25,13 @@ class Operation(Struct, frozen=True, gc=False):
     value: Any
 
 
-def fold(pod: Pod, edits: list[Edit]) -> list[Operation]:
-    """Return the operations that make `edits` in `pod`; parents that are missing are created first."""
+def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NONE_AHEAD) -> list[Operation]:
+    """Return the operations that make `edits` in a pod of `replica`; parents that are missing are created first.
+
+    `ahead` says how many variables earlier operations have added at the front of a container's `env`.
+    """
+    operations: list[Operation] = []
     labels: dict[str, str] = {}
-    fields: list[Operation] = []
     variables: dict[str, list[SetEnv]] = {}
     terms: list[AppendTerm] = []
     for edit in edits:
@@ -33,48 +40,61 @@ def fold(pod: Pod, edits: list[Edit]) -> list[Operation]:
         elif isinstance(edit, SetLabel):
             labels[edit.key] = edit.value
         elif isinstance(edit, SetField):
-            fields.append(Operation("add", f"/spec/{edit.name}", edit.value))
+            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
         elif isinstance(edit, AppendTerm):
             terms.append(edit)
-    operations = _labels(pod, labels)
-    operations += fields
+    if labels:
+        operations += _labels(replica.pod, labels)
     for path, changes in variables.items():
-        operations += _variables(path, _container(pod, path), changes)
+        operations += _variables(path, changes, ahead.get(path, 0), empty=not replica.slot(path).variables)
     if terms:
-        operations += _affinity(pod, terms)
+        operations += _affinity(replica.pod, terms)
     return operations
 
 
-def encode(operations: list[Operation]) -> bytes:
-    """Return the JSON text of a patch."""
+def added_in_front(edits: Sequence[Edit]) -> dict[str, int]:
+    """Return how many variables edits add at the front of each container's `env`."""
+    count: dict[str, int] = {}
+    for edit in edits:
+        if isinstance(edit, SetEnv) and edit.slot < 0 > edit.after:
+            count[edit.container] = count.get(edit.container, 0) + 1
+    return count
+
+
+def encode(operations: Sequence[Operation | msgspec.Raw]) -> bytes:
+    """Return the JSON text of a patch; operations may be encoded already."""
     return _encode(operations)
 
 
+def encode_each(operations: Sequence[Operation]) -> list[msgspec.Raw]:
+    """Return the JSON text of each operation, to be put into several patches."""
+    return [msgspec.Raw(_encode(operation)) for operation in operations]
+
+
 def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
-    if not labels:
-        return []
     if pod.metadata.labels is None:
         return [Operation("add", "/metadata/labels", labels)]
     return [Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()]
 
 
-def _container(pod: Pod, path: str) -> Container:
-    _, _, kind, index = path.split("/")
-    containers = pod.spec.init_containers if kind == "initContainers" else pod.spec.containers
-    return (containers or [])[int(index)]
-
-
-def _variables(path: str, container: Container, changes: list[SetEnv]) -> list[Operation]:
+def _variables(path: str, changes: list[SetEnv], ahead: int, *, empty: bool) -> list[Operation]:
     """Return replacements in place, then insertions behind an entry from the last one on, then additions at the front."""
-    if not container.env:
+    if empty and not ahead:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
-    operations = [Operation("replace", f"{path}/env/{edit.slot}", _entry(edit)) for edit in changes if edit.slot >= 0]
-    behind = [edit for edit in changes if edit.slot < 0 <= edit.after]
-    operations += [
-        Operation("add", f"{path}/env/{edit.after + 1}", _entry(edit)) for edit in sorted(behind, key=lambda edit: -edit.after)
-    ]
-    front = [edit for edit in changes if edit.slot < 0 > edit.after]
-    operations += [Operation("add", f"{path}/env/{i}", _entry(edit)) for i, edit in enumerate(front)]
+    operations: list[Operation] = []
+    front: list[Operation] = []
+    behind: list[SetEnv] = []
+    for edit in changes:
+        if edit.slot >= 0:
+            operations.append(Operation("replace", f"{path}/env/{edit.slot + ahead}", _entry(edit)))
+        elif edit.after >= 0:
+            behind.append(edit)
+        else:
+            front.append(Operation("add", f"{path}/env/{ahead + len(front)}", _entry(edit)))
+    if behind:
+        behind.sort(key=lambda edit: -edit.after)
+        operations += [Operation("add", f"{path}/env/{edit.after + 1 + ahead}", _entry(edit)) for edit in behind]
+    operations += front
     return operations
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.groups.naming import host_name
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, Worker, put
+from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
 
 MASTER_PORT: Final = "29500"
 """torchrun's default, which no port of Ray meets."""
@@ -14,71 +14,76 @@ MASTER_PORT: Final = "29500"
 NONE: Final = "none"
 """The profile that turns GPU variables off."""
 
+TORCHRUN: Final = "torchrun"
+_WHY_TORCHRUN: Final = "profile torchrun: read in place of a flag"
 
-def gpu(worker: Worker) -> list[Edit]:
-    """Return the variables of a multi-host GPU replica, for all containers, and those of the profiles opted into.
+
+def shared(replica: Replica) -> list[Edit]:
+    """Return the variables that all hosts of a multi-host GPU replica have, for all containers, and those of its profiles.
 
     Never RANK, WORLD_SIZE, LOCAL_RANK or CUDA_VISIBLE_DEVICES: those belong to one process, and Ray sets them.
     """
-    profiles = worker.cluster.gpu_profiles
-    if worker.hosts == 1 or not worker.gpus or NONE in profiles:
+    if not _rendezvous(replica):
         return []
+    profiles = replica.cluster.gpu_profiles
     edits: list[Edit] = [
         Warn(f"{names.ANNOTATION_GPU_PROFILES}: unknown profile {profile[:20]!r}; known are {', '.join(sorted(_PROFILES))}, {NONE}")
         for profile in profiles
         if profile not in _PROFILES
     ]
-    shared = _rendezvous(worker)
+    master = f"{host_name(replica.group_name, replica.index, 0)}.{replica.service}.{replica.cluster.namespace}.svc"
     chosen = [_PROFILES[profile] for profile in profiles if profile in _PROFILES]
-    for slot in worker.slots:
-        variables = list(shared)
+    for slot in replica.slots:
+        variables = [
+            Variable(names.NNODES, str(replica.hosts), "hosts of the replica", identity=True),
+            Variable(names.MASTER_ADDR, master, "host 0 of the replica"),
+            Variable(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
+        ]
         for profile in chosen:
-            variables += profile(worker, slot)
-        for variable in variables:
-            edit = put(slot, variable)
-            if edit is not None:
-                edits.append(edit)
+            variables += profile(replica, slot, master)
+        edits += fill(slot, variables)
     return edits
 
 
-def _rendezvous(worker: Worker) -> tuple[Variable, ...]:
-    return (
-        Variable(names.NNODES, str(worker.hosts), "hosts of the replica", identity=True),
-        Variable(names.NODE_RANK, str(worker.seat.host), "this host's place in its replica", identity=True),
-        Variable(names.MASTER_ADDR, _master(worker), "host 0 of the replica"),
-        Variable(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
-    )
+def own(worker: Worker) -> list[Edit]:
+    """Return the place of a host in its replica, for all containers."""
+    replica = worker.replica
+    if not _rendezvous(replica):
+        return []
+    rank = str(worker.host)
+    variables = [Variable(names.NODE_RANK, rank, "this host's place in its replica", identity=True)]
+    if TORCHRUN in replica.cluster.gpu_profiles:
+        variables.append(Variable(names.PET_NODE_RANK, rank, _WHY_TORCHRUN, identity=True))
+    return [edit for slot in replica.slots for edit in fill(slot, variables)]
 
 
-def _master(worker: Worker) -> str:
-    return f"{host_name(worker.name, worker.seat.replica, 0)}.{worker.service}.{worker.cluster.namespace}.svc"
+def _rendezvous(replica: Replica) -> bool:
+    return replica.hosts > 1 and replica.gpus and NONE not in replica.cluster.gpu_profiles
 
 
-def _torchrun(worker: Worker, slot: Slot) -> tuple[Variable, ...]:
-    why = "profile torchrun: read in place of a flag"
+def _torchrun(replica: Replica, slot: Slot, master: str) -> tuple[Variable, ...]:
     variables = (
-        Variable(names.PET_NNODES, str(worker.hosts), why, identity=True),
-        Variable(names.PET_NODE_RANK, str(worker.seat.host), why, identity=True),
-        Variable(names.PET_MASTER_ADDR, _master(worker), why),
-        Variable(names.PET_MASTER_PORT, MASTER_PORT, why),
+        Variable(names.PET_NNODES, str(replica.hosts), _WHY_TORCHRUN, identity=True),
+        Variable(names.PET_MASTER_ADDR, master, _WHY_TORCHRUN),
+        Variable(names.PET_MASTER_PORT, MASTER_PORT, _WHY_TORCHRUN),
     )
     if slot.gpus:
-        return (*variables, Variable(names.PET_NPROC_PER_NODE, str(slot.gpus), why))
+        return (*variables, Variable(names.PET_NPROC_PER_NODE, str(slot.gpus), _WHY_TORCHRUN))
     return variables
 
 
-def _vllm(_worker: Worker, _slot: Slot) -> tuple[Variable, ...]:
+def _vllm(_replica: Replica, _slot: Slot, _master: str) -> tuple[Variable, ...]:
     return (Variable(names.VLLM_HOST_IP, "", "profile vllm: an address of its own for each host", field_path="status.podIP"),)
 
 
-def _mnnvl(_worker: Worker, _slot: Slot) -> tuple[Variable, ...]:
+def _mnnvl(_replica: Replica, _slot: Slot, _master: str) -> tuple[Variable, ...]:
     why = "profile mnnvl: NCCL over multi-node NVLink"
     switches = (names.NCCL_MNNVL_ENABLE, names.NCCL_CUMEM_ENABLE, names.NCCL_NVLS_ENABLE)
     return tuple(Variable(name, "1", why) for name in switches)
 
 
-_PROFILES: Final[dict[str, Callable[[Worker, Slot], tuple[Variable, ...]]]] = {
+_PROFILES: Final[dict[str, Callable[[Replica, Slot, str], tuple[Variable, ...]]]] = {
     "mnnvl": _mnnvl,
-    "torchrun": _torchrun,
+    TORCHRUN: _torchrun,
     "vllm": _vllm,
 }

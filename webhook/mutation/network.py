@@ -1,28 +1,31 @@
 """Network identity: the host name and subdomain under which the other hosts of a replica reach this one."""
 
-from webhook.groups.naming import headless_service, host_name
+from webhook.groups.naming import headless_service
 from webhook.mutation.edit import Edit, SetField, Warn
-from webhook.mutation.worker import Worker
+from webhook.mutation.worker import Replica, Worker
 
 
-def network(worker: Worker) -> list[Edit]:
-    """Return host name and subdomain for a host that others must reach, each only if empty.
+def shared(replica: Replica) -> list[Edit]:
+    """Return the subdomain, if it is empty.
 
     KubeRay creates the service `<cluster>-headless` only if some group of the cluster has several hosts.
     """
-    if worker.hosts == 1 and not worker.multi_slice:
+    if not replica.reached or replica.pod.spec.subdomain:
         return []
-    spec, seat = worker.pod.spec, worker.seat
-    edits: list[Edit] = []
-    name = host_name(worker.name, seat.replica, seat.host)
-    if not spec.hostname:
-        edits.append(SetField("hostname", name, "peers find this host by it"))
-    elif spec.hostname != name:
-        edits.append(Warn(f"spec.hostname is set by hand, but peers look for {name}: remove it from the template"))
-    if not spec.subdomain:
-        edits.append(SetField("subdomain", headless_service(worker.cluster.name), "KubeRay's headless service resolves it"))
-        if not worker.cluster.multi_host:
-            edits.append(
-                Warn(f"KubeRay creates service {worker.service} only if a group has numOfHosts > 1: create it, or set subdomain")
-            )
+    edits: list[Edit] = [SetField("subdomain", headless_service(replica.cluster.name), "KubeRay's headless service resolves it")]
+    if not replica.cluster.multi_host:
+        text = f"KubeRay creates service {replica.service} only if a group has numOfHosts > 1: create it, or set subdomain"
+        edits.append(Warn(text))
     return edits
+
+
+def own(worker: Worker) -> list[Edit]:
+    """Return the host name, if it is empty."""
+    if not worker.replica.reached:
+        return []
+    name, present = worker.host_name, worker.replica.pod.spec.hostname
+    if not present:
+        return [SetField("hostname", name, "peers find this host by it")]
+    if present != name:
+        return [Warn(f"spec.hostname is set by hand, but peers look for {name}: remove it from the template")]
+    return []

@@ -3,18 +3,29 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.mutation.affinity import affinity
+from webhook.mutation import affinity, gpu, labels, megascale, network, tpu
 from webhook.mutation.edit import Edit
-from webhook.mutation.gpu import gpu
-from webhook.mutation.labels import labels
-from webhook.mutation.megascale import megascale
-from webhook.mutation.network import network
-from webhook.mutation.tpu import tpu
-from webhook.mutation.worker import Worker
+from webhook.mutation.worker import Replica, Worker
 
-MUTATORS: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels, network, tpu, megascale, gpu, affinity)
+SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
+    labels.shared,
+    network.shared,
+    tpu.shared,
+    megascale.shared,
+    gpu.shared,
+    affinity.shared,
+)
+"""What all hosts of a replica receive alike."""
+
+OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, gpu.own)
+"""What one host receives for itself."""
 
 
-def edits_for(worker: Worker) -> list[Edit]:
-    """Return every edit of a worker pod, in the order in which the mutators stand."""
-    return [edit for mutator in MUTATORS for edit in mutator(worker)]
+def shared_edits(replica: Replica) -> list[Edit]:
+    """Return the edits that every pod of a replica gets."""
+    return [edit for mutator in SHARED for edit in mutator(replica)]
+
+
+def own_edits(worker: Worker) -> list[Edit]:
+    """Return the edits that one pod gets before those it shares."""
+    return [edit for mutator in OWN for edit in mutator(worker)]

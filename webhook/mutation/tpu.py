@@ -6,7 +6,7 @@ from webhook.groups.naming import slice_name
 from webhook.groups.topology import TopologyError, accelerator_type, parse_topology
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Slot, Variable, Worker, put
+from webhook.mutation.worker import Replica, Variable, Worker, fill
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have the next ports."""
@@ -23,76 +23,66 @@ _PLUGIN_ADDRESS: Final = Variable(
 )
 
 
-def tpu(worker: Worker) -> list[Edit]:
-    """Return the variables of a TPU host, for all its containers; nothing for a pod that asks for no TPU.
+def shared(replica: Replica) -> list[Edit]:
+    """Return the variables that all hosts of a slice have, for all containers; nothing for a pod that asks for no TPU.
 
-    On a v7x host each container with chips is one process, so its id and port are its own; containers without chips get
-    them only when there is one such process.
+    On a v7x host each container with chips is one process, with a port of its own.
     """
-    if not worker.chips:
+    if not replica.chips:
         return []
-    shared, warnings = _slice(worker)
-    processes = [slot for slot in worker.slots if slot.chips]
-    count = len(processes) if worker.v7x else 1
-    if worker.v7x:
-        shared.append(_process_addresses(worker, count))
+    variables, warnings = _slice(replica)
     edits: list[Edit] = list(warnings)
-    for slot in worker.slots:
-        ordinal = processes.index(slot) if worker.v7x and slot.chips else 0
-        for variable in (*_process(worker, slot, ordinal, count), *shared):
-            edit = put(slot, variable)
-            if edit is not None:
-                edits.append(edit)
+    for slot in replica.slots:
+        ordinal = replica.ordinal(slot)
+        if ordinal is not None:
+            port = str(PROCESS_PORT + ordinal)
+            edits += fill(slot, [Variable(names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True)])
+        edits += fill(slot, variables)
     return edits
 
 
-def _process(worker: Worker, slot: Slot, ordinal: int, count: int) -> list[Variable]:
-    """Return the variables that belong to one TPU process."""
-    if count > 1 and not slot.chips:
+def own(worker: Worker) -> list[Edit]:
+    """Return the place of a host in its slice, for all containers.
+
+    With several processes on a v7x host, each has a place of its own, and other containers have none.
+    """
+    replica = worker.replica
+    if not replica.chips:
         return []
-    variables = [Variable(names.TPU_WORKER_ID, str(worker.seat.host * count + ordinal), _WHY_ID, placeholder="0", identity=True)]
-    if worker.v7x and slot.chips:
-        variables.append(
-            Variable(names.TPU_PROCESS_PORT, str(PROCESS_PORT + ordinal), "this container's TPU process", identity=True)
-        )
-    return variables
+    count = len(replica.processes) or 1
+    edits: list[Edit] = []
+    for slot in replica.slots if count == 1 else replica.processes:
+        number = worker.host * count + (replica.ordinal(slot) or 0)
+        edits += fill(slot, (Variable(names.TPU_WORKER_ID, str(number), _WHY_ID, "0", identity=True),))
+    return edits
 
 
-def _slice(worker: Worker) -> tuple[list[Variable], list[Warn]]:
-    """Return the variables that all containers of a host share."""
-    variables = [
-        Variable(
-            names.TPU_NAME,
-            slice_name(worker.name, worker.seat.replica),
-            "the slice's name: Ray schedules onto whole slices by it",
-            identity=worker.group.desired > 1,
-        )
-    ]
-    if worker.hosts > 1:
-        variables.append(
-            Variable(
-                names.TPU_WORKER_HOSTNAMES,
-                ",".join(worker.addresses()),
-                "all hosts of the slice, in host order",
-                placeholder="localhost",
-                identity=True,
-            )
-        )
-    warnings = []
-    if topology := worker.topology:
-        try:
-            parse_topology(topology)
-            kind = accelerator_type(worker.accelerator, topology)
-        except TopologyError as error:
-            warnings.append(Warn(f"{names.TPU_TOPOLOGY} left out: {error}"))
-        else:
-            variables.append(Variable(names.TPU_TOPOLOGY, topology, "the topology that the pod selects"))
-            if kind is not None:
-                variables.append(Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice"))
-    variables += (_HOST_IP, _PLUGIN_ADDRESS)
+def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
+    why = "the slice's name: Ray schedules onto whole slices by it"
+    name = slice_name(replica.group_name, replica.index)
+    variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
+    addresses = replica.addresses()
+    if replica.hosts > 1:
+        text, why = ",".join(addresses), "all hosts of the slice, in host order"
+        variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why, placeholder="localhost", identity=True))
+    known, warnings = _topology(replica.topology, replica.accelerator)
+    variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
+    if replica.v7x:
+        hosts = addresses if replica.hosts > 1 else ["localhost"]  # a host alone has no name that resolves
+        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(len(replica.processes)))
+        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice", identity=True))
     return variables, warnings
 
 
-def _process_addresses(worker: Worker, count: int) -> Variable:
-    addresses = (f"{host}:{PROCESS_PORT + ordinal}" for host in worker.addresses() for ordinal in range(count))
-    return Variable(names.TPU_PROCESS_ADDRESSES, ",".join(addresses), "every TPU process of the slice", identity=True)
+def _topology(topology: str, accelerator: str) -> tuple[list[Variable], list[Warn]]:
+    if not topology:
+        return [], []
+    try:
+        parse_topology(topology)
+        kind = accelerator_type(accelerator, topology)
+    except TopologyError as error:
+        return [], [Warn(f"{names.TPU_TOPOLOGY} left out: {error}")]
+    variables = [Variable(names.TPU_TOPOLOGY, topology, "the topology that the pod selects")]
+    if kind is not None:
+        variables.append(Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice"))
+    return variables, []

@@ -1,8 +1,8 @@
-"""A worker pod as the mutators see it: the pod, its seat, its cluster, and what follows from them."""
+"""A worker pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
 
-from functools import lru_cache
-from typing import Final
+from collections.abc import Iterable
 
+import msgspec
 from msgspec import Struct
 
 from webhook.groups.clusters import ClusterFacts
@@ -16,22 +16,31 @@ from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
 
-_NO_ENV: Final[list[EnvVar]] = []
 
+class Slot(Struct, gc=False):
+    """One container or init container: where it is in the pod, which variables it has, which devices it asks for.
 
-class Slot(Struct):
-    """One container or init container: where it is in the pod, which variables it has, which devices it asks for."""
+    `env` gives the index of each name in `variables`. `passing` tells that it ends before the containers start, so that it
+    borrows their devices and adds none.
+    """
 
     path: str
-    container: Container
+    name: str
+    variables: list[EnvVar]
     env: dict[str, int]
     chips: int
     gpus: int
+    passing: bool
+
+    @property
+    def process(self) -> bool:
+        """Tell whether it has chips, together with all others that have."""
+        return self.chips > 0 and not self.passing
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
         index = self.env.get(name)
-        return None if index is None else (self.container.env or _NO_ENV)[index]
+        return None if index is None else self.variables[index]
 
 
 class Variable(Struct, frozen=True, gc=False):
@@ -50,51 +59,40 @@ class Variable(Struct, frozen=True, gc=False):
     after: str = ""
 
 
-class Worker(Struct):
-    """A worker pod with its seat. `assigned` tells that the seat is new to the pod, not carried by it."""
+class Replica(Struct, gc=False):
+    """What all hosts of a replica share, read from one of its pods: they come from one template.
+
+    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
+    host name resolves. `chips` are those of one host; `processes` are the containers of a v7x host that each run a TPU process.
+    `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    """
 
     pod: Pod
-    seat: Seat
+    index: int
+    name: str
     assigned: bool
     cluster: ClusterFacts
     group: WorkerGroup
     slots: list[Slot]
     service: str
-    """The headless service under which this pod's host name resolves."""
+    chips: int
+    processes: list[Slot]
+    accelerator: str
+    topology: str
 
     @property
-    def name(self) -> str:
+    def group_name(self) -> str:
         """The name of the group."""
         return self.group.group_name
 
     @property
     def hosts(self) -> int:
-        """The hosts of a replica."""
+        """The number of hosts."""
         return self.group.num_of_hosts
 
     @property
-    def chips(self) -> int:
-        """The TPU chips of this host, over all containers."""
-        return sum(slot.chips for slot in self.slots)
-
-    @property
-    def gpus(self) -> int:
-        """The GPUs of this host, over all containers."""
-        return sum(slot.gpus for slot in self.slots)
-
-    @property
-    def accelerator(self) -> str:
-        """The TPU accelerator that the pod selects nodes by, or nothing."""
-        return (self.pod.spec.node_selector or {}).get(names.NODE_TPU_ACCELERATOR, "")
-
-    @property
-    def topology(self) -> str:
-        """The TPU topology that the pod selects nodes by, or nothing."""
-        return (self.pod.spec.node_selector or {}).get(names.NODE_TPU_TOPOLOGY, "")
-
-    @property
     def v7x(self) -> bool:
-        """Tell whether this is a host of a TPU v7x."""
+        """Tell whether its hosts are those of a TPU v7x."""
         return is_v7x(self.accelerator)
 
     @property
@@ -102,9 +100,50 @@ class Worker(Struct):
         """Tell whether the user asked for a job over several TPU slices, in any container."""
         return self.chips > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
-    def addresses(self) -> tuple[str, ...]:
-        """Return the addresses of all hosts of this replica, in host order."""
-        return replica_addresses(self.name, self.seat.replica, self.hosts, self.service)
+    @property
+    def gpus(self) -> bool:
+        """Tell whether any container asks for a GPU."""
+        return any(slot.gpus for slot in self.slots)
+
+    @property
+    def reached(self) -> bool:
+        """Tell whether other hosts must reach these by name."""
+        return self.hosts > 1 or self.multi_slice
+
+    def ordinal(self, slot: Slot) -> int | None:
+        """Return the place of a container among the TPU processes of its v7x host, or None."""
+        for ordinal, process in enumerate(self.processes):
+            if process is slot:
+                return ordinal
+        return None
+
+    def slot(self, path: str) -> Slot:
+        """Return the container at a path. Raises KeyError when there is none."""
+        for slot in self.slots:
+            if slot.path == path:
+                return slot
+        raise KeyError(path)
+
+    def addresses(self) -> list[str]:
+        """Return the addresses of all hosts, in host order."""
+        return [f"{host_name(self.group_name, self.index, host)}.{self.service}" for host in range(self.hosts)]
+
+
+class Worker(Struct, frozen=True, gc=False):
+    """One host of a replica."""
+
+    replica: Replica
+    host: int
+
+    @property
+    def seat(self) -> Seat:
+        """The seat of this worker."""
+        return Seat(self.replica.index, self.host, self.replica.name)
+
+    @property
+    def host_name(self) -> str:
+        """The name by which its peers find it."""
+        return host_name(self.replica.group_name, self.replica.index, self.host)
 
 
 def in_multi_slice(slot: Slot) -> bool:
@@ -113,42 +152,76 @@ def in_multi_slice(slot: Slot) -> bool:
     return variable is not None and (bool(variable.value) or variable.value_from is not None)
 
 
-def make_worker(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Worker:
-    """Return the view of a worker pod. Raises Denied for a number of devices that is not whole."""
+def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
+    """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
-    slots = [_slot(f"/spec/containers/{i}", container) for i, container in enumerate(spec.containers or ())]
-    slots += [_slot(f"/spec/initContainers/{i}", container) for i, container in enumerate(spec.init_containers or ())]
-    return Worker(pod, seat, assigned, cluster, group, slots, spec.subdomain or headless_service(cluster.name))
+    slots = [_slot(f"/spec/containers/{i}", container, passing=False) for i, container in enumerate(spec.containers or ())]
+    slots += [
+        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != "Always")
+        for i, container in enumerate(spec.init_containers or ())
+    ]
+    selector = spec.node_selector or {}
+    accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
+    return Replica(
+        pod=pod,
+        index=seat.replica,
+        name=seat.name,
+        assigned=assigned,
+        cluster=cluster,
+        group=group,
+        slots=slots,
+        service=spec.subdomain or headless_service(cluster.name),
+        chips=_chips(slots),
+        processes=[slot for slot in slots if slot.chips and not slot.passing] if is_v7x(accelerator) else [],
+        accelerator=accelerator,
+        topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
+    )
 
 
-@lru_cache(maxsize=256)
-def replica_addresses(group: str, replica: int, hosts: int, service: str) -> tuple[str, ...]:
-    """Return the addresses of a replica's hosts; kept, because each host of a replica asks for the same ones."""
-    return tuple(f"{host_name(group, replica, host)}.{service}" for host in range(hosts))
+def _chips(slots: list[Slot]) -> int:
+    """Return the TPU chips of a host: those of all containers that run together, or of an init container that wants more.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+    """
+    together = sum(slot.chips for slot in slots if not slot.passing)
+    return max([together, *(slot.chips for slot in slots if slot.passing)])
 
 
-def put(slot: Slot, variable: Variable) -> SetEnv | Warn | None:
-    """Return the edit that gives a container a variable, or a warning when the user's value cannot be right.
+def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
+    """Return the edits that give a container its variables, and warnings for values of the user that cannot be right.
 
     A value that the user set stays: then there is no edit.
     """
-    index = slot.env.get(variable.name)
-    if index is None:
-        after = slot.env.get(variable.after, -1) if variable.after else -1
-        return SetEnv(slot.path, variable.name, variable.value, variable.why, -1, variable.field_path, after)
-    current = (slot.container.env or _NO_ENV)[index]
+    edits: list[SetEnv | Warn] = []
+    env, path = slot.env, slot.path
+    for variable in variables:
+        index = env.get(variable.name)
+        if index is None:
+            after = env.get(variable.after, -1) if variable.after else -1
+            edits.append(SetEnv(path, variable.name, variable.value, variable.why, -1, variable.field_path, after))
+        elif (edit := _over(slot, index, variable)) is not None:
+            edits.append(edit)
+    return edits
+
+
+def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
+    """Return what is to be done about a variable that the container has."""
+    current = slot.variables[index]
     if current.value_from is not None or current.value == variable.value:
         return None
     if not current.value or current.value == variable.placeholder:
         return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)
     if variable.identity:
-        where = slot.container.name or slot.path
+        where = slot.name or slot.path
         return Warn(f"{variable.name}, set by hand in container {where}, is wrong for this pod: remove it from the template")
     return None
 
 
-def _slot(path: str, container: Container) -> Slot:
-    env = {variable.name: i for i, variable in enumerate(container.env)} if container.env else {}
+def _slot(path: str, container: Container, *, passing: bool) -> Slot:
+    try:
+        variables = container.variables()
+    except msgspec.ValidationError as error:
+        raise Denied(Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")) from None
     chips = gpus = 0
     if container.resources is not None:
         limits, requests = container.resources.limits, container.resources.requests
@@ -158,7 +231,8 @@ def _slot(path: str, container: Container) -> Slot:
                 chips += _count(path, key, amount)
             elif key.endswith(names.RESOURCE_GPU_SUFFIX) or key.startswith(names.RESOURCE_MIG_PREFIX):
                 gpus += _count(path, key, amount)
-    return Slot(path, container, env, chips, gpus)
+    env = {variable.name: i for i, variable in enumerate(variables)}
+    return Slot(path, container.name, variables, env, chips, gpus, passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

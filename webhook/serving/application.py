@@ -4,11 +4,19 @@ from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Gate
+
+
+class _ExactRoute(Route):
+    """A route that matches its path alone, whatever the method; without the regular expression that a review would pay for."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Tell whether the request's path is this route's."""
+        return (Match.FULL, {}) if scope["path"] == self.path else (Match.NONE, {})
 
 
 class _ReviewApplication(FastAPI):
@@ -24,7 +32,7 @@ def review_application(endpoints: Mapping[str, ReviewEndpoint]) -> FastAPI:
     app = _ReviewApplication(docs_url=None, redoc_url=None, openapi_url=None)
     app.router.redirect_slashes = False
     app.router.default = _not_found(tuple(endpoints))
-    app.router.routes.extend(Route(path, endpoint) for path, endpoint in endpoints.items())
+    app.router.routes.extend(_ExactRoute(path, endpoint) for path, endpoint in endpoints.items())
     return app
 
 

@@ -1,6 +1,9 @@
 """The journal: one line of JSON for each thing that happened."""
 
+import logging
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
 from typing import Protocol
 
 import msgspec
@@ -14,7 +17,7 @@ class Sink(Protocol):
         """Write one line."""
 
 
-class Admission(Struct, omit_defaults=True):
+class Admission(Struct, omit_defaults=True, gc=False):
     """One review. `name` is the object's, or the `generateName` it will get its name from."""
 
     time: str
@@ -59,6 +62,32 @@ class Journal:
         self.line(Event(now(), level, event, message, status, trace))
 
 
+class _Follower(logging.Handler):
+    """Writes the records of a logger to the journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._journal.event(record.levelname.lower(), record.name, record.getMessage())
+
+
+def follow_log(name: str, journal: Journal) -> None:
+    """Let what the logger `name` says go to the journal, and nowhere else."""
+    logger = logging.getLogger(name)
+    logger.handlers = [_Follower(journal)]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
 def now() -> str:
     """Return the wall-clock time in UTC, to the millisecond."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    milliseconds = int(time() * 1000)
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

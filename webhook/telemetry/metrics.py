@@ -21,6 +21,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._admissions = Counter(
             "ray_webhook_admissions",
             "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
@@ -54,10 +55,15 @@ class Metrics:
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""
-        kind = kind if kind in _KINDS else "other"
-        operation = operation if operation in _OPERATIONS else "other"
-        self._admissions.labels(kind, operation, verdict).inc()
-        self._duration.labels(kind).observe(seconds)
+        found = self._children.get((kind, operation, verdict))
+        if found is None:
+            known = kind if kind in _KINDS else "other", operation if operation in _OPERATIONS else "other"
+            found = self._admissions.labels(*known, verdict), self._duration.labels(known[0])
+            if known == (kind, operation):
+                self._children[kind, operation, verdict] = found
+        counter, histogram = found
+        counter.inc()
+        histogram.observe(seconds)
 
     def denied(self, kind: str, reason: str) -> None:
         """Count one cause of a denial."""

@@ -1,0 +1,110 @@
+"""Which pods are ours, which are left alone, and what a review leaves behind."""
+
+import json
+
+import pytest
+
+from tests.apiserver import pod_review
+from tests.builders import ClusterBuilder, Decided, Object, PodBuilder, Webhook, a_cluster, a_pod, decide, uid_of
+from webhook.admission.codec import decode_pod
+from webhook.admission.errors import ClusterUnknown
+from webhook.kube import names
+from webhook.kube.review import ALLOWED
+
+CLUSTER = a_cluster("c").group("g", hosts=2)
+
+
+def place(decided: Decided) -> tuple[str, str]:
+    """Return replica index and host index of an admitted pod."""
+    labels = decided.pod["metadata"]["labels"]
+    return labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]
+
+
+def test_pods_take_one_seat_after_another() -> None:
+    webhook = Webhook(CLUSTER.build())
+    found = [place(webhook.admit(a_pod().worker("g").of("c").build())) for _ in range(3)]
+    assert found == [("0", "0"), ("0", "1"), ("1", "0")]
+
+
+def test_a_dry_run_shows_the_next_seat_and_takes_none() -> None:
+    webhook = Webhook(CLUSTER.build())
+    pod = a_pod().worker("g").of("c").build()
+    assert [place(webhook.admit(pod, dry_run=dry)) for dry in (True, True, False, True)] == [
+        ("0", "0"),
+        ("0", "0"),
+        ("0", "0"),
+        ("0", "1"),
+    ]
+
+
+def test_a_refused_pod_takes_no_seat() -> None:
+    webhook = Webhook(CLUSTER.build())
+    assert not webhook.admit(a_pod().worker("g").of("c").tpu("0.5").build()).answer.allowed
+    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("0", "0")
+
+
+def test_a_carried_seat_is_taken_for_those_who_come_after() -> None:
+    webhook = Webhook(CLUSTER.build())
+    webhook.admit(a_pod().worker("g").of("c").seat(0, 1, "g-xh3hf").build())
+    webhook.admit(a_pod().worker("g").of("c").build())
+    assert place(webhook.admit(a_pod().worker("g").of("c").build())) == ("1", "0")
+
+
+@pytest.mark.parametrize("node_type", ["head", "redis-cleanup", "", "Worker"])
+def test_a_pod_that_is_no_worker_passes_untouched(node_type: str) -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).orphan().label(names.LABEL_NODE_TYPE, node_type)
+    assert decide(pod, CLUSTER).answer == ALLOWED
+
+
+def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
+    ignored = a_cluster("c").group("g", hosts=2).labelled(names.LABEL_IGNORE, "true")
+    assert decide(a_pod().worker("g").of("c").tpu(4), ignored).answer == ALLOWED
+
+
+@pytest.mark.parametrize("cluster", [a_cluster("other").group("g"), a_cluster("c").group("g")], ids=["other name", "other uid"])
+def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(cluster: ClusterBuilder) -> None:
+    pod = a_pod().worker("g").of("c").build()
+    pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"
+    with pytest.raises(ClusterUnknown) as caught:
+        Webhook(cluster.build()).admit(pod)
+    assert (caught.value.name, caught.value.uid) == ("c", f"older-than-{uid_of('c')}")
+
+
+REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
+    ("no owner", a_pod().worker("g").of("c").orphan(), ["metadata.ownerReferences"]),
+    ("no group", a_pod().of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
+    ("no containers", a_pod().worker("g").of("c").spec(containers=[]), ["spec.containers"]),
+    ("another group", a_pod().worker("x").of("c"), [f"metadata.labels[{names.LABEL_GROUP}]"]),
+    (
+        "nothing right",
+        a_pod().of("c").orphan().spec(containers=None),
+        [f"metadata.labels[{names.LABEL_GROUP}]", "metadata.ownerReferences", "spec.containers"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("pod", "fields"), [(pod, fields) for _, pod, fields in REFUSED], ids=[name for name, _, _ in REFUSED])
+def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field(pod: PodBuilder, fields: list[str]) -> None:
+    assert decide(pod, CLUSTER).fields == fields
+
+
+def test_a_deleted_pod_gives_its_seat_back_unless_it_was_a_dry_run() -> None:
+    webhook = Webhook(CLUSTER.build())
+    pod = webhook.admit(a_pod().worker("g").of("c").build()).pod
+    for dry_run, then in ((True, ("0", "1")), (False, ("0", "0"))):
+        assert webhook.handler(decode_pod(json.dumps(deletion(pod, dry_run=dry_run)).encode()), 0.0) == ALLOWED
+        assert place(webhook.admit(a_pod().worker("g").of("c").build(), dry_run=True)) == then
+
+
+def deletion(pod: Object, *, dry_run: bool) -> Object:
+    """Return the review of a deletion."""
+    review = pod_review(pod, operation="DELETE", dry_run=dry_run)
+    review["request"] |= {"object": None, "oldObject": pod}
+    return review
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "CONNECT"])
+def test_other_operations_pass(operation: str) -> None:
+    webhook = Webhook(CLUSTER.build())
+    review = pod_review(a_pod().worker("g").of("c").tpu(4).build(), operation=operation)
+    assert webhook.handler(decode_pod(json.dumps(review).encode()), 0.0) == ALLOWED

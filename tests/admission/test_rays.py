@@ -1,0 +1,201 @@
+"""Reviews of Ray objects, from bytes to bytes."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service, fields_of
+from webhook.admission.codec import WARNING_MAX
+from webhook.admission.errors import BadReview
+from webhook.admission.rays import CAUSES_MAX, RayHandler, render
+from webhook.admission.reviewer import Outcome, Validation
+from webhook.kube.review import INVALID
+from webhook.validation.field import Field
+from webhook.validation.finding import DENY, WARN, Finding
+from webhook.validation.settings import RuleSettings
+
+RESOURCES = {"RayCluster": "rayclusters", "RayJob": "rayjobs", "RayService": "rayservices", "RayCronJob": "raycronjobs"}
+
+
+def a_review(new: object, old: object = None, *, operation: str = "", version: str = "v1", **request: object) -> bytes:
+    """Return the bytes of a review of an object, an update when there is an old one."""
+    kind = new["kind"] if isinstance(new, dict) and "kind" in new else "RayCluster"
+    body = {
+        "uid": "u-1",
+        "operation": operation or ("CREATE" if old is None else "UPDATE"),
+        "kind": {"group": "ray.io", "version": version, "kind": kind},
+        "resource": {"group": "ray.io", "version": version, "resource": RESOURCES[kind]},
+        "namespace": "default",
+        "name": "demo",
+        "object": new,
+        "oldObject": old,
+        **request,
+    }
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}).encode()
+
+
+def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
+    handler = RayHandler() if rules is None else RayHandler(rules)
+    return asyncio.run(Validation(handler).review(body, 0.0))
+
+
+def response_to(body: bytes) -> Json:
+    response: Json = json.loads(reviewed(body).body)["response"]
+    return response
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha1"])
+@pytest.mark.parametrize("built", [a_cluster().group(), a_job(), a_service(), a_cron_job()], ids=lambda built: built.kind)
+def test_a_sane_object_passes_without_a_word(built: Built, version: str) -> None:
+    assert response_to(a_review(built.build(), version=version)) == {"uid": "u-1", "allowed": True}
+
+
+def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
+    body = a_review(a_cluster("2nd").group(hosts=0).group("headgroup").group("other", replicas=99).build())
+    response = response_to(body)
+    assert response["allowed"] is False
+    assert response["status"]["code"] == 422
+    assert response["status"]["reason"] == "Invalid"
+    assert response["status"]["details"] == {
+        "name": "demo",
+        "group": "ray.io",
+        "kind": "RayCluster",
+        "causes": [
+            {
+                "reason": "FieldValueInvalid",
+                "message": "'2nd': use lower-case letters, digits and '-', and start with a letter (name-not-dns-label)",
+                "field": "metadata.name",
+            },
+            {
+                "reason": "FieldValueInvalid",
+                "message": "0: a replica of group workers needs 1 to 4096 hosts (num-of-hosts-invalid)",
+                "field": "spec.workerGroupSpecs[0].numOfHosts",
+            },
+            {
+                "reason": "FieldValueInvalid",
+                "message": "headgroup is the group of the head: use another name (group-name-reserved)",
+                "field": "spec.workerGroupSpecs[1].groupName",
+            },
+        ],
+    }
+    lines = response["status"]["message"].splitlines()
+    assert lines[0] == "3 problems:"
+    assert [line.split(":")[0] for line in lines[1:]] == [
+        "- metadata.name",
+        "- spec.workerGroupSpecs[0].numOfHosts",
+        "- spec.workerGroupSpecs[1].groupName",
+    ]
+    assert response["warnings"] == [
+        "spec.workerGroupSpecs[2].replicas: 99 is not within 0 and 10: KubeRay takes 10 (replicas-out-of-bounds)"
+    ]
+
+
+def test_an_update_is_allowed_with_a_warning_when_the_problem_was_there_before() -> None:
+    old, new = a_cluster().group(hosts=0), a_cluster().group(hosts=0).label("touched", "yes")
+    response = response_to(a_review(new.build(), old.build()))
+    assert response["allowed"] is True
+    assert len(response["warnings"]) == 1
+
+
+def test_an_update_is_denied_for_a_new_problem() -> None:
+    response = response_to(a_review(a_cluster().group(hosts=0).build(), a_cluster().group().build()))
+    assert response["allowed"] is False
+
+
+def _of(group: str, version: str, kind: str, resource: str) -> Json:
+    return {
+        "kind": {"group": group, "version": version, "kind": kind},
+        "resource": {"group": group, "version": version, "resource": resource},
+    }
+
+
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {"operation": "DELETE"},
+        {"operation": "CONNECT"},
+        {"subResource": "status"},
+        _of("ray.io", "v2", "RayCluster", "rayclusters"),
+        _of("", "v1", "Pod", "pods"),
+        _of("apps", "v1", "RayCluster", "x"),
+    ],
+)
+def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
+    assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {"uid": "u-1", "allowed": True}
+
+
+def test_an_object_that_asks_to_be_left_alone_passes() -> None:
+    value = a_cluster().group(hosts=0).label("admission.ray.io/ignore", "true").build()
+    assert response_to(a_review(value)) == {"uid": "u-1", "allowed": True}
+
+
+def test_a_dry_run_is_answered_like_any_other() -> None:
+    assert response_to(a_review(a_cluster().group(hosts=0).build(), dryRun=True))["allowed"] is False
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x")])
+def test_what_is_no_review_of_an_object_is_a_bad_review(body: bytes) -> None:
+    with pytest.raises(BadReview):
+        reviewed(body)
+
+
+def test_levels_and_gates_come_from_the_settings() -> None:
+    body = a_review(a_cluster().spec(tlsOptions={"enabled": True}).group(hosts=0).build())
+    outcome = reviewed(body, RuleSettings({"num-of-hosts-invalid": WARN}, {"RayClusterMTLS": True}))
+    assert outcome.answer.allowed
+    assert len(outcome.answer.warnings) == 1
+
+
+@pytest.mark.parametrize("depth", [0, 3, 12])
+@pytest.mark.parametrize("length", [10, 80, 110, 119, 130])
+def test_a_warning_keeps_its_message_and_gives_up_its_path_first(length: int, depth: int) -> None:
+    field = Field({}) / "spec"
+    for _ in range(depth):
+        field = field / "rayClusterSpec"
+    message = "m" * length
+    (warning,) = render([Finding("a-rule", WARN, field, message, INVALID)]).warnings
+    assert message in warning
+    assert len(warning) <= max(WARNING_MAX, length)
+
+
+def test_no_answer_grows_without_bound() -> None:
+    value = a_cluster().build()
+    value["spec"]["workerGroupSpecs"] = [{"groupName": "x", "template": {}}] * 5000
+    answer = reviewed(a_review(value)).answer
+    assert len(answer.causes) == CAUSES_MAX + 1
+    assert answer.causes[-1].message.startswith("and ")
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "\\ud800", "\x1b[31m"])
+def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> None:
+    annotation = json.dumps({"groups": {name: {"max-cpu": 1, "max-memory": 1, "resize-timeout": 1}}}).replace("\\\\u", "\\u")
+    value = a_cluster().annotation("ray.io/ippr", annotation).group(name, labels={name: "x y"}).build()
+    response = response_to(a_review(value))
+    assert response["allowed"] is False
+    assert len(response["status"]["message"].splitlines()) == len(response["status"]["details"]["causes"]) + 1
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_review_of_garbage_has_an_answer(data: st.DataObject) -> None:
+    old, new = (
+        built.build() for built in (a_cluster().group().device("nvidia.com/gpu", 1), a_cluster().group(hosts=2).tpu("2x4", 4))
+    )
+    way = data.draw(st.sampled_from([way for way in fields_of(new) if len(way) > 1]))
+    holder: Any = new
+    for token in way[:-1]:
+        holder = holder[token]
+    holder[way[-1]] = data.draw(
+        st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")) | st.lists(st.text())
+    )
+    assert isinstance(response_to(a_review(new, old))["allowed"], bool)
+    assert isinstance(response_to(a_review(old, new))["allowed"], bool)
+
+
+def test_causes_keep_their_order() -> None:
+    findings = [Finding("a-rule", DENY, Field({}) / "spec" / name, "text", INVALID) for name in ("b", "a")]
+    assert [cause.field for cause in render(findings).causes] == ["spec.b", "spec.a"]

@@ -1,0 +1,121 @@
+"""A load generator: keep-alive HTTPS connections that post reviews, closed-loop or at a steady rate."""
+
+import asyncio
+import resource
+import ssl
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import NamedTuple
+
+import uvloop
+
+
+class Result(NamedTuple):
+    """Latencies in microseconds, sorted; how long it took in seconds; and the share of its core that the client used."""
+
+    latencies: list[float]
+    seconds: float
+    busy: float
+
+    @property
+    def rate(self) -> float:
+        """Answers a second."""
+        return len(self.latencies) / self.seconds
+
+    def percentile(self, share: float) -> float:
+        """Return the latency in microseconds below which `share` of the answers are."""
+        return self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: a request at a time. `ended` is called with the latency of each answer."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._left = -1
+        self._answer: asyncio.Future[None] | None = None
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
+        self._transport = transport  # type: ignore[assignment]  # uvloop's transports are not asyncio's
+
+    def data_received(self, data: bytes) -> None:
+        if self._left < 0:
+            self._buffer += data
+            head, found, body = self._buffer.partition(b"\r\n\r\n")
+            if not found:
+                return
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(self._buffer[:300].decode(errors="replace"))
+            start = head.find(b"content-length: ") + 16
+            self._left = int(head[start:].split(b"\r\n", 1)[0])
+            self._buffer = b""
+            data = body
+        self._left -= len(data)
+        if self._left == 0 and self._answer is not None:
+            self._left = -1
+            self._answer.set_result(None)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error or ConnectionResetError("closed by the server"))
+
+    async def post(self, request: bytes) -> None:
+        """Send one request and wait for its answer."""
+        assert self._transport is not None
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        await self._answer
+
+
+def requests(bodies: Sequence[bytes], path: str) -> list[bytes]:
+    """Return whole HTTP requests, as kube-apiserver sends them."""
+    return [
+        f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: kube-apiserver-admission\r\n"
+        f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+        f"Accept-Encoding: gzip\r\n\r\n".encode()
+        + body
+        for body in bodies
+    ]
+
+
+async def _drive(port: int, authority: Path, posts: Sequence[bytes], connections: int, seconds: float, rate: float) -> Result:
+    context = ssl.create_default_context(cafile=str(authority))
+    loop = asyncio.get_running_loop()
+    pool = [(await loop.create_connection(_Connection, "127.0.0.1", port, ssl=context))[1] for _ in range(connections)]
+    latencies: list[float] = []
+    began = perf_counter()
+    used = _cpu()
+    turn = iter(range(1 << 60))
+
+    async def work(connection: _Connection, number: int) -> None:
+        due = began + number / rate if rate else 0.0
+        while (now := perf_counter()) < began + seconds:
+            if rate:
+                if due > now:
+                    await asyncio.sleep(due - now)
+                started = max(due, now) if due > now else due  # what waited in our queue counts too
+                due += connections / rate
+            else:
+                started = now
+            await connection.post(posts[next(turn) % len(posts)])
+            latencies.append((perf_counter() - started) * 1e6)
+
+    await asyncio.gather(*(work(connection, number) for number, connection in enumerate(pool)))
+    took = perf_counter() - began
+    for connection in pool:
+        assert connection._transport is not None  # noqa: SLF001 - the two are one program
+        connection._transport.close()  # noqa: SLF001
+    return Result(sorted(latencies), took, (_cpu() - used) / took)
+
+
+def drive(port: int, authority: Path, posts: Sequence[bytes], *, connections: int, seconds: float, rate: float = 0) -> Result:
+    """Post for some seconds over some connections; at `rate` a second when it is not 0, else as fast as answers come."""
+    return uvloop.run(_drive(port, authority, posts, connections, seconds, rate))
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,105 @@
+"""Reviews over HTTPS: the real mutation of a TPU pod, beside the null handler on the same uvicorn."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench.load import Result, drive, requests
+from tests.bench.reviews import CLUSTER, review_bodies
+from tests.server import Running, ready, serving
+
+ROUNDS = 5
+SECONDS = 1.0
+
+
+class Target(NamedTuple):
+    """A server under load."""
+
+    name: str
+    port: int
+    pid: int
+
+
+class Sample(NamedTuple):
+    """One slice of load: the client's view, and the server's CPU time in microseconds a request."""
+
+    result: Result
+    cpu: float
+
+
+def main() -> None:
+    """Measure and print."""
+    cores = sorted(os.sched_getaffinity(0))
+    server, client = cores[0], cores[-1]
+    posts = requests(review_bodies(512), "/mutate")
+    say(f"reviews of {len(review_bodies(1)[0])} bytes over TLS keep-alive; server on core {server}, client on core {client};")
+    say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn")
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        directory = Path(name)
+        (directory / "state.json").write_text(json.dumps(CLUSTER))
+        pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
+        real = stack.enter_context(serving(directory, [directory / "state.json"], launcher=pin))
+        null = stack.enter_context(_null(directory, pin))
+        os.sched_setaffinity(0, {client})
+        targets = [
+            Target(name, int(run.url.rsplit(":", 1)[1]), run.process.pid) for name, run in (("null", null), ("webhook", real))
+        ]
+        for connections, rate in ((1, 0.0), (16, 0.0), (10, 500.0)):
+            _compare(targets, directory / "ca.crt", posts, connections, rate)
+        os.sched_setaffinity(0, set(cores))
+
+
+def _compare(targets: list[Target], authority: Path, posts: list[bytes], connections: int, rate: float) -> None:
+    samples: dict[str, list[Sample]] = {target.name: [] for target in targets}
+    for number in range(ROUNDS):
+        for target in targets if number % 2 else reversed(targets):
+            samples[target.name].append(_slice(target, authority, posts, connections, rate))
+    load = f"{rate:.0f} a second over {connections}" if rate else f"{connections} connection{'s' if connections > 1 else ''}"
+    say(f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} {'client busy':>12}")
+    for name, taken in samples.items():
+        rates = statistics.median(sample.result.rate for sample in taken)
+        middle = statistics.median(sample.result.percentile(0.5) for sample in taken)
+        tail = statistics.median(sample.result.percentile(0.99) for sample in taken)
+        cpu = statistics.median(sample.cpu for sample in taken)
+        busy = statistics.median(sample.result.busy for sample in taken)
+        say(f"  {name:<22} {rates:>10.0f} {middle:>8.0f} {tail:>8.0f} {cpu:>14.1f} {busy:>11.0%}")
+    ratios = [real.result.rate / null.result.rate for real, null in zip(samples["webhook"], samples["null"], strict=True)]
+    costs = [null.cpu / real.cpu for real, null in zip(samples["webhook"], samples["null"], strict=True)]
+    say(f"  ratio to null: by rate {statistics.median(ratios):.2f}, by server CPU a request {statistics.median(costs):.2f}")
+
+
+def _slice(target: Target, authority: Path, posts: list[bytes], connections: int, rate: float) -> Sample:
+    before = _cpu_seconds(target.pid)
+    result = drive(target.port, authority, posts, connections=connections, seconds=SECONDS, rate=rate)
+    return Sample(result, (_cpu_seconds(target.pid) - before) / len(result.latencies) * 1e6)
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def _null(directory: Path, pin: tuple[str, ...]) -> Iterator[Running]:
+    command = [*pin, sys.executable, "-m", "tests.bench.null", str(directory)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            url, admin = ready(process)
+            yield Running(url, admin, directory / "ca.crt", process, directory / "none")
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def say(text: str) -> None:
+    """Print one line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

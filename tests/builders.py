@@ -1,0 +1,247 @@
+"""Builders of the objects that tests speak of, and the decision of the webhook on them, without a wire."""
+
+import copy
+import itertools
+import json
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import jsonpatch
+
+from tests.apiserver import pod_review
+from webhook.admission.codec import decode_pod
+from webhook.admission.pods import PodHandler
+from webhook.cluster.files import Manifest, as_cluster
+from webhook.cluster.standalone import load_state
+from webhook.groups.clusters import ClusterFacts, facts_of
+from webhook.kube import names
+from webhook.kube.review import Answer, Denied
+
+Object = dict[str, Any]
+
+NAMESPACE = "team"
+_NOWHERE = Path("built-by-a-test")
+
+
+def uid_of(cluster: str) -> str:
+    """Return the uid that a built RayCluster has."""
+    return f"uid-of-{cluster}"
+
+
+class PodBuilder:
+    """A worker pod as KubeRay sends it for admission. `env`, `tpu` and the like speak of the container named last."""
+
+    def __init__(self) -> None:
+        self._labels = {
+            "app.kubernetes.io/name": "kuberay",
+            "ray.io/is-ray-node": "yes",
+            names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
+        }
+        self._cluster = "cluster"
+        self._owned = True
+        self._spec: Object = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0", "env": []}]}
+        self._current: Object = self._spec["containers"][0]
+
+    def worker(self, group: str) -> Self:
+        """Make it a pod of a worker group."""
+        self._labels[names.LABEL_GROUP] = group
+        return self
+
+    def of(self, cluster: str) -> Self:
+        """Make it a pod of a RayCluster."""
+        self._cluster = cluster
+        return self
+
+    def orphan(self) -> Self:
+        """Leave the owner out."""
+        self._owned = False
+        return self
+
+    def label(self, key: str, value: str) -> Self:
+        """Add a label."""
+        self._labels[key] = value
+        return self
+
+    def seat(self, replica: int, host: int, name: str) -> Self:
+        """Add the seat labels of a multi-host group, as KubeRay 1.6+ writes them."""
+        return (
+            self.label(names.LABEL_REPLICA_INDEX, str(replica))
+            .label(names.LABEL_REPLICA_NAME, name)
+            .label(names.LABEL_HOST_INDEX, str(host))
+        )
+
+    def container(self, name: str, **fields: object) -> Self:
+        """Add a container, and speak of it from now on."""
+        return self._add("containers", name, fields)
+
+    def init(self, name: str, **fields: object) -> Self:
+        """Add an init container, and speak of it from now on."""
+        return self._add("initContainers", name, fields)
+
+    def env(self, name: str, value: str | None) -> Self:
+        """Add a variable with a literal value, or with none at all."""
+        entry = {"name": name} if value is None else {"name": name, "value": value}
+        self._current.setdefault("env", []).append(entry)
+        return self
+
+    def env_from(self, name: str, path: str) -> Self:
+        """Add a variable with a field of the pod."""
+        entry = {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        self._current.setdefault("env", []).append(entry)
+        return self
+
+    def resource(self, key: str, amount: str | float, kind: str = "limits") -> Self:
+        """Ask for an amount of a resource."""
+        self._current.setdefault("resources", {}).setdefault(kind, {})[key] = amount
+        return self
+
+    def tpu(self, chips: str | int) -> Self:
+        """Ask for TPU chips, as limit and request."""
+        return self.resource(names.RESOURCE_TPU, chips).resource(names.RESOURCE_TPU, chips, "requests")
+
+    def gpu(self, number: str | int, key: str = "nvidia.com/gpu") -> Self:
+        """Ask for GPUs."""
+        return self.resource(key, number)
+
+    def topology(self, topology: str, accelerator: str = "tpu-v4-podslice") -> Self:
+        """Select nodes of a TPU topology."""
+        return self.selecting(names.NODE_TPU_TOPOLOGY, topology).selecting(names.NODE_TPU_ACCELERATOR, accelerator)
+
+    def selecting(self, key: str, value: str) -> Self:
+        """Select nodes by a label."""
+        self._spec.setdefault("nodeSelector", {})[key] = value
+        return self
+
+    def spec(self, **fields: object) -> Self:
+        """Set fields of `spec` as they are."""
+        self._spec |= fields
+        return self
+
+    def build(self) -> Object:
+        """Return the pod."""
+        meta: Object = {
+            "generateName": f"{self._cluster}-worker-",
+            "namespace": NAMESPACE,
+            "labels": {**self._labels, names.LABEL_CLUSTER: self._cluster},
+        }
+        if self._owned:
+            owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": self._cluster, "uid": uid_of(self._cluster)}
+            meta["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
+        return copy.deepcopy({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self._spec})
+
+    def _add(self, kind: str, name: str, fields: dict[str, object]) -> Self:
+        self._current = {"name": name, "image": "busybox:1.37", **fields}
+        self._spec.setdefault(kind, []).append(self._current)
+        return self
+
+
+class ClusterBuilder:
+    """A RayCluster with its worker groups."""
+
+    def __init__(self, name: str) -> None:
+        self._meta: Object = {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)}
+        self._groups: list[Object] = []
+
+    def group(self, name: str, *, hosts: int = 1, replicas: int = 1, **fields: object) -> Self:
+        """Add a worker group."""
+        template = {"spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}}
+        self._groups.append({"groupName": name, "numOfHosts": hosts, "replicas": replicas, "template": template, **fields})
+        return self
+
+    def annotated(self, key: str, value: str) -> Self:
+        """Add an annotation."""
+        self._meta.setdefault("annotations", {})[key] = value
+        return self
+
+    def labelled(self, key: str, value: str) -> Self:
+        """Add a label."""
+        self._meta.setdefault("labels", {})[key] = value
+        return self
+
+    def build(self) -> Object:
+        """Return the RayCluster."""
+        head = {
+            "rayStartParams": {},
+            "template": {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}]}},
+        }
+        spec = {"headGroupSpec": head, "workerGroupSpecs": self._groups}
+        return copy.deepcopy({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec})
+
+
+def a_pod() -> PodBuilder:
+    """Return a builder of a worker pod."""
+    return PodBuilder()
+
+
+def a_cluster(name: str) -> ClusterBuilder:
+    """Return a builder of a RayCluster."""
+    return ClusterBuilder(name)
+
+
+def facts(cluster: ClusterBuilder) -> ClusterFacts:
+    """Return what the webhook keeps of a RayCluster."""
+    return facts_of(as_cluster(manifest(cluster.build())))
+
+
+def manifest(document: Object) -> Manifest:
+    """Return an object as if it was read from a file."""
+    return Manifest(_NOWHERE, document)
+
+
+class Decided(NamedTuple):
+    """What became of one pod: the pod after the patch, the answer, and the operations of the patch."""
+
+    pod: Object
+    answer: Answer
+    patch: list[Object]
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that a denial names."""
+        return [cause.field for cause in self.answer.causes]
+
+
+class Webhook:
+    """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches are still JSON."""
+
+    def __init__(self, *state: Object) -> None:
+        known = load_state([manifest(document) for document in state])
+        self.handler = PodHandler(known.clusters, known.members, known.register)
+        self._numbers = itertools.count()
+
+    def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
+        """Return what becomes of a pod that is created."""
+        review = pod_review(pod, dry_run=dry_run, uid=f"request-{next(self._numbers)}")
+        try:
+            answer = self.handler(decode_pod(json.dumps(review).encode()), 0.0)
+        except Denied as denied:
+            answer = Answer(denied.causes)
+        patch: list[Object] = json.loads(answer.patch or b"[]")
+        return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
+
+
+def decide(pod: Object | PodBuilder, cluster: Object | ClusterBuilder) -> Decided:
+    """Return what becomes of one pod of one RayCluster, the first pod that the webhook sees."""
+    known = cluster.build() if isinstance(cluster, ClusterBuilder) else cluster
+    return Webhook(known).admit(pod.build() if isinstance(pod, PodBuilder) else pod)
+
+
+def env_of(pod: Object, container: str = "ray-worker") -> dict[str, str]:
+    """Return the variables of a container as its processes find them: of several entries the last; a field as `<path>`."""
+    found = {}
+    for entry in container_of(pod, container).get("env") or []:
+        source = entry.get("valueFrom")
+        found[entry["name"]] = f"<{source['fieldRef']['fieldPath']}>" if source else entry.get("value", "")
+    return found
+
+
+def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
+    """Return the names of a container's variables, in order."""
+    return [entry["name"] for entry in container_of(pod, container).get("env") or []]
+
+
+def container_of(pod: Object, name: str) -> Object:
+    """Return a container or init container by its name."""
+    spec = pod["spec"]
+    found: Object = next(each for each in [*spec["containers"], *(spec.get("initContainers") or [])] if each["name"] == name)
+    return found

@@ -1,0 +1,296 @@
+"""`ray-webhook mutate` explains, prints and refuses, and says what is wrong with its input in one line."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonpatch
+import pytest
+import yaml
+
+from tests.builders import NAMESPACE, Object, a_cluster, a_pod, env_of, uid_of
+from webhook.cli.main import main
+from webhook.kube import names
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+V4 = EXAMPLES / "tpu-v4-2x2x2.yaml"
+CLUSTER = a_cluster("c").group("g", hosts=2).build()
+BLANK = a_pod().worker("g").of("c").tpu(4).build()
+
+
+def written(directory: Path, *documents: Object, name: str = "given.yaml") -> str:
+    """Return the path of a file with these documents."""
+    path = directory / name
+    path.write_text(yaml.safe_dump_all(documents))
+    return str(path)
+
+
+def named(pod: Object, name: str) -> Object:
+    """Return a pod as it is stored."""
+    return {**pod, "metadata": {**pod["metadata"], "name": name, "uid": f"uid-of-{name}"}}
+
+
+def held(host: int) -> Object:
+    """Return a stored pod of the two-host replica."""
+    return named(a_pod().worker("g").of("c").tpu(4).seat(0, host, "g-xh3hf").build(), f"held-{host}")
+
+
+def test_a_ray_cluster_is_explained_pod_by_pod_in_kuberays_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(V4), "--explain"]) == 0
+    out, err = capsys.readouterr()
+    heads = [line for line in out.splitlines() if line.startswith("pod ")]
+    assert [re.sub(r", tpu-group-\w{5}", "", head) for head in heads] == [
+        "pod 1: tpu-v4-head-*: passes untouched",
+        "pod 2: tpu-v4-tpu-group-worker-*: replica 0, host 0 (assigned)",
+        "pod 3: tpu-v4-tpu-group-worker-*: replica 0, host 1 (assigned)",
+    ]
+    assert "+ containers[0] TPU_WORKER_ID=1" in out
+    assert "+ initContainers[0] TPU_WORKER_ID=1" in out
+    assert "+ spec.hostname=tpu-group-0-1" in out
+    assert f"+ label {names.LABEL_HOST_INDEX}=1" in out
+    assert not err
+
+
+def test_every_line_of_an_explanation_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(V4)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
+    assert lines
+    assert not [line for line in lines if not re.search(r"# \S", line)]
+
+
+def test_a_placeholder_is_marked_as_replaced_and_a_warning_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).seat(0, 1, "g-xh3hf").env(names.TPU_WORKER_ID, "0").env(names.NODE_RANK, "1")
+    path = written(tmp_path, pod.env(names.TPU_NAME, "by-hand").gpu(1).build())
+    two = a_cluster("c").group("g", hosts=2, replicas=2).build()
+    assert main(["mutate", "-f", path, "--state", written(tmp_path, two, name="state.yaml")]) == 0
+    out = capsys.readouterr().out
+    assert "~ containers[0] TPU_WORKER_ID=1" in out
+    assert "! TPU_NAME" in out
+    assert "NODE_RANK=" not in out
+
+
+def test_kuberays_own_labels_are_shown_as_trusted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(V4), "--multi-host-indexing", "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("(carried by its labels, trusted)") == 2
+    assert "+ label" not in out
+
+
+def test_the_patches_are_one_line_for_each_pod(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(V4), "-o", "patch"]) == 0
+    patches = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(patches) == 3
+    assert patches[0] == []
+    assert {operation["op"] for operation in patches[1]} == {"add"}
+
+
+def test_yaml_and_json_show_the_same_pods(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(V4), "-o", "yaml"]) == 0
+    pods = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert main(["mutate", "-f", str(V4), "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["kind"] == "List"
+    assert document["items"] == pods
+    assert [env_of(pod).get(names.TPU_WORKER_ID) for pod in pods[1:]] == ["0", "1"]
+
+
+def test_the_printed_patch_makes_the_printed_pod(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, state = written(tmp_path, BLANK), written(tmp_path, CLUSTER, name="state.yaml")
+    assert main(["mutate", "-f", path, "--state", state, "-o", "patch"]) == 0
+    patch = json.loads(capsys.readouterr().out)
+    assert main(["mutate", "-f", path, "--state", state, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == jsonpatch.apply_patch(BLANK, patch)
+
+
+def test_a_pod_takes_the_seat_that_the_state_leaves_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    written(state, CLUSTER, name="cluster.yaml")
+    (state / "pods.json").write_text(json.dumps({"kind": "List", "items": [held(0)]}))
+    (state / "notes.txt").write_text("not a manifest: [")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", str(state), "-o", "json"]) == 0
+    pod = json.loads(capsys.readouterr().out)
+    assert (
+        pod["metadata"]["labels"] | {names.LABEL_REPLICA_NAME: "g-xh3hf", names.LABEL_HOST_INDEX: "1"} == pod["metadata"]["labels"]
+    )
+    assert pod["spec"]["hostname"] == "g-0-1"
+
+
+def test_a_terminating_pod_leaves_its_seat_free(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    leaving = held(0)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    state = written(tmp_path, CLUSTER, leaving, held(1), name="state.yaml")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
+
+
+def test_several_documents_are_admitted_one_after_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        main(
+            [
+                "mutate",
+                "-f",
+                written(tmp_path, BLANK, BLANK, {"kind": "Service"}),
+                "--state",
+                written(tmp_path, CLUSTER, name="s.yaml"),
+            ]
+        )
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert [line.split(": ")[2][:17] for line in out.splitlines() if line.startswith("pod ")] == [
+        "replica 0, host 0",
+        "replica 0, host 1",
+    ]
+
+
+def test_a_ray_cluster_may_stand_beside_pods_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).build()
+    del cluster["metadata"]["uid"]
+    assert main(["mutate", "-f", written(tmp_path, cluster, BLANK)]) == 0
+    out, err = capsys.readouterr()
+    assert not err
+    assert len([line for line in out.splitlines() if line.startswith("pod ")]) == 4
+
+
+def test_a_ray_cluster_is_brought_up_beside_the_pods_that_it_has_already(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).build()
+    del cluster["metadata"]["uid"]
+    assert main(["mutate", "-f", written(tmp_path, cluster), "--state", written(tmp_path, held(0), held(1), name="s.yaml")]) == 0
+    assert "replica 1, host 0" in capsys.readouterr().out
+
+
+def test_a_directory_is_read_file_by_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", str(EXAMPLES), "--explain"]) == 0
+    assert len([line for line in capsys.readouterr().out.splitlines() if line.startswith("pod ")]) > 100
+
+
+def test_the_pod_may_come_without_a_state_when_nothing_is_asked_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web"}]}}
+    assert main(["mutate", "-f", written(tmp_path, plain)]) == 0
+    assert capsys.readouterr().out == "pod 1: web: passes untouched\n"
+
+
+def test_a_refused_pod_ends_with_exit_code_1_and_every_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = a_cluster("c").group("a.b", hosts=2).group("fine").build()
+    pods = [a_pod().worker("a.b").of("c").tpu(4).topology("2x").build(), a_pod().worker("fine").of("c").build()]
+    assert main(["mutate", "-f", written(tmp_path, *pods), "--state", written(tmp_path, cluster, name="s.yaml"), "-o", "json"]) == 1
+    out, err = capsys.readouterr()
+    assert names.LABEL_GROUP in err
+    assert names.NODE_TPU_TOPOLOGY in err
+    assert [item["metadata"]["labels"][names.LABEL_GROUP] for item in json.loads(out)["items"]] == ["fine"]
+
+
+def test_a_refused_pod_takes_no_seat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = a_pod().worker("g").of("c").tpu(4).topology("4x4").build()
+    assert main(["mutate", "-f", written(tmp_path, wrong, BLANK), "--state", written(tmp_path, CLUSTER, name="s.yaml")]) == 1
+    assert "replica 0, host 0" in capsys.readouterr().out
+
+
+def test_a_pod_whose_ray_cluster_is_unknown_is_refused_with_what_to_give(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mutate", "-f", written(tmp_path, BLANK)]) == 1
+    err = capsys.readouterr().err
+    assert f"{NAMESPACE}/c with uid {uid_of('c')}" in err
+    assert "--state" in err
+
+
+def test_a_file_without_pods_is_unusable_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mutate", "-f", written(tmp_path, {"kind": "Service"})]) == 2
+    assert "no RayCluster or Pod" in capsys.readouterr().err
+
+
+def a_ray_cluster(group: str) -> str:
+    """Return the text of a RayCluster with one worker group, given in YAML."""
+    return f"kind: RayCluster\nmetadata: {{name: c}}\nspec: {{workerGroupSpecs: [{group}]}}\n"
+
+
+UNREADABLE = {
+    "bad.yaml": ("kind: Pod\nmetadata:\n  name: [\n", r"bad\.yaml:4: not YAML"),
+    "tab.yaml": ("kind: Pod\n\tmetadata: {}\n", r"tab\.yaml:2: not YAML"),
+    "bad.json": ('{"kind": "Pod",\n}', r"bad\.json:2: not JSON"),
+    "text.yaml": ("just text", r"text\.yaml: not a Kubernetes object"),
+    "list.yaml": ("- 1\n- 2\n", r"list\.yaml: not a Kubernetes object"),
+    "kind.yaml": ("metadata: {}\n", r"kind\.yaml: not a Kubernetes object"),
+    "null.yaml": ("kind: Pod\nmetadata:\nspec: {containers: []}\n", r"null\.yaml: Pod"),
+    "word.yaml": ("kind: Pod\nmetadata: word\n", r"word\.yaml: Pod"),
+    "labels.yaml": ("kind: Pod\nmetadata: {labels: [a]}\n", r"labels\.yaml: Pod"),
+    "hosts.yaml": (a_ray_cluster("{groupName: g, numOfHosts: two}"), r"hosts\.yaml: RayCluster c: .*int"),
+    "head.yaml": (
+        "kind: RayCluster\nmetadata: {name: c}\nspec: {headGroupSpec: word}\n",
+        r"head\.yaml: RayCluster c: .*headGroupSpec",
+    ),
+    "template.yaml": (a_ray_cluster("{groupName: g, replicas: 1, template: word}"), r"template\.yaml: RayCluster c: .*template"),
+    "spec.yaml": (a_ray_cluster("{template: {spec: {containers: [1]}}}"), r"spec\.yaml: RayCluster c: .*containers"),
+    "env.yaml": (a_ray_cluster("{template: {spec: {containers: [{env: [1]}]}}}"), r"env\.yaml: RayCluster: env of container"),
+    "binary.yaml": ("kind: Pod\nx: 0b_\n", r"binary\.yaml: not YAML"),
+    "deep.json": ('{"kind":' + "[" * 100_000, r"deep\.json: not"),
+    "deep.yaml": ("kind: Pod\nx: " + "[" * 5_000, r"deep\.yaml: not YAML|deep\.yaml:\d+: not YAML"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "said"), [(name, *rest) for name, rest in UNREADABLE.items()], ids=UNREADABLE)
+def test_unreadable_input_ends_with_exit_code_2_and_one_line_that_says_where(
+    name: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert main(["mutate", "-f", str(tmp_path / name)]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert re.search(said, err)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["-f", "--state"])
+def test_a_file_that_is_not_there_is_named(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = str(tmp_path / "missing.yaml")
+    arguments = ["mutate", "-f", missing] if option == "-f" else ["mutate", "-f", str(V4), "--state", missing]
+    assert main(arguments) == 2
+    assert "missing.yaml: No such file" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "image.yaml").write_bytes(b"\x89PNG\xff\xfe")
+    assert main(["mutate", "-f", str(tmp_path / "image.yaml")]) == 2
+    assert "image.yaml: not a text file in UTF-8" in capsys.readouterr().err
+
+
+def test_a_pod_in_the_state_with_a_part_of_a_seat_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd = named(a_pod().worker("g").of("c").label(names.LABEL_HOST_INDEX, "0").build(), "odd")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", written(tmp_path, CLUSTER, odd, name="s.yaml")]) == 2
+    assert "s.yaml: Pod odd:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["unheard-of"], ["mutate"], ["mutate", "-f", "x", "-o", "xml"]])
+def test_a_wrong_command_line_ends_with_exit_code_2_and_the_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert "usage: ray-webhook" in capsys.readouterr().err
+
+
+HEAVY = ("fastapi", "starlette", "uvicorn", "uvloop", "kubernetes", "pydantic", "cryptography", "prometheus_client", "asyncio")
+
+
+def test_it_starts_light() -> None:
+    program = (
+        "import sys; from webhook.cli.main import main; code = main(sys.argv[1:]); "
+        f"sys.stderr.write(','.join(name for name in {HEAVY} if name in sys.modules)); sys.exit(code)"
+    )
+    command = [sys.executable, "-c", program, "mutate", "-f", str(V4), "-o", "patch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 3
+
+
+def test_the_reader_of_the_output_may_leave_early() -> None:
+    command = f"{sys.executable} -m webhook.cli.main mutate -f {EXAMPLES} --explain | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout.startswith("pod 1: ")
+    assert "Traceback" not in done.stderr
+    assert "Error" not in done.stderr

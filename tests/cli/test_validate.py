@@ -1,0 +1,349 @@
+"""`ray-webhook validate`: what it prints, on which lines, and how it ends."""
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.validation.builders import a_cluster, a_job
+from webhook.cli.located import Located, Unreadable, read, scalar
+from webhook.cli.validate import add_arguments, run
+from webhook.validation.ruleset import RULES
+
+BROKEN = """\
+# A cluster that cannot work.
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata:
+  name: demo
+spec:
+  headGroupSpec:
+    template:
+      spec:
+        containers: [{name: ray}]
+  workerGroupSpecs:
+  - groupName: workers
+    numOfHosts: 0
+    replicas: 99
+    maxReplicas: 10
+    template:
+      spec:
+        containers: [{name: ray}]
+"""
+WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
+CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
+
+ROOT = Path(__file__).parents[2]
+GROUP = "spec.workerGroupSpecs[0]"
+
+Validate = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
+    """Run the command with arguments; return its exit status, standard output and standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        parser = argparse.ArgumentParser()
+        add_arguments(parser)
+        status = run(parser.parse_args([str(argument) for argument in arguments]))
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], Path]:
+    """Write a file and return its path."""
+
+    def write(text: str, name: str = "cluster.yaml") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+Write = Callable[..., Path]
+
+
+def test_findings_are_printed_with_their_line_and_fail_the_command(validate: Validate, file: Write) -> None:
+    path = file(BROKEN)
+    status, out, err = validate("-f", path)
+    assert status == 1
+    assert out.splitlines() == [
+        f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts",
+        f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: 99 is not within 0 and 10: KubeRay takes 10",
+    ]
+    assert err == "1 Ray object: 1 denied, 1 warning\n"
+
+
+@pytest.mark.parametrize(("text", "strict", "status"), [
+    (CLEAN, False, 0), (CLEAN, True, 0), (WARNED, False, 0), (WARNED, True, 1), (BROKEN, False, 1),
+])  # fmt: skip
+def test_the_exit_status_tells_denials_and_if_strict_warnings(
+    validate: Validate, file: Write, text: str, *, strict: bool, status: int
+) -> None:
+    assert validate(file(text), *["--strict"] * strict)[0] == status
+
+
+def test_other_kinds_are_skipped_and_counted(validate: Validate, file: Write) -> None:
+    path = file(f"apiVersion: v1\nkind: Pod\n---\n# nothing\n---\njust: values\n---\n{CLEAN}")
+    assert validate(path) == (0, "", "1 Ray object: 0 denied, 0 warnings; 2 other objects skipped\n")
+
+
+def test_lines_count_through_all_documents(validate: Validate, file: Write) -> None:
+    out = validate(file(f"kind: Other\n---\n{BROKEN}---\n{BROKEN}"))[1]
+    assert [line.split(":")[1] for line in out.splitlines()] == ["15", "16", "34", "35"]
+
+
+def test_directories_are_searched_for_yaml_and_json(validate: Validate, file: Write, tmp_path: Path) -> None:
+    file(BROKEN, "b.yml")
+    file(json.dumps(yaml.safe_load(BROKEN)), "sub/a.json")
+    file(BROKEN, "notes.txt")
+    file(BROKEN, ".hidden/c.yaml")
+    status, out, _ = validate(tmp_path)
+    assert status == 1
+    assert {line.split(":")[0] for line in out.splitlines()} == {str(tmp_path / "b.yml"), str(tmp_path / "sub/a.json")}
+
+
+def test_standard_input_is_read_for_a_dash(validate: Validate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BROKEN.encode())))
+    status, out, _ = validate("-")
+    assert status == 1
+    assert out.startswith("<stdin>:13: deny")
+
+
+@pytest.mark.parametrize("kind", ["List", "RayClusterList"])
+def test_the_items_of_a_list_are_checked_where_they_stand(validate: Validate, file: Write, kind: str) -> None:
+    lines = "".join(f"  {line}\n" for line in BROKEN.splitlines()[1:])
+    path = file(f"apiVersion: v1\nkind: {kind}\nitems:\n- {lines[2:]}- {lines[2:]}")
+    out = validate(path)[1]
+    assert [line.split(":")[1] for line in out.splitlines()] == ["15", "16", "32", "33"]
+
+
+def test_json_has_lines_too_and_may_have_tabs_and_surrogates(validate: Validate, file: Write) -> None:
+    value = yaml.safe_load(BROKEN)
+    value["metadata"]["annotations"] = {"smile": "\U0001f600", "path": "a\\b/c"}
+    path = file(json.dumps(value, indent="\t"), "cluster.json")
+    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "numOfHosts" in text)
+    assert validate(path)[1].startswith(f"{path}:{line}: deny num-of-hosts-invalid")
+
+
+def test_a_field_that_is_missing_is_reported_at_what_should_have_it(validate: Validate, file: Write) -> None:
+    path = file(CLEAN.replace("spec:\n  head", "spec:\n  enableInTreeAutoscaling: yes\n  head"))
+    lines = path.read_text().splitlines()
+    out = validate(path)[1].splitlines()
+    assert [line.split(" ")[2] for line in out] == ["cpu-unknown", "cpu-unknown"]
+    for line in out:
+        assert "containers" in lines[int(line.split(":")[1]) - 1]
+
+
+def test_a_field_behind_an_alias_or_a_merge_is_reported_where_it_is_written(validate: Validate, file: Write) -> None:
+    path = file("""\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo}
+spec:
+  headGroupSpec: &group
+    rayStartParams:
+      num_cpus: "0"
+    template: &template
+      spec:
+        containers: [{name: ray}]
+  workerGroupSpecs:
+  - <<: *group
+    groupName: merged
+  - groupName: aliased
+    numOfHosts: 0
+    template: *template
+    <<: {rayStartParams: {oops: "1"}, numOfHosts: 7}
+""")
+    assert [line.split(" ")[0].split(":")[1] + " " + line.split(" ")[3] for line in validate(path)[1].splitlines()] == [
+        "7 spec.headGroupSpec.rayStartParams[num_cpus]:",
+        "7 spec.workerGroupSpecs[0].rayStartParams[num_cpus]:",
+        "15 spec.workerGroupSpecs[1].numOfHosts:",
+        "17 spec.workerGroupSpecs[1].rayStartParams[oops]:",
+    ]
+
+
+@pytest.mark.parametrize(("text", "line"), [
+    ("a: [1\nb: 2\n", 2),
+    ("a: 1\na: 2\n", 2),
+    ("kind: x\nspec:\n  a: *nowhere\n", 3),
+    ("kind: &a\n  b: *a\n", 1),
+    ("a:\n- b\n c: d\n", 3),
+    ("? [a]\n: b\n", 1),
+    ("a: 1\n<<: 2\n", 2),
+    ("{{ template }}: x\n", 1),
+    ("a: 1\n\tb: 2\n", 2),
+])  # fmt: skip
+def test_what_cannot_be_read_is_a_message_with_its_line(validate: Validate, file: Write, text: str, line: int) -> None:
+    path = file(text)
+    status, out, err = validate(path, file(BROKEN, "other.yaml"))
+    assert status == 2
+    assert err.startswith(f"{path}:{line}: "), err
+    assert "Traceback" not in err
+    assert "other.yaml:13" in out, "the other file is checked all the same"
+
+
+def test_a_file_that_is_missing_or_not_text_is_a_message(validate: Validate, tmp_path: Path) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"a: 1\nb: \xff\xfe\n")
+    (tmp_path / "control.yaml").write_bytes(b"a: \x00\n")
+    status, _, err = validate(tmp_path / "none.yaml", tmp_path / "binary.yaml", tmp_path / "control.yaml")
+    assert status == 2
+    assert [line.split(": ")[0].rpartition("/")[2] for line in err.splitlines()[:3]] == [
+        "none.yaml",
+        "binary.yaml:2",
+        "control.yaml",
+    ]
+
+
+def test_nesting_and_aliases_that_explode_do_no_harm(validate: Validate, file: Write) -> None:
+    assert validate(file("[" * 100_000))[0] == 2
+    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 40))
+    assert validate(file(bomb))[0] == 0
+
+
+def test_no_path_and_unknown_rules_and_gates_are_errors(validate: Validate, file: Write) -> None:
+    assert validate()[0] == 2
+    status, _, err = validate(
+        file(CLEAN), "--rule", "no-such-rule=off", "--gate", "RayClusterMTLS=perhaps", "--gate", "NoSuchGate=true"
+    )
+    assert status == 2
+    assert len(err.splitlines()) == 3
+
+
+def test_rules_and_gates_can_be_set(validate: Validate, file: Write) -> None:
+    path = file(BROKEN)
+    assert validate(path, "--rule", "num-of-hosts-invalid=off", "--rule", "replicas-out-of-bounds=off")[:2] == (0, "")
+    gated = file(json.dumps(a_cluster().spec(tlsOptions={"enabled": True}).build()), "gated.json")
+    assert validate(gated)[0] == 1
+    assert validate(gated, "--gate", "RayClusterMTLS=true")[0] == 0
+
+
+def test_json_output_has_every_finding(validate: Validate, file: Write) -> None:
+    path = file(BROKEN)
+    entries = json.loads(validate(path, "-o", "json")[1])
+    assert entries[0] == {
+        "file": str(path),
+        "line": 13,
+        "level": "deny",
+        "rule": "num-of-hosts-invalid",
+        "path": "spec.workerGroupSpecs[0].numOfHosts",
+        "message": "0: a replica of group workers needs 1 to 4096 hosts",
+    }
+    assert len(entries) == 2
+    assert json.loads(validate(file(CLEAN), "-o", "json")[1]) == []
+
+
+def test_github_output_is_one_workflow_command_a_finding(validate: Validate, file: Write) -> None:
+    path = file(BROKEN, "50%,a:b.yaml")
+    out = validate(path, "-o", "github")[1].splitlines()
+    escaped = str(path).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
+    assert out[0].startswith(f"::error file={escaped},line=13,title=num-of-hosts-invalid::spec.workerGroupSpecs[0].numOfHosts: 0: ")
+    assert out[1].startswith(f"::warning file={escaped},line=14,title=replicas-out-of-bounds::")
+
+
+def test_sarif_output_is_what_code_scanning_reads(validate: Validate, file: Write) -> None:
+    path = file(BROKEN, "a b.yaml")
+    log: Any = json.loads(validate(path, "-o", "sarif")[1])
+    assert log["version"] == "2.1.0"
+    (run_,) = log["runs"]
+    rules = run_["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
+    assert all(rule["shortDescription"]["text"] and rule["defaultConfiguration"]["level"] in ("error", "warning") for rule in rules)
+    first = run_["results"][0]
+    assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "num-of-hosts-invalid"
+    assert first == {
+        "ruleId": "num-of-hosts-invalid",
+        "ruleIndex": first["ruleIndex"],
+        "level": "error",
+        "message": {"text": "spec.workerGroupSpecs[0].numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts"},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": str(path).replace(" ", "%20")},
+                    "region": {"startLine": 13},
+                },
+                "logicalLocations": [{"fullyQualifiedName": "spec.workerGroupSpecs[0].numOfHosts"}],
+            }
+        ],
+    }
+
+
+class Terminal(io.StringIO):
+    """A standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say yes."""
+        return True
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colour_is_for_terminals_that_want_it(
+    validate: Validate,
+    file: Write,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    *,
+    coloured: bool,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    validate(file(BROKEN))
+    assert ("\x1b[31m" in terminal.getvalue()) is coloured
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("yes", True), ("On", True), ("n", False), ("NO", False), ("true", True), ("yEs", "yEs"),
+    ("~", None), ("", None), ("null", None),
+    ("12", 12), ("-3", -3), ("0x1F", 31), ("0o17", 15), ("017", 15), ("0b11", 3), ("1_000", 1000), ("09", 9.0), ("1:30", "1:30"),
+    ("1.5", 1.5), ("1e3", 1000.0), (".5", 0.5), ("1.", 1.0), ("-", "-"), ("1.2.3", "1.2.3"), ("2026-01-01", "2026-01-01"),
+])  # fmt: skip
+def test_plain_scalars_have_the_types_of_yaml_1_1(text: str, value: object) -> None:
+    assert scalar("!plain", text) == value
+    assert type(scalar("!plain", text)) is type(value)
+
+
+def test_quoted_and_tagged_scalars_keep_their_type(file: Write) -> None:
+    path = file("a: 'yes'\nb: !!str 5\nc: \"1\"\nd: !!int 5\ne: |\n  5\n")
+    (found,) = read([str(path)])
+    assert isinstance(found, Located)
+    assert found.value == {"a": "yes", "b": "5", "c": "1", "d": 5, "e": "5\n"}
+
+
+def test_values_are_those_that_pyyaml_reads(file: Write) -> None:
+    value = a_job(a_cluster().group(hosts=4).tpu("4x4", 4).env("A", "yes")).build()
+    path = file(yaml.safe_dump(value))
+    (found,) = read([str(path)])
+    assert not isinstance(found, Unreadable)
+    assert found.value == value
+
+
+def test_the_command_loads_none_of_the_servers_libraries() -> None:
+    heavy = ("fastapi", "pydantic", "uvicorn", "kubernetes", "prometheus_client", "cryptography")
+    code = f"import sys, webhook.cli.validate; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_the_examples_of_this_project_are_clean(validate: Validate, example: Path) -> None:
+    assert validate(example)[:2] == (0, "")
+
+
+def test_the_hook_for_other_repositories_runs_this_command() -> None:
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"].split() == ["ray-webhook", "validate"]

@@ -1,0 +1,1 @@
+"""The live cluster, against a fake API server over real sockets."""

@@ -1,0 +1,40 @@
+"""What is kept of a RayCluster."""
+
+from tests.builders import NAMESPACE, a_cluster, facts, uid_of
+from webhook.groups.clusters import ClusterIndex
+from webhook.kube import names
+
+
+def test_of_groups_with_one_name_the_first_counts() -> None:
+    cluster = facts(a_cluster("c").group("g", hosts=4).group("g", hosts=2))
+    assert cluster.groups["g"].num_of_hosts == 4
+
+
+def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
+    cluster = facts(a_cluster("c").group("g"))
+    assert (cluster.ignored, cluster.topology_key, cluster.gpu_profiles) == (False, "", ())
+
+
+def test_profiles_are_split_at_commas_and_blanks_are_dropped() -> None:
+    assert facts(a_cluster("c").annotated(names.ANNOTATION_GPU_PROFILES, " torchrun, vllm ,,")).gpu_profiles == ("torchrun", "vllm")
+
+
+def test_only_the_word_true_makes_a_cluster_ignored() -> None:
+    assert facts(a_cluster("c").labelled(names.LABEL_IGNORE, "true")).ignored
+    assert not facts(a_cluster("c").labelled(names.LABEL_IGNORE, "True")).ignored
+
+
+def test_any_multi_host_group_brings_the_headless_service() -> None:
+    assert facts(a_cluster("c").group("a").group("b", hosts=2)).multi_host
+    assert not facts(a_cluster("c").group("a").group("b")).multi_host
+
+
+def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal() -> None:
+    index = ClusterIndex()
+    index.put(facts(a_cluster("c")))
+    index.remove(NAMESPACE, "c", "an-older-uid")
+    assert index.get(NAMESPACE, "c") is not None
+    index.remove(NAMESPACE, "c", uid_of("c"))
+    assert index.get(NAMESPACE, "c") is None
+    assert len(index) == 0
+    index.remove(NAMESPACE, "c", uid_of("c"))

@@ -1,0 +1,131 @@
+"""Which seats are free, however often each is held and by how many generations of one index."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.groups.occupancy import Occupancy
+from webhook.groups.seat import MAX_REPLICAS, Seat
+
+HOSTS = 2
+SEATS = st.builds(Seat, st.integers(0, 1), st.integers(0, HOSTS - 1), st.sampled_from("ABC"))
+
+
+def occupied(hosts: int, *seats: Seat) -> Occupancy:
+    """Return a group of which these seats are taken."""
+    group = Occupancy()
+    group.set_hosts(hosts)
+    for seat in seats:
+        group.take(seat)
+    return group
+
+
+def replica(index: int, name: str, *hosts: int) -> list[Seat]:
+    """Return seats of one replica."""
+    return [Seat(index, host, name) for host in hosts]
+
+
+def place(group: Occupancy) -> tuple[int, int]:
+    """Return replica and host that come next."""
+    seat = group.next_seat()
+    return seat.replica, seat.host
+
+
+def test_an_empty_group_starts_with_host_0_of_a_new_replica_0() -> None:
+    assert occupied(4).next_seat() == Seat(0, 0, "")
+    assert not occupied(4)
+
+
+def test_a_replica_that_lacks_a_host_is_filled_under_its_name_before_another_is_opened() -> None:
+    assert occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0)).next_seat() == Seat(0, 2, "A")
+
+
+def test_a_full_group_opens_the_lowest_free_index() -> None:
+    assert occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1)).next_seat() == Seat(1, 0, "")
+
+
+def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -> None:
+    group = occupied(4, *replica(0, "A", 0, 1), *replica(0, "B", 0, 1, 2))
+    for seat in replica(0, "A", 0, 1):
+        group.release(seat)
+    assert group.next_seat() == Seat(0, 3, "B")
+
+
+def test_a_seat_of_either_generation_is_taken() -> None:
+    assert place(occupied(4, *replica(0, "A", 0), *replica(0, "B", 1))) == (0, 2)
+
+
+def test_a_seat_held_twice_is_free_only_when_both_have_gone() -> None:
+    group = occupied(2, *replica(0, "A", 0, 0, 1))
+    group.release(Seat(0, 0, "A"))
+    assert place(group) == (1, 0)
+    group.release(Seat(0, 0, "A"))
+    assert place(group) == (0, 0)
+
+
+def test_a_seat_held_twice_by_a_second_generation_is_free_only_when_both_have_gone() -> None:
+    group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 0, 1))
+    group.release(Seat(0, 0, "A"))
+    group.release(Seat(0, 0, "B"))
+    assert group.next_seat() == Seat(0, 2, "B")
+
+
+def test_three_generations_of_an_index_are_kept_apart() -> None:
+    group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 1), *replica(0, "C", 0))
+    group.release(Seat(0, 0, "A"))
+    group.release(Seat(0, 0, "B"))
+    assert place(group) == (0, 2)
+    group.release(Seat(0, 1, "B"))
+    assert group.next_seat() == Seat(0, 1, "C")
+
+
+def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
+    group = occupied(2, *replica(0, "A", 0, 1), *replica(1, "B", 0, 1))
+    group.set_hosts(3)
+    assert group.next_seat() == Seat(0, 2, "A")
+    group.set_hosts(1)
+    assert place(group) == (2, 0)
+
+
+def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> None:
+    group = occupied(2, Seat(MAX_REPLICAS + 5, 0, "A"))
+    assert group
+    assert place(group) == (0, 0)
+    group.release(Seat(MAX_REPLICAS + 5, 0, "A"))
+    assert not group
+
+
+def test_names_are_known_as_long_as_anyone_bears_them() -> None:
+    group = occupied(2, *replica(0, "A", 0, 1))
+    group.release(Seat(0, 0, "A"))
+    assert group.has_name("A")
+    group.release(Seat(0, 1, "A"))
+    assert not group.has_name("A")
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), SEATS, st.integers(0, 99)), max_size=40))
+def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Seat, int]]) -> None:
+    group, held = occupied(HOSTS), list[Seat]()
+    for kind, seat, number in changes:
+        if kind or not held:
+            group.take(seat)
+            held.append(seat)
+        else:
+            group.release(held.pop(number % len(held)))
+        found = group.next_seat()
+        assert (found.replica, found.host) == expected_place(held)
+        assert not found.name or (found.replica, found.name) in {(seat.replica, seat.name) for seat in held}
+        assert bool(group) == bool(held)
+        assert {name for name in "ABC" if group.has_name(name)} == {seat.name for seat in held}
+    while held:
+        group.release(held.pop())
+        found = group.next_seat()
+        assert (found.replica, found.host) == expected_place(held)
+    assert not group
+
+
+def expected_place(held: list[Seat]) -> tuple[int, int]:
+    """Return replica and host that come next, found by looking at every holder."""
+    taken = {(seat.replica, seat.host) for seat in held}
+    indices = {replica for replica, _ in taken}
+    lacking = [(replica, host) for replica in indices for host in range(HOSTS) if (replica, host) not in taken]
+    return min(lacking, default=(min(set(range(len(indices) + 1)) - indices), 0))

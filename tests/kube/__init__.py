@@ -1,0 +1,1 @@
+"""Quantities, shapes of names, paths."""

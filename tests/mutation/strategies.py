@@ -1,0 +1,137 @@
+"""Generated worker pods and their RayClusters: what people write, and what they should not have written."""
+
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from tests.builders import NAMESPACE, Object, uid_of
+from webhook.kube import names
+
+CLUSTER = "c"
+GROUPS = st.sampled_from(["g", "g", "g", "tpu-group", "TPU-Group", "g" * 57, "g" * 58, "g" * 62, "a.b", "a_b", "0"])
+
+# What people put into `env`: our names with and without a value, placeholders, and their own, which may refer to ours.
+OURS = [
+    names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME, names.TPU_TOPOLOGY, names.TPU_DEVICE_PLUGIN_HOST_IP,
+    names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID, names.NODE_RANK,
+    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP,
+]  # fmt: skip
+THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
+VALUES = st.sampled_from(
+    ["", "0", "1", "2", "localhost", "mine", "g-0-0", "x-$(TPU_WORKER_ID)-$(NODE_RANK)", "$(TPU_DEVICE_PLUGIN_ADDR)"]
+)
+
+
+def _entry(name: str, value: str | None, *, elsewhere: bool) -> Object:
+    if elsewhere:
+        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return {"name": name} if value is None else {"name": name, "value": value}
+
+
+ENTRIES = st.builds(
+    _entry, st.sampled_from(OURS + THEIRS), st.none() | VALUES, elsewhere=st.sampled_from([False, False, False, True])
+)
+ENVS = st.none() | st.lists(ENTRIES, max_size=6)
+DEVICES = st.sampled_from(["google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "example.com/gpu", "cpu", "memory"])
+AMOUNTS = st.sampled_from([{"google.com/tpu": "4"}, {"google.com/tpu": 2}, {"nvidia.com/gpu": "8"}]) | st.dictionaries(
+    DEVICES, st.sampled_from(["0", "1", "2", "4", "8", 4]), max_size=3
+)
+RESOURCES = st.none() | st.fixed_dictionaries(
+    {}, optional={"limits": AMOUNTS, "requests": AMOUNTS, "claims": st.just([{"name": "x"}])}
+)
+TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+TERMS = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        "requiredDuringSchedulingIgnoredDuringExecution": st.none() | st.lists(st.just(TERM), max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.just([{"weight": 1, "podAffinityTerm": TERM}]),
+    },
+)
+AFFINITIES = st.none() | st.fixed_dictionaries(
+    {}, optional={"podAffinity": TERMS, "podAntiAffinity": TERMS, "nodeAffinity": st.just({"x": 1})}
+)
+SELECTORS = st.none() | st.fixed_dictionaries(
+    {},
+    optional={
+        names.NODE_TPU_ACCELERATOR: st.sampled_from(
+            ["tpu-v4-podslice", "tpu-v6e-slice", "tpu7x", "tpu7x-standard-4t", "unheard-of"]
+        ),
+        names.NODE_TPU_TOPOLOGY: st.sampled_from(["2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"]),
+    },
+)
+
+
+class Case(NamedTuple):
+    """A worker pod that is created, and its RayCluster."""
+
+    pod: Object
+    cluster: Object
+
+
+@st.composite
+def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
+    found = []
+    for number in range(draw(st.integers(least, 3))):
+        container: Object = {"name": f"{kind}-{number}", "image": "busybox", "ports": [{"containerPort": 1}]}
+        if draw(st.booleans()):
+            container["env"] = draw(ENVS)
+        if draw(st.integers(0, 3)):
+            container["resources"] = draw(RESOURCES)
+        if kind == "init" and draw(st.booleans()):
+            container["restartPolicy"] = "Always"
+        found.append(container)
+    return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Return a strategy of worker pods with and without seat labels, most of which can be admitted."""
+    group, hosts = draw(GROUPS), draw(st.sampled_from([1, 2, 4]))
+    spec: Object = {"containers": draw(_containers("main", 1)), "restartPolicy": "Never", "schedulingGates": []}
+    if draw(st.booleans()):
+        spec["initContainers"] = draw(_containers("init", 0))
+    for key, strategy in {"affinity": AFFINITIES, "nodeSelector": SELECTORS}.items():
+        if draw(st.booleans()):
+            spec[key] = draw(strategy)
+    if draw(st.booleans()):
+        spec["hostname"] = draw(st.sampled_from(["", "mine", "g-0-0", None]))
+        spec["subdomain"] = draw(st.sampled_from(["", "mine", "c-headless", None]))
+    labels = {
+        names.LABEL_CLUSTER: CLUSTER,
+        names.LABEL_GROUP: group,
+        names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
+        "a/b~c": "1",
+        **draw(st.sampled_from([{}, {}, {names.LABEL_LEGACY_REPLICA_INDEX: "mine-7"}])),
+        **draw(_seat_labels(group, hosts)),
+    }
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": CLUSTER, "uid": uid_of(CLUSTER), "controller": True}
+    meta = {"generateName": "c-g-worker-", "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]}
+    annotations = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                names.ANNOTATION_GPU_PROFILES: st.sampled_from(["torchrun", "vllm,mnnvl", "unheard-of", "none"]),
+                names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),
+            },
+        )
+    )
+    groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
+    if draw(st.booleans()):
+        groups.append({"groupName": "other", "numOfHosts": 2})
+    cluster = {
+        "kind": "RayCluster",
+        "metadata": {"name": CLUSTER, "namespace": NAMESPACE, "uid": uid_of(CLUSTER), "annotations": annotations},
+        "spec": {"workerGroupSpecs": groups},
+    }
+    return Case({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, cluster)
+
+
+@st.composite
+def _seat_labels(draw: st.DrawFn, group: str, hosts: int) -> dict[str, str]:
+    if draw(st.booleans()):
+        return {}
+    index = {names.LABEL_REPLICA_INDEX: str(draw(st.integers(0, 12)))}
+    if hosts == 1:
+        return index
+    host = str(draw(st.integers(0, hosts - 1)))
+    return {**index, names.LABEL_REPLICA_NAME: f"{group[:50]}-xh3hf", names.LABEL_HOST_INDEX: host}

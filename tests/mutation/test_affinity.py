@@ -1,0 +1,132 @@
+"""Hosts of one replica stay together and apart from others, and the user's own rules stay."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.builders import NAMESPACE, Object, PodBuilder, Webhook, a_cluster, a_pod, decide
+from webhook.kube import names
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
+
+
+def a_host() -> PodBuilder:
+    """Return a TPU pod of the two-host group, in replica g-xh3hf."""
+    return a_pod().worker("g").of("c").tpu(4).seat(0, 0, "g-xh3hf")
+
+
+def terms(pod: Object, kind: str) -> list[Object]:
+    """Return the required terms of one kind."""
+    found: list[Object] = pod["spec"].get("affinity", {}).get(kind, {}).get(REQUIRED, [])
+    return found
+
+
+def matches(term: Object, namespace: str, labels: dict[str, str]) -> bool:
+    """Tell whether a term of a pod in NAMESPACE selects a pod, as the scheduler does."""
+    if term.get("namespaceSelector") != {} and namespace != NAMESPACE:
+        return False
+    selector = term["labelSelector"]
+    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+        return False
+    return all(_holds(expression, labels) for expression in selector.get("matchExpressions", []))
+
+
+def _holds(expression: dict[str, Any], labels: dict[str, str]) -> bool:
+    key = expression["key"]
+    if expression["operator"] == "Exists":
+        return key in labels
+    assert expression["operator"] == "NotIn"
+    return labels.get(key) not in expression["values"]
+
+
+SAME = {names.LABEL_CLUSTER: "c", names.LABEL_REPLICA_NAME: "g-xh3hf"}
+OTHERS = [
+    (NAMESPACE, {**SAME, names.LABEL_REPLICA_NAME: "g-b2c4d"}),
+    (NAMESPACE, {**SAME, names.LABEL_CLUSTER: "other"}),
+    ("elsewhere", {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-b2c4d"}),
+]
+STRANGERS = [(NAMESPACE, {"app": "web"}), (NAMESPACE, {names.LABEL_CLUSTER: "c"}), ("elsewhere", {})]
+
+
+def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
+    pod = decide(a_host(), CLUSTER).pod
+    together, apart = terms(pod, "podAffinity"), terms(pod, "podAntiAffinity")
+    assert {term["topologyKey"] for term in [*together, *apart]} == {names.NODE_POOL}
+    assert all(matches(term, NAMESPACE, SAME) for term in together)
+    assert not any(matches(term, NAMESPACE, SAME) for term in apart)
+    for namespace, labels in OTHERS:
+        assert not all(matches(term, namespace, labels) for term in together)
+        assert any(matches(term, namespace, labels) for term in apart), labels
+
+
+@pytest.mark.parametrize(("namespace", "labels"), STRANGERS)
+def test_pods_that_are_no_hosts_of_a_replica_are_welcome(namespace: str, labels: dict[str, str]) -> None:
+    assert not any(matches(term, namespace, labels) for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity"))
+
+
+def test_the_first_host_of_a_replica_matches_its_own_term() -> None:
+    pod = decide(a_pod().worker("g").of("c").tpu(4), CLUSTER).pod
+    assert all(matches(term, NAMESPACE, pod["metadata"]["labels"]) for term in terms(pod, "podAffinity"))
+    assert terms(pod, "podAffinity")
+
+
+def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
+    mine = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+    preferred = [{"weight": 1, "podAffinityTerm": mine}]
+    affinity = {
+        "nodeAffinity": {"x": 1},
+        "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
+        "podAntiAffinity": {REQUIRED: [mine]},
+    }
+    pod = decide(a_host().spec(affinity=copy.deepcopy(affinity)), CLUSTER).pod
+    after = pod["spec"]["affinity"]
+    assert after["nodeAffinity"] == {"x": 1}
+    assert after["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] == preferred
+    assert len(terms(pod, "podAffinity")) == 1
+    assert terms(pod, "podAntiAffinity")[0] == mine
+    assert len(terms(pod, "podAntiAffinity")) == 3
+
+
+@pytest.mark.parametrize(
+    "affinity",
+    [{}, None, {"podAffinity": None}, {"podAffinity": {}}, {"podAntiAffinity": {REQUIRED: None}}, {"podAffinity": {REQUIRED: []}}],
+)
+def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> None:
+    pod = decide(a_host().spec(affinity=affinity), CLUSTER).pod
+    assert (len(terms(pod, "podAffinity")), len(terms(pod, "podAntiAffinity"))) == (1, 2)
+
+
+def test_terms_that_are_there_are_not_added_again() -> None:
+    webhook = Webhook(CLUSTER.build())
+    once = webhook.admit(a_host().build())
+    twice = webhook.admit(once.pod)
+    assert twice.pod == once.pod
+    assert twice.answer.patch is None
+
+
+@pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])
+def test_a_gpu_or_cpu_replica_gets_none_unless_the_cluster_names_a_topology_key(pod: PodBuilder) -> None:
+    assert "affinity" not in decide(pod, CLUSTER).pod["spec"]
+    opted = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique")
+    after = decide(pod, opted).pod
+    assert {term["topologyKey"] for term in [*terms(after, "podAffinity"), *terms(after, "podAntiAffinity")]} == {
+        "nvidia.com/gpu.clique"
+    }
+
+
+def test_the_topology_key_of_the_cluster_wins_over_the_node_pool() -> None:
+    opted = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/slice")
+    assert terms(decide(a_host(), opted).pod, "podAffinity")[0]["topologyKey"] == "example.com/slice"
+
+
+@pytest.mark.parametrize("key", ["a/b/c", "-x", "a b", "x" * 64])
+def test_a_topology_key_that_is_no_label_key_is_a_warning_and_gives_no_affinity(key: str) -> None:
+    decided = decide(a_host(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key))
+    assert "affinity" not in decided.pod["spec"]
+    assert [warning for warning in decided.answer.warnings if names.ANNOTATION_TOPOLOGY_KEY in warning]
+
+
+def test_a_single_host_gets_none() -> None:
+    assert "affinity" not in decide(a_pod().worker("single").of("c").tpu(4), CLUSTER).pod["spec"]

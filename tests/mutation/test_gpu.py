@@ -1,0 +1,109 @@
+"""A multi-host GPU replica has a rendezvous; processes keep their own variables."""
+
+import pytest
+
+from tests.builders import a_cluster, a_pod, decide, env_names, env_of
+from webhook.kube import names
+
+CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")
+RENDEZVOUS = {names.NNODES, names.NODE_RANK, names.MASTER_ADDR, names.MASTER_PORT}
+NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_DEVICES"}
+
+
+def profiled(profiles: str) -> dict[str, str]:
+    """Return the variables of host 1 of replica 0, eight GPUs, under these profiles."""
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, profiles)
+    return env_of(decide(a_pod().worker("g").of("c").gpu(8).seat(0, 1, "g-xh3hf"), cluster).pod)
+
+
+def test_a_host_knows_its_rank_and_its_master() -> None:
+    env = env_of(decide(a_pod().worker("g").of("c").gpu(8).seat(1, 1, "g-xh3hf"), CLUSTER).pod)
+    assert env == {
+        names.NNODES: "2",
+        names.NODE_RANK: "1",
+        names.MASTER_ADDR: "g-1-0.c-headless.team.svc",
+        names.MASTER_PORT: "29500",
+    }
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/gpu"])
+def test_any_gpu_counts(key: str) -> None:
+    assert env_of(decide(a_pod().worker("g").of("c").gpu(1, key), CLUSTER).pod).keys() >= RENDEZVOUS
+
+
+@pytest.mark.parametrize("key", ["cpu", "memory", "nvidia.com/gpu.count", "vpc.amazonaws.com/efa", "nvidia.com/gpumem"])
+def test_anything_else_does_not(key: str) -> None:
+    assert not env_of(decide(a_pod().worker("g").of("c").resource(key, "1"), CLUSTER).pod).keys() & RENDEZVOUS
+
+
+def test_a_request_without_a_limit_counts_and_zero_does_not() -> None:
+    requested = a_pod().worker("g").of("c").resource("nvidia.com/gpu", "1", "requests")
+    assert env_of(decide(requested, CLUSTER).pod).keys() >= RENDEZVOUS
+    assert not env_of(decide(a_pod().worker("g").of("c").gpu(0), CLUSTER).pod).keys() & RENDEZVOUS
+
+
+def test_a_single_host_needs_no_rendezvous() -> None:
+    assert not env_of(decide(a_pod().worker("single").of("c").gpu(8), CLUSTER).pod).keys() & RENDEZVOUS
+
+
+def test_sidecars_and_init_containers_get_it_too() -> None:
+    pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar").init("setup"), CLUSTER).pod
+    assert env_of(pod, "sidecar").keys() >= RENDEZVOUS
+    assert env_of(pod, "setup").keys() >= RENDEZVOUS
+
+
+@pytest.mark.parametrize("profiles", ["", "torchrun", "vllm", "mnnvl", "torchrun,vllm,mnnvl"])
+def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
+    assert not profiled(profiles).keys() & NEVER
+
+
+def test_torchrun_reads_its_own() -> None:
+    env = profiled("torchrun")
+    assert (env[names.PET_NNODES], env[names.PET_NODE_RANK], env[names.PET_NPROC_PER_NODE]) == ("2", "1", "8")
+    assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == (env[names.MASTER_ADDR], "29500")
+
+
+def test_a_sidecar_without_gpus_has_no_processes_per_node() -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar"), cluster).pod
+    assert names.PET_NPROC_PER_NODE not in env_of(pod, "sidecar")
+    assert names.PET_NNODES in env_of(pod, "sidecar")
+
+
+def test_vllm_gets_an_address_of_its_own() -> None:
+    assert profiled("vllm")[names.VLLM_HOST_IP] == "<status.podIP>"
+
+
+def test_mnnvl_switches_nccl_on() -> None:
+    env = profiled("mnnvl")
+    assert [env[name] for name in (names.NCCL_MNNVL_ENABLE, names.NCCL_CUMEM_ENABLE, names.NCCL_NVLS_ENABLE)] == ["1", "1", "1"]
+
+
+def test_profiles_are_opt_in() -> None:
+    assert profiled("").keys() == RENDEZVOUS
+
+
+@pytest.mark.parametrize("profiles", ["none", "none,torchrun", "vllm,none"])
+def test_the_profile_none_turns_everything_off(profiles: str) -> None:
+    assert profiled(profiles) == {}
+
+
+def test_an_unknown_profile_is_a_warning_that_lists_the_known_ones() -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun,Torch")
+    decided = decide(a_pod().worker("g").of("c").gpu(8), cluster)
+    assert [warning for warning in decided.answer.warnings if "'Torch'" in warning and "mnnvl" in warning]
+    assert names.PET_NNODES in env_of(decided.pod)
+
+
+def test_a_master_of_the_user_stays_and_a_rank_of_the_user_is_a_warning() -> None:
+    pod = a_pod().worker("g").of("c").gpu(8).env(names.MASTER_ADDR, "mine").env(names.NODE_RANK, "7")
+    decided = decide(pod, CLUSTER)
+    assert (env_of(decided.pod)[names.MASTER_ADDR], env_of(decided.pod)[names.NODE_RANK]) == ("mine", "7")
+    assert len(decided.answer.warnings) == 1
+    assert names.NODE_RANK in decided.answer.warnings[0]
+    assert env_names(decided.pod).count(names.NODE_RANK) == 1
+
+
+@pytest.mark.parametrize("amount", ["0.5", "500m", "-1", "eight"])
+def test_a_part_of_a_gpu_is_refused(amount: str) -> None:
+    assert decide(a_pod().worker("g").of("c").gpu(amount), CLUSTER).fields == ["spec.containers[0].resources[nvidia.com/gpu]"]

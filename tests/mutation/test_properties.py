@@ -1,0 +1,243 @@
+"""What holds for every worker pod: the patch is what is claimed, nothing else changes, and a second time nothing happens."""
+
+import copy
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+
+from tests.builders import Decided, Object, Webhook, manifest
+from tests.mutation.strategies import Case, cases
+from webhook.admission.pods import PodHandler
+from webhook.cluster.files import as_cluster, as_pod, read_manifests
+from webhook.cluster.standalone import load_state
+from webhook.groups.expansion import expand
+from webhook.kube import names
+from webhook.kube.review import Denied
+from webhook.kube.shapes import is_dns_label, is_label_value
+from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+class Seen:
+    """One pod, admitted once and then again as a later webhook would make the API server ask."""
+
+    def __init__(self, case: Case) -> None:
+        self.before = case.pod
+        self.webhook = Webhook(case.cluster)
+        self.once: Decided = self.webhook.admit(copy.deepcopy(case.pod))
+        self.edits = edits_of(case)
+
+    @property
+    def after(self) -> Object:
+        """The pod after the first patch."""
+        return self.once.pod
+
+
+def edits_of(case: Case) -> list[Edit]:
+    """Return the edits of a pod, as `mutate --explain` prints them; none for one that is refused."""
+    known = load_state([manifest(case.cluster)])
+    handler = PodHandler(known.clusters, known.members, known.register)
+    try:
+        placed = handler.place(as_pod(manifest(case.pod)), "", "request-0", 0.0)
+    except Denied:
+        return []
+    return placed.plan.edits_for(placed.seat.host) if placed else []
+
+
+def interpret(pod: Object, edits: list[Edit]) -> Object:
+    """Return the pod as the edits claim it to be: written from their docstrings, without a patch."""
+    pod = copy.deepcopy(pod)
+    for edit in edits:
+        _claim(pod, edit)
+    for path in {edit.container for edit in edits if isinstance(edit, SetEnv)}:
+        container = at(pod, path)
+        changes = [edit for edit in edits if isinstance(edit, SetEnv) and edit.container == path]
+        container["env"] = _variables(container.get("env") or [], changes)
+    return pod
+
+
+def _claim(pod: Object, edit: Edit) -> None:
+    """Make one edit of anything but variables."""
+    match edit:
+        case SetLabel(key, value):
+            assert key not in pod["metadata"]["labels"]
+            pod["metadata"]["labels"][key] = value
+        case SetField(name, value):
+            assert not pod["spec"].get(name)
+            pod["spec"][name] = value
+        case AppendTerm(kind, term):
+            affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
+            rules = affinity[kind] = affinity.get(kind) or {}
+            rules[REQUIRED] = [*(rules.get(REQUIRED) or []), term]
+        case SetEnv() | Warn():
+            pass
+
+
+def _variables(env: list[Object], changes: list[SetEnv]) -> list[Object]:
+    """Return the entries of one container: new ones first, then the old, each replaced, or followed by what refers to it."""
+    found = [_entry(edit) for edit in changes if edit.slot < 0 and edit.after < 0]
+    for number, old in enumerate(env):
+        replacements = [edit for edit in changes if edit.slot == number]
+        assert [edit.name for edit in replacements] in ([], [old["name"]])
+        found += [_entry(edit) for edit in replacements] or [old]
+        found += [_entry(edit) for edit in changes if edit.slot < 0 and edit.after == number]
+    return found
+
+
+def _entry(edit: SetEnv) -> Object:
+    if edit.field_path:
+        return {"name": edit.name, "valueFrom": {"fieldRef": {"fieldPath": edit.field_path}}}
+    return {"name": edit.name, "value": edit.value}
+
+
+def at(pod: Object, path: str) -> Object:
+    """Return the container that a path such as `/spec/containers/0` points at."""
+    _, spec, kind, index = path.split("/")
+    found: Object = pod[spec][kind][int(index)]
+    return found
+
+
+def containers(pod: Object) -> list[Object]:
+    """Return all containers and init containers of a pod."""
+    return [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
+
+
+def check(case: Case) -> Seen:
+    """Check everything that holds for any worker pod."""
+    seen = Seen(case)
+    if not seen.once.answer.allowed:
+        assert seen.once.patch == []
+        return seen
+    assert seen.after == interpret(seen.before, seen.edits)
+    assert sorted(seen.once.answer.warnings) == sorted(edit.text for edit in seen.edits if isinstance(edit, Warn))
+    _nothing_else_changes(seen.before, seen.after)
+    _no_name_occurs_more_often(seen.before, seen.after)
+    _the_api_server_accepts(seen.after)
+    _references_resolve(seen.before, seen.after)
+    again = seen.webhook.admit(copy.deepcopy(seen.after))
+    assert again.answer.allowed
+    assert again.answer.patch is None
+    assert set(again.answer.warnings) <= set(seen.once.answer.warnings)
+    return seen
+
+
+def _nothing_else_changes(before: Object, after: Object) -> None:
+    old, new = copy.deepcopy(before), copy.deepcopy(after)
+    for label, value in old["metadata"]["labels"].items():
+        assert new["metadata"]["labels"][label] == value
+    assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
+        *names.SEAT_LABELS,
+        names.LABEL_LEGACY_REPLICA_INDEX,
+    }
+    for kind in ("podAffinity", "podAntiAffinity"):
+        kept = ((old["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
+        assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[: len(kept)] == kept
+    for mine, theirs in zip(containers(old), containers(new), strict=True):
+        assert [entry for entry in theirs.get("env") or [] if entry in (mine.get("env") or [])] == _kept(mine, theirs)
+        for container in (mine, theirs):
+            container.pop("env", None)
+    for pod in (old, new):
+        del pod["metadata"]["labels"]
+        for key in ("affinity", "hostname", "subdomain"):
+            pod["spec"].pop(key, None)
+    assert new == old
+    for key in ("hostname", "subdomain"):
+        if before["spec"].get(key):
+            assert after["spec"][key] == before["spec"][key]
+
+
+def _kept(old: Object, new: Object) -> list[Object]:
+    """Return the entries of the user in order, without those that were replaced: empty ones and placeholders of the same name."""
+    replaced = Counter(entry["name"] for entry in new.get("env") or [] if entry not in (old.get("env") or []))
+    last = {entry["name"]: number for number, entry in enumerate(old.get("env") or [])}
+    kept = []
+    for number, entry in enumerate(old.get("env") or []):
+        gone = replaced[entry["name"]] and last[entry["name"]] == number
+        if gone:
+            assert "valueFrom" not in entry
+            assert entry.get("value") in {None, "", "0", "localhost"}
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _no_name_occurs_more_often(before: Object, after: Object) -> None:
+    for mine, theirs in zip(containers(before), containers(after), strict=True):
+        old = Counter(entry["name"] for entry in mine.get("env") or [])
+        for name, count in Counter(entry["name"] for entry in theirs.get("env") or []).items():
+            assert count == max(old[name], 1)
+
+
+def _the_api_server_accepts(pod: Object) -> None:
+    for value in pod["metadata"]["labels"].values():
+        assert is_label_value(value)
+    for key in ("hostname", "subdomain"):
+        assert not pod["spec"].get(key) or is_dns_label(pod["spec"][key])
+    for container in containers(pod):
+        for entry in container.get("env") or []:
+            assert isinstance(entry.get("value", ""), str)
+            assert not (entry.get("value") and entry.get("valueFrom"))
+
+
+def _references_resolve(before: Object, after: Object) -> None:
+    """Check that each new variable stands before every entry of the user that refers to it, and behind what it refers to.
+
+    Only the device plugin's address may come late: it must follow an address of the host that the user gave.
+    """
+    for mine, theirs in zip(containers(before), containers(after), strict=True):
+        known = {entry["name"] for entry in mine.get("env") or []}
+        order = [entry["name"] for entry in theirs.get("env") or []]
+        late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
+        for number, entry in enumerate(theirs.get("env") or []):
+            for name in re.findall(r"\$\((\w+)\)", entry.get("value") or ""):
+                if name in order and name not in late and (name not in known or entry["name"] not in known):
+                    assert order.index(name) < number, f"{entry['name']} refers to {name}, which comes later"
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(cases())
+def test_any_worker_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
+    seen = check(case)
+    event("admitted" if seen.once.answer.allowed else "refused")
+    event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(cases())
+def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(case: Case) -> None:
+    assume(not set(names.SEAT_LABELS) & case.pod["metadata"]["labels"].keys())
+    webhook = Webhook(case.cluster)
+    admitted = [webhook.admit(copy.deepcopy(case.pod)) for _ in range(5)]
+    seats = [
+        tuple(each.pod["metadata"]["labels"].get(label) for label in names.SEAT_LABELS) for each in admitted if each.answer.allowed
+    ]
+    assert len(set(seats)) == len(seats)
+    for each in admitted:
+        carried = copy.deepcopy(case.pod)
+        carried["metadata"]["labels"] = each.pod["metadata"]["labels"]
+        assert Webhook(case.cluster).admit(carried).pod == each.pod
+
+
+@pytest.mark.parametrize("indexed", [False, True], ids=["without seat labels", "with seat labels"])
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed: bool) -> None:
+    for each in read_manifests([path]):
+        cluster = as_cluster(each)
+        known = {**each.document, "metadata": {**each.document["metadata"], "namespace": "default", "uid": cluster.metadata.uid}}
+        pods = list(expand(known, cluster, indexed=indexed))
+        for pod in pods[1:9]:
+            seen = check(Case(json.loads(json.dumps(pod)), known))
+            assert seen.once.answer.allowed
+            assert seen.once.answer.warnings == ()
+            carried = seen.before["metadata"]["labels"].keys() & set(names.SEAT_LABELS)
+            assert bool(carried) == indexed
+            assert names.LABEL_REPLICA_INDEX in seen.after["metadata"]["labels"]
+        head = Webhook(known).admit(pods[0])
+        assert head.answer.allowed
+        assert head.answer.patch is None

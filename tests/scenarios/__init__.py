@@ -1,0 +1,1 @@
+"""Whole stories: files in, files out, through the command and over HTTPS."""

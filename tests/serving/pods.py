@@ -1,0 +1,40 @@
+"""Worker pods of the odd RayClusters that the shared server knows."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
+    """Return a worker pod; labels are written with `_` for what cannot stand in a name: see `LABELS`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": f"{cluster}-{group}-worker-"[:50].lower(),
+            "namespace": "default",
+            "labels": {
+                "ray.io/cluster": cluster,
+                "ray.io/group": group,
+                "ray.io/node-type": "worker",
+                **{LABELS[name]: value for name, value in labels.items()},
+            },
+            "ownerReferences": [
+                {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster, "uid": f"{cluster}-uid", "controller": True}
+            ],
+        },
+        "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]},
+    }
+
+
+LABELS = {
+    "index": "ray.io/worker-group-replica-index",
+    "name": "ray.io/worker-group-replica-name",
+    "host": "ray.io/replica-host-index",
+}
+
+
+def without(pod: Object, label: str) -> Object:
+    """Return the pod without a label."""
+    del pod["metadata"]["labels"][label]
+    return pod

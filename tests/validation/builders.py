@@ -1,0 +1,217 @@
+"""Builders of Ray objects that are valid until a test breaks them."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Self
+
+from webhook.validation.finding import Finding
+from webhook.validation.ruleset import check, check_update
+from webhook.validation.settings import DEFAULTS, RuleSettings
+
+IMAGE = "rayproject/ray:2.55.1"
+
+Json = dict[str, Any]
+
+
+class Built:
+    """An object under construction; every method returns the builder."""
+
+    kind = ""
+
+    def __init__(self, name: str = "demo") -> None:
+        self.value: Json = {"apiVersion": "ray.io/v1", "kind": self.kind, "metadata": {"name": name}, "spec": {}}
+
+    def named(self, name: str) -> Self:
+        """Change the name."""
+        self.value["metadata"]["name"] = name
+        return self
+
+    def label(self, key: str, value: object) -> Self:
+        """Give the object a label."""
+        self.value["metadata"].setdefault("labels", {})[key] = value
+        return self
+
+    def annotation(self, key: str, value: object) -> Self:
+        """Give the object an annotation."""
+        self.value["metadata"].setdefault("annotations", {})[key] = value
+        return self
+
+    def meta(self, **fields: object) -> Self:
+        """Change the metadata."""
+        self.value["metadata"].update(fields)
+        return self
+
+    def spec(self, **fields: object) -> Self:
+        """Change the spec."""
+        self.value["spec"].update(fields)
+        return self
+
+    def build(self) -> Json:
+        """Return a copy, so that one builder can give several versions."""
+        return copy.deepcopy(self.value)
+
+
+class ClusterBuilder(Built):
+    """A RayCluster with a head and, unless told otherwise, no worker group."""
+
+    kind = "RayCluster"
+
+    def __init__(self, name: str = "demo") -> None:
+        super().__init__(name)
+        self.spec(rayVersion="2.55.1", headGroupSpec={"rayStartParams": {}, "template": _template("ray-head")}, workerGroupSpecs=[])
+
+    def head(self, **fields: object) -> Self:
+        """Change the head group."""
+        self.value["spec"]["headGroupSpec"].update(fields)
+        return self
+
+    def head_env(self, name: str, value: str) -> Self:
+        """Give the head's Ray container a variable."""
+        _env(self.value["spec"]["headGroupSpec"], name, value)
+        return self
+
+    def group(self, name: str = "workers", *, hosts: int = 1, **fields: object) -> Self:
+        """Add a worker group."""
+        group = {
+            "groupName": name,
+            "numOfHosts": hosts,
+            "replicas": 1,
+            "minReplicas": 0,
+            "maxReplicas": 10,
+            "rayStartParams": {},
+            "template": _template("ray-worker"),
+        }
+        self.value["spec"]["workerGroupSpecs"].append({**group, **fields})
+        return self
+
+    def tpu(self, topology: str, chips: int, accelerator: str = "tpu-v6e-slice") -> Self:
+        """Give the last group TPUs."""
+        self._last_pod()["nodeSelector"] = {
+            "cloud.google.com/gke-tpu-accelerator": accelerator,
+            "cloud.google.com/gke-tpu-topology": topology,
+        }
+        return self.device("google.com/tpu", chips)
+
+    def device(self, resource: str, count: int | str) -> Self:
+        """Give the last group devices, requested and limited alike."""
+        resources = self._last_pod()["containers"][0]["resources"]
+        resources["limits"][resource] = resources["requests"][resource] = str(count)
+        return self
+
+    def env(self, name: str, value: object) -> Self:
+        """Give the last group's Ray container a variable."""
+        _env(self._last_group(), name, value)
+        return self
+
+    def pod(self, **fields: object) -> Self:
+        """Change the pod spec of the last group."""
+        self._last_pod().update(fields)
+        return self
+
+    def container(self, **fields: object) -> Self:
+        """Change Ray's container in the last group."""
+        self._last_pod()["containers"][0].update(fields)
+        return self
+
+    def sidecar(self, name: str = "sidecar", **fields: object) -> Self:
+        """Add a container to the last group."""
+        self._last_pod()["containers"].append({"name": name, "image": "sidecar:1", **fields})
+        return self
+
+    def autoscaled(self, **options: object) -> Self:
+        """Turn the autoscaler on."""
+        self.spec(enableInTreeAutoscaling=True)
+        return self.spec(autoscalerOptions=options) if options else self
+
+    def _last_group(self) -> Json:
+        group: Json = self.value["spec"]["workerGroupSpecs"][-1]
+        return group
+
+    def _last_pod(self) -> Json:
+        pod: Json = self._last_group()["template"]["spec"]
+        return pod
+
+
+class JobBuilder(Built):
+    """A RayJob with a cluster of its own."""
+
+    kind = "RayJob"
+
+    def __init__(self, cluster: ClusterBuilder | None = None) -> None:
+        super().__init__()
+        self.spec(entrypoint="python main.py", rayClusterSpec=(cluster or a_cluster().group()).build()["spec"])
+
+
+class ServiceBuilder(Built):
+    """A RayService."""
+
+    kind = "RayService"
+
+    def __init__(self, cluster: ClusterBuilder | None = None) -> None:
+        super().__init__()
+        self.spec(serveConfigV2="applications: []", rayClusterConfig=(cluster or a_cluster().group()).build()["spec"])
+
+
+class CronJobBuilder(Built):
+    """A RayCronJob that makes a RayJob every night."""
+
+    kind = "RayCronJob"
+
+    def __init__(self, job: JobBuilder | None = None) -> None:
+        super().__init__()
+        self.spec(schedule="0 3 * * *", jobTemplate=(job or a_job()).build()["spec"])
+
+
+def a_cluster(name: str = "demo") -> ClusterBuilder:
+    return ClusterBuilder(name)
+
+
+def a_job(cluster: ClusterBuilder | None = None) -> JobBuilder:
+    return JobBuilder(cluster)
+
+
+def a_service(cluster: ClusterBuilder | None = None) -> ServiceBuilder:
+    return ServiceBuilder(cluster)
+
+
+def a_cron_job(job: JobBuilder | None = None) -> CronJobBuilder:
+    return CronJobBuilder(job)
+
+
+def found(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[str, str]]:
+    """Return the rule and the path of every finding."""
+    value = built.build() if isinstance(built, Built) else built
+    return rules_and_paths(check(value["kind"], value, settings))
+
+
+def found_in_update(old: Built | Json, new: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[str, str, str]]:
+    """Return the level, the rule and the path of every finding in an update."""
+    before = old.build() if isinstance(old, Built) else old
+    after = new.build() if isinstance(new, Built) else new
+    return {(finding.level, finding.rule, finding.path) for finding in check_update(after["kind"], before, after, settings)}
+
+
+def rules_and_paths(findings: list[Finding]) -> set[tuple[str, str]]:
+    return {(finding.rule, finding.path) for finding in findings}
+
+
+def fields_of(value: object, way: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Yield the way to every field of an object."""
+    yield way
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from fields_of(item, (*way, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from fields_of(item, (*way, index))
+
+
+def _template(name: str) -> Json:
+    amounts = {"cpu": "4", "memory": "8Gi"}
+    container = {"name": name, "image": IMAGE, "resources": {"limits": dict(amounts), "requests": dict(amounts)}}
+    return {"spec": {"containers": [container]}}
+
+
+def _env(group: Json, name: str, value: object) -> None:
+    entry = {"name": name, **(value if isinstance(value, dict) else {"value": value})}
+    group["template"]["spec"]["containers"][0].setdefault("env", []).append(entry)

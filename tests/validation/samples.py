@@ -1,0 +1,82 @@
+"""The examples of the rules: short overlays in YAML, which stand on a valid object of their kind."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from msgspec import Struct, convert, field
+
+from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
+from webhook.validation.finding import Finding
+from webhook.validation.ruleset import check, check_update
+from webhook.validation.settings import RuleSettings
+
+FOLDER = Path(__file__).parent / "examples"
+
+
+class Sample(Struct, forbid_unknown_fields=True):
+    """One rule's example: what it finds in `fails`, at which paths, and that nothing is found in `passes`."""
+
+    fails: Json
+    at: list[str]
+    passes: Json
+    old: Json | None = None
+    gates: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> RuleSettings:
+        """The settings with the gates of this example."""
+        return RuleSettings(gates=self.gates)
+
+    def findings(self, overlay: Json) -> list[Finding]:
+        """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
+        value = standing(overlay)
+        if self.old is None:
+            return check(value["kind"], value, self.settings)
+        return check_update(value["kind"], standing(self.old), value, self.settings)
+
+
+def samples() -> dict[str, Sample]:
+    """Return the examples by rule id."""
+    every: dict[str, Sample] = {}
+    for file in sorted(FOLDER.glob("*.yaml")):
+        for name, value in yaml.safe_load(file.read_text()).items():
+            every[name] = convert(value, Sample)
+    return every
+
+
+def base(kind: str) -> Json:
+    """Return the valid object that an overlay stands on."""
+    builders: dict[str, Callable[[], Built]] = {"RayJob": a_job, "RayService": a_service, "RayCronJob": a_cron_job}
+    return builders[kind]().build() if kind in builders else a_cluster().group().build()
+
+
+def standing(overlay: Json) -> Json:
+    """Return the whole object that an overlay stands for."""
+    merged: Json = _merged(base(overlay.get("kind", "RayCluster")), overlay)
+    return merged
+
+
+def _merged(under: object, over: object) -> Any:  # noqa: ANN401 - JSON has values of every type
+    if isinstance(under, dict) and isinstance(over, dict):
+        result = copy.deepcopy(under)
+        for key, value in over.items():
+            if value is None:
+                result.pop(key, None)
+            elif key == "workerGroupSpecs":
+                result[key] = _groups(under[key][0], value)
+            else:
+                result[key] = _merged(under.get(key), value)
+        return result
+    if isinstance(under, list) and isinstance(over, list):
+        return [_merged(under[index] if index < len(under) else None, value) for index, value in enumerate(over)]
+    return copy.deepcopy(over)
+
+
+def _groups(under: Json, over: Json | list[Json]) -> list[Any]:
+    """Return worker groups that all stand on the base's one; `repeat` gives that many."""
+    if isinstance(over, dict):
+        return [_merged(under, {"groupName": f"group-{index}"}) for index in range(over["repeat"])]
+    return [_merged(under, group) for group in over]

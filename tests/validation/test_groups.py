@@ -1,0 +1,153 @@
+"""Worker groups, devices and slices, beyond the examples."""
+
+import pytest
+
+from tests.validation.builders import a_cluster, a_cron_job, a_job, a_service, found
+from webhook.validation.ruleset import check
+
+GROUP = "spec.workerGroupSpecs[0]"
+POD = f"{GROUP}.template.spec"
+TOPOLOGY = f"{POD}.nodeSelector[cloud.google.com/gke-tpu-topology]"
+
+
+def test_all_problems_of_a_spec_are_found_at_once() -> None:
+    cluster = a_cluster("2nd").group("headgroup", hosts=0).group("headgroup").tpu("4x4", 4).env("RAY_ADDRESS", "elsewhere")
+    second = "spec.workerGroupSpecs[1]"
+    assert found(cluster) == {
+        ("name-not-dns-label", "metadata.name"),
+        ("group-name-reserved", f"{GROUP}.groupName"),
+        ("group-name-reserved", f"{second}.groupName"),
+        ("group-name-duplicate", f"{second}.groupName"),
+        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts"),
+        ("tpu-topology-mismatch", f"{second}.numOfHosts"),
+        ("variable-replaces-kuberay", f"{second}.template.spec.containers[0].env[0].name"),
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_a_rayjob_with_its_own_path() -> None:
+    assert found(a_job(a_cluster().group(hosts=0))) == {
+        ("num-of-hosts-invalid", "spec.rayClusterSpec.workerGroupSpecs[0].numOfHosts")
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_annotations() -> None:
+    service = a_service(a_cluster().group(hosts=0)).annotation("ray.io/ippr", "[]")
+    assert found(service) == {
+        ("num-of-hosts-invalid", "spec.rayClusterConfig.workerGroupSpecs[0].numOfHosts"),
+        ("ippr-malformed", "metadata.annotations[ray.io/ippr]"),
+    }
+
+
+def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_its_annotations() -> None:
+    cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation("ray.io/ippr", "[]")
+    assert found(cron) == {
+        ("job-number-not-positive", "spec.jobTemplate.backoffLimit"),
+        ("num-of-hosts-invalid", "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts"),
+    }
+
+
+@pytest.mark.parametrize("hosts", [-1, 0, 4097])
+def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
+    assert found(a_cluster().group(hosts=hosts)) == {("num-of-hosts-invalid", f"{GROUP}.numOfHosts")}
+
+
+@pytest.mark.parametrize("name", ["", "a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
+def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
+    assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
+
+
+def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
+    assert found(a_cluster("c" * 50).group("under_score")) == set()
+
+
+@pytest.mark.parametrize(
+    ("length", "hosts", "replicas", "fits"), [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)]
+)
+def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
+    length: int, hosts: int, replicas: int, *, fits: bool
+) -> None:
+    expected = set() if fits else {("group-name-no-host-name", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("a" * length, hosts=hosts, maxReplicas=replicas)) == expected
+
+
+def test_a_dot_is_fine_in_a_label_and_not_in_a_host_name() -> None:
+    assert found(a_cluster().group("v1.2")) == set()
+    assert found(a_cluster().group("v1.2", hosts=2)) == {("group-name-no-host-name", f"{GROUP}.groupName")}
+
+
+def test_a_generated_name_counts_with_what_the_api_server_adds() -> None:
+    assert found(a_cluster().meta(name=None, generateName="a" * 48)) == set()
+    assert found(a_cluster().meta(name=None, generateName="a" * 49)) == {("name-too-long", "metadata.generateName")}
+
+
+@pytest.mark.parametrize("topology", ["", "4", "4X4", "4x4x4x4", "0x4", "4x-1", " 4x4", "4x4 ", "4x4\n"])
+def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: str) -> None:
+    rules = {rule for rule, path in found(a_cluster().group(hosts=4).tpu(topology, 4)) if path == TOPOLOGY}
+
+    assert rules == ({"tpu-topology-mismatch"} if topology else {"tpu-node-selector-missing"})
+
+
+def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> None:
+    assert found(a_cluster().group(hosts=2).tpu("2x4", 3)) == {("tpu-topology-mismatch", TOPOLOGY)}
+
+
+def test_chips_count_over_all_containers() -> None:
+    cluster = a_cluster().group(hosts=1).tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}})
+    assert found(cluster) == {("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")}
+
+
+@pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
+def test_devices_come_whole(amount: str | float) -> None:
+    cluster = a_cluster().group().container(resources={"limits": {"google.com/tpu": amount, "cpu": 1}})
+    assert found(cluster) == {("device-count-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")}
+
+
+def test_identities_are_only_wrong_in_multi_host_groups() -> None:
+    assert found(a_cluster().group(hosts=1).tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0")) == set()
+
+
+def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_brings() -> None:
+    alone = a_cluster().group(replicas=2).tpu("2x4", 8).env("MEGASCALE_NUM_SLICES", "2")
+    rule = "multi-slice-unreachable"
+    assert found(alone) == {(rule, f"{POD}.containers[0].env[0].value")}
+    assert found(alone.group("other", hosts=2)) == set()
+
+
+@pytest.mark.parametrize(("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)])
+def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected: bool) -> None:
+    cluster = a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
+    assert bool(found(cluster)) is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"rayVersion": 2.46}, "spec.rayVersion"),
+        ({"enableInTreeAutoscaling": "true"}, "spec.enableInTreeAutoscaling"),
+        ({"workerGroupSpecs": {"groupName": "a"}}, "spec.workerGroupSpecs"),
+        ({"workerGroupSpecs": ["a"]}, "spec.workerGroupSpecs[0]"),
+        ({"autoscalerOptions": []}, "spec.autoscalerOptions"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_said_to_be_one(fields: dict[str, object], path: str) -> None:
+    assert found(a_cluster().spec(**fields)) == {("field-type-wrong", path)}
+
+
+def test_a_variable_must_be_a_string_and_an_integer_may_end_in_0() -> None:
+    assert found(a_cluster().group(replicas=1.0).env("A", {"value": True})) == {
+        ("field-type-wrong", f"{POD}.containers[0].env[0].value")
+    }
+
+
+def test_seat_labels_are_refused_in_the_groups_own_labels_too() -> None:
+    cluster = a_cluster().group(labels={"ray.io/worker-group-replica-index": "0"})
+    assert found(cluster) == {("seat-label-in-template", f"{GROUP}.labels[ray.io/worker-group-replica-index]")}
+
+
+@pytest.mark.parametrize(
+    ("written", "suggested"), [("num_cpus", "num-cpus"), ("--num-gpus", "num-gpus"), ("objectstore-memory", "object-store-memory")]
+)
+def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(written: str, suggested: str) -> None:
+    findings = check("RayCluster", a_cluster().group(rayStartParams={written: "1"}).build())
+    assert [finding.rule for finding in findings] == ["ray-start-param-unknown"]
+    assert findings[0].message.endswith(f"write {suggested}")

@@ -1,0 +1,74 @@
+"""Ray objects: a RayCluster, RayJob, RayService or RayCronJob is checked by the rules; every other object passes."""
+
+from typing import Any, Final
+
+from webhook.admission.codec import WARNING_MAX
+from webhook.admission.errors import BadReview
+from webhook.kube import names
+from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
+from webhook.validation.finding import DENY, Finding
+from webhook.validation.ruleset import check, check_update, is_ray
+from webhook.validation.settings import DEFAULTS, RuleSettings
+
+CAUSES_MAX: Final = 300
+"""Causes of one answer; a spec that has more is made to have them."""
+
+
+class RayHandler:
+    """Answers reviews of Ray objects."""
+
+    def __init__(self, settings: RuleSettings = DEFAULTS) -> None:
+        self._settings = settings
+
+    def __call__(self, request: AdmissionRequest[Any]) -> Answer:
+        """Return the answer. Raises BadReview."""
+        kind = request.kind
+        if request.sub_resource or request.operation not in ("CREATE", "UPDATE") or not is_ray(kind.group, kind.version, kind.kind):
+            return ALLOWED
+        if not isinstance(request.object, dict):
+            msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
+            raise BadReview(msg)
+        if _ignored(request.object):
+            return ALLOWED
+        return render(self._findings(request))
+
+    def _findings(self, request: AdmissionRequest[Any]) -> list[Finding]:
+        if request.operation == "CREATE":
+            return check(request.kind.kind, request.object, self._settings)
+        return check_update(request.kind.kind, request.old_object, request.object, self._settings)
+
+
+def render(findings: list[Finding]) -> Answer:
+    """Return the answer that gives all findings: denials as causes, the others as warnings."""
+    causes = [_cause(finding) for finding in findings if finding.level == DENY]
+    if len(causes) > CAUSES_MAX:
+        rest = len(causes) - CAUSES_MAX
+        causes[CAUSES_MAX:] = [Cause("FieldValueInvalid", f"and {rest} more problems", "")]
+    warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
+    return Answer(tuple(causes), None, warnings)
+
+
+def _ignored(value: dict[str, Any]) -> bool:
+    metadata = value.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return isinstance(labels, dict) and labels.get(names.LABEL_IGNORE) == "true"
+
+
+def _cause(finding: Finding) -> Cause:
+    return Cause(finding.reason, _one_line(f"{finding.message} ({finding.rule})"), _one_line(finding.path))
+
+
+def _one_line(text: str) -> str:
+    """Return a text without line breaks, and without characters that UTF-8 cannot carry."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _warning(finding: Finding) -> str:
+    """Return one line that fits into a warning as long as the message does: the path gives way, from its start."""
+    path, line = finding.path, f"{finding.path}: {finding.message} ({finding.rule})"
+    if len(line) <= WARNING_MAX:
+        return line
+    room = WARNING_MAX - len(finding.message) - len(": …")
+    if room >= len(path) - 1:
+        return f"{path}: {finding.message}"
+    return f"…{path[len(path) - room :]}: {finding.message}" if room > 0 else finding.message

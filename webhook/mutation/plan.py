@@ -1,0 +1,91 @@
+"""Plans: what the pods of a replica receive, worked out for the first of them and kept for the others.
+
+A plan is only used for a pod whose view equals that of the pod it was made for: pods of one replica come from one template,
+and differ in nothing that is read here.
+"""
+
+from collections import OrderedDict
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from webhook.groups.clusters import ClusterFacts
+from webhook.groups.seat import Seat
+from webhook.kube import names
+from webhook.kube.objects import Pod, WorkerGroup
+from webhook.kube.review import Answer, Denied
+from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.feasibility import obstacles
+from webhook.mutation.fold import Operation, added_in_front, encode, encode_each, fold
+from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.worker import Replica, Worker, read_replica
+
+KEPT: Final = 256
+"""Plans that are kept: replicas that come up at the same time, not all that live. A plan takes about 20 KiB."""
+
+
+class Plan(Struct, gc=False):
+    """What all hosts of a replica receive."""
+
+    replica: Replica
+    edits: list[Edit]
+    operations: list[Operation]
+    encoded: list[msgspec.Raw]
+    warnings: tuple[str, ...]
+
+    def edits_for(self, host: int) -> list[Edit]:
+        """Return every edit of one host, its own first."""
+        return [*own_edits(Worker(self.replica, host)), *self.edits]
+
+    def operations_for(self, host: int) -> list[Operation]:
+        """Return the patch of one host."""
+        return fold(self.replica, own_edits(Worker(self.replica, host))) + self.operations
+
+    def answer_for(self, host: int) -> Answer:
+        """Return the answer for one host: a patch only when something changes."""
+        own = own_edits(Worker(self.replica, host))
+        operations: list[Operation | msgspec.Raw] = [*fold(self.replica, own), *self.encoded]
+        warnings = tuple([edit.text for edit in own if isinstance(edit, Warn)]) + self.warnings
+        return Answer((), encode(operations) if operations else None, warnings)
+
+
+class Planner:
+    """Makes plans, and keeps the latest."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[str, str, int, str], Plan] = OrderedDict()
+
+    def plan(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Plan:
+        """Return the plan for the replica of a pod. Raises Denied when the replica cannot work."""
+        key = (cluster.uid, group.group_name, seat.replica, seat.name)
+        plan = self._plans.get(key)
+        if (
+            plan is not None
+            and plan.replica.cluster is cluster
+            and plan.replica.assigned == assigned
+            and _alike(plan.replica.pod, pod)
+        ):
+            return plan
+        plan = self._plans[key] = make_plan(read_replica(pod, seat, cluster, group, assigned=assigned))
+        if len(self._plans) > KEPT:
+            self._plans.popitem(last=False)
+        return plan
+
+
+def make_plan(replica: Replica) -> Plan:
+    """Return the plan of a replica. Raises Denied with every reason when the replica cannot work."""
+    causes = obstacles(replica)
+    if causes:
+        raise Denied(*causes)
+    edits = shared_edits(replica)
+    # How many variables a host adds for itself does not depend on which host it is.
+    operations = fold(replica, edits, added_in_front(own_edits(Worker(replica, 0))))
+    warnings = tuple(edit.text for edit in edits if isinstance(edit, Warn))
+    return Plan(replica, edits, operations, encode_each(operations), warnings)
+
+
+def _alike(one: Pod, other: Pod) -> bool:
+    """Tell whether two pods are the same to every mutator."""
+    label = names.LABEL_LEGACY_REPLICA_INDEX
+    return one.spec == other.spec and one.labels.get(label) == other.labels.get(label)

@@ -1,0 +1,207 @@
+"""TPUs and GPUs of worker groups: topology against hosts, node selectors, amounts, and identities set by hand."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Final
+
+from webhook.groups.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
+from webhook.kube import names
+from webhook.kube.quantity import parse_count
+from webhook.kube.review import REQUIRED
+from webhook.validation.cluster import Cluster, Container, Group, count, is_gpu
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+
+_SMALL: Final = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+_FLAT: Final = frozenset(((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)))
+_FOURS: Final = (4, 8, 12, 16, 20, 24)
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py (`VALID_TPU_TOPOLOGY`)
+_LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
+    "v4": frozenset((*_SMALL, *product(_FOURS[:3], _FOURS[:3], _FOURS[:4]))),
+    "v5p": frozenset((*_SMALL, *product(_FOURS[:4], _FOURS[:4], _FOURS))),
+    "v5litepod": _FLAT,
+    "v6e": _FLAT,
+    "tpu7x": frozenset((*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))),
+}
+
+# A value that the webhook replaces, because it stands for "unset".
+_PLACEHOLDERS: Final = {names.TPU_WORKER_ID: "0", names.TPU_WORKER_HOSTNAMES: "localhost"}
+_IDENTITIES: Final = (
+    names.TPU_WORKER_ID,
+    names.TPU_WORKER_HOSTNAMES,
+    names.TPU_PROCESS_ADDRESSES,
+    names.NODE_RANK,
+    names.PET_NODE_RANK,
+)
+
+
+def tpu_groups(cluster: Cluster) -> Iterator[Group]:
+    """Yield the worker groups whose pods ask for TPU chips."""
+    return (group for group in cluster.groups if group.chips)
+
+
+def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A TPU topology whose chips do not make `numOfHosts` hosts.
+
+    A slice comes up only when all of its hosts do. With another number of pods it waits for ever, or pods find no node.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
+    """
+    for group in tpu_groups(cluster):
+        field = group.selector.key(names.NODE_TPU_TOPOLOGY)
+        if not field.text:
+            continue
+        try:
+            hosts = hosts_of(field.text[:32], group.chips)
+        except TopologyError as error:
+            yield Fault(field, str(error))
+        else:
+            if hosts != group.hosts:
+                yield Fault(
+                    group.field / "numOfHosts",
+                    f"{group.hosts}, but topology {field.text} with {group.chips} chips a pod has {hosts} hosts: write {hosts}",
+                )
+
+
+def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
+    """A TPU group that does not select both the accelerator and the topology.
+
+    The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A required node affinity
+    on the label does as well.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    for group in tpu_groups(cluster):
+        for label in (names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY):
+            field = group.selector.key(label)
+            if field.value in (None, "") and label not in _affinity_keys(group):
+                yield Fault(field, f"group {group.name} asks for TPUs: select its nodes by this label", REQUIRED)
+
+
+def _affinity_keys(group: Group) -> set[str]:
+    """Return the keys that the required node affinity of a group's pods mentions."""
+    required = group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = (required / "nodeSelectorTerms").items()
+    return {(expression / "key").text for term in terms for expression in (term / "matchExpressions").items()}
+
+
+def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
+    """A TPU topology that the generation is not known to have.
+
+    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes to it, hence a warning.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+    """
+    for group in tpu_groups(cluster):
+        field = group.selector.key(names.NODE_TPU_TOPOLOGY)
+        generation = generation_of(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
+        if generation is None or not field.text:
+            continue
+        try:
+            listed = parse_topology(field.text[:32]) in _LISTED[generation.name]
+        except TopologyError:
+            continue
+        if not listed:
+            yield Fault(field, f"{field.text} is not a topology that Ray knows of TPU {generation.name}: check it for a typo")
+
+
+def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """An amount of TPUs or GPUs that is not a whole number.
+
+    Kubernetes gives out whole devices only, and refuses each pod.
+
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
+    """
+    for _, container in _containers(cluster):
+        for kind in ("limits", "requests"):
+            for key, field in _devices(container, kind):
+                try:
+                    parse_count(field.value)
+                except ValueError:
+                    yield Fault(field, f"{str(field.value)[:40]!r}: write a whole number of {key}")
+
+
+def device_request_differs(cluster: Cluster) -> Iterator[Fault]:
+    """A request of TPUs or GPUs that differs from its limit.
+
+    Devices cannot be overcommitted: Kubernetes refuses each pod.
+
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
+    """
+    for _, container in _containers(cluster):
+        for key, field in _devices(container, "requests"):
+            if key in container.limits and count(field.value) != count(container.limits[key]):
+                yield Fault(field, f"{field.value} is not the limit of {container.limits[key]}: make the two equal")
+
+
+def device_only_requested(cluster: Cluster) -> Iterator[Fault]:
+    """TPUs or GPUs that stand in `requests` only.
+
+    Ray and KubeRay read the limits, and Kubernetes refuses a pod that requests devices without a limit.
+
+    https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
+    """
+    for _, container in _containers(cluster):
+        for key, field in _devices(container, "requests"):
+            if key not in container.limits and count(field.value):
+                yield Fault(field, f"set limits of {key} to {field.value} too: Ray and KubeRay read only limits", REQUIRED)
+
+
+def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
+    """TPUs or GPUs of a container that is not Ray's.
+
+    Ray runs in the first container and offers only that one's devices. Hosts of TPU v7x may have several such containers.
+
+    https://github.com/ray-project/kuberay/issues/1379
+    """
+    for group, container in _containers(cluster):
+        first = group.containers[0]
+        if container is first or not (container.chips or container.gpus):
+            continue
+        if first.chips and is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text):
+            continue
+        key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
+        yield Fault(field, f"Ray runs in the first container, {first.name}: move {key} there")
+
+
+def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
+    """The identity of one host, written into the template of a multi-host group.
+
+    Every host of every replica then claims the same place, and the slice does not come up. A `valueFrom` that reads the
+    pod's own labels is fine.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+    """
+    for group, container in _containers(cluster):
+        if group.hosts <= 1:
+            continue
+        for name in _IDENTITIES:
+            value = container.literal(name)
+            if value and value != _PLACEHOLDERS.get(name):
+                yield Fault((container.variable(name) or container.field) / "value", f"remove {name}: each host gets its own")
+
+
+def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
+    return ((group, container) for group in cluster.everyone for container in group.containers)
+
+
+def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
+    """Yield the extended resources that are TPUs or GPUs, with their fields."""
+    for key in container.limits if kind == "limits" else container.requests:
+        if "/" in key and (key == names.RESOURCE_TPU or is_gpu(key)):
+            field = container.amounts(kind).key(key)
+            if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
+                yield key, field
+
+
+ACCELERATORS: Final = (
+    deny(tpu_topology_mismatch),
+    deny(tpu_node_selector_missing),
+    warn(tpu_topology_unlisted),
+    deny(device_count_invalid),
+    deny(device_request_differs),
+    warn(device_only_requested),
+    warn(device_outside_first_container),
+    warn(identity_by_hand),
+)

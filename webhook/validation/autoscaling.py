@@ -1,0 +1,256 @@
+"""Ray's autoscaler: options that KubeRay refuses, and values that end the autoscaler."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN, REQUIRED
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.release import parse_release
+from webhook.validation.rule import deny, warn
+
+PRIORITY_SINCE: Final = (2, 56)
+REQUESTS_SINCE: Final = (2, 41)
+_NEVER: Final = ("", "Never")
+
+
+def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
+    """An idle timeout below 0, of a group or of all.
+
+    KubeRay refuses the whole RayCluster and creates no pods.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`,
+    `validateWorkerGroupIdleTimeout`)
+    """
+    for holder in (cluster.options, *(group.field for group in cluster.groups)):
+        field = holder / "idleTimeoutSeconds"
+        if (field.number or 0) < 0:
+            yield Fault(field, f"{field.number}: write 0 or more seconds")
+
+
+def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
+    """An idle timeout of a group without autoscaler v2 asked for.
+
+    Only v2 has timeouts by group. KubeRay does not infer v2 from the Ray release here, and refuses the RayCluster.
+
+    KubeRay validation.go (`validateWorkerGroupIdleTimeout`)
+    """
+    for group in cluster.groups:
+        field = group.field / "idleTimeoutSeconds"
+        if field.given and not cluster.v2_on:
+            yield Fault(field, f"set autoscalerOptions.version to v2, or remove the timeout of group {group.name}", FORBIDDEN)
+
+
+def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
+    """A priority of a group without autoscaler v2 asked for, or without Ray 2.56.
+
+    Earlier autoscalers do not know priorities, so KubeRay refuses the RayCluster; it goes by `rayVersion`.
+
+    KubeRay validation.go (`validateWorkerGroupPriority`)
+    """
+    release = parse_release((cluster.field / "rayVersion").text)
+    for group in cluster.groups:
+        field = group.field / "priority"
+        if not field.number:
+            continue
+        if release is None or release < PRIORITY_SINCE:
+            yield Fault(field, f"set rayVersion to 2.56.0 or later, or remove the priority of group {group.name}", FORBIDDEN)
+        elif not cluster.v2_on:
+            yield Fault(field, f"set autoscalerOptions.version to v2, or remove the priority of group {group.name}", FORBIDDEN)
+
+
+def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
+    """A suspended worker group while the operator cannot suspend groups.
+
+    KubeRay refuses the whole RayCluster without its feature gate RayJobDeletionPolicy.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if not cluster.settings.enabled("RayJobDeletionPolicy"):
+        for group in cluster.groups:
+            if group.scale.suspend:
+                yield Fault(
+                    group.field / "suspend", "remove it, or turn on the operator's feature gate RayJobDeletionPolicy", FORBIDDEN
+                )
+
+
+def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+    """A suspended worker group in a cluster that autoscales.
+
+    The autoscaler would bring the group's pods back, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if cluster.autoscaling:
+        for group in cluster.groups:
+            if group.scale.suspend:
+                yield Fault(
+                    group.field / "suspend", f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead", FORBIDDEN
+                )
+
+
+def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
+    """The variable that chooses autoscaler v2, in a cluster that does not autoscale.
+
+    KubeRay takes it for a mistake and refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    switch = cluster.v2_switch
+    if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
+        yield Fault(switch, "set enableInTreeAutoscaling to true, or remove the variable", FORBIDDEN)
+
+
+def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
+    """The version of the autoscaler, as an option and as a variable of the head.
+
+    The two may contradict each other, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    switch = cluster.v2_switch
+    if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
+        yield Fault(switch, "remove the variable: autoscalerOptions.version says it already", FORBIDDEN)
+
+
+def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
+    """A restart policy other than Never together with autoscaler v2.
+
+    v2 replaces pods itself, and loses track of containers that restart in place, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if cluster.autoscaling and (cluster.options / "version").text == "v2":
+        for group in cluster.everyone:
+            if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
+                yield Fault(policy, f"write Never for {group.label}, or remove the policy")
+
+
+def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
+    """A restart policy other than Never in an autoscaled cluster whose autoscaler version KubeRay does not check.
+
+    Both autoscalers expect that a Ray node that ended stays ended. From Ray 2.47 on, v2 runs when no version is set.
+
+    https://github.com/ray-project/kuberay/issues/4810
+    """
+    if not cluster.autoscaling or (cluster.options / "version").text == "v2":
+        return
+    for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
+        if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
+            yield Fault(policy, f"write Never for {group.label}: the autoscaler replaces pods that end")
+
+
+def _restart_policy(group: Group) -> Field:
+    return group.pod / "restartPolicy"
+
+
+def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
+    """The variable with the autoscaler's start command, among the options.
+
+    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    for entry in (cluster.options / "env").items():
+        if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
+            yield Fault(entry / "name", "remove the variable: KubeRay sets it", FORBIDDEN)
+
+
+def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
+    """Options of the autoscaler in a cluster that does not autoscale.
+
+    They have no effect, and you may believe that the cluster scales.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
+    """
+    if not cluster.autoscaling and cluster.options.size:
+        yield Fault(cluster.options, "no effect: set enableInTreeAutoscaling to true, or remove the options")
+
+
+def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
+    """An amount among the start parameters of an autoscaled group that is not an integer.
+
+    Ray's autoscaler reads these with int() and ends with an exception, so nothing scales.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    if cluster.autoscaling:
+        for group in cluster.everyone:
+            for name, example in (("num-cpus", "4"), ("num-gpus", "1"), ("memory", "8589934592, in bytes")):
+                if name in group.params and not _integer(group.params[name]):
+                    text = group.params[name][:40]
+                    yield Fault(group.param(name), f"{text!r} ends the autoscaler: write an integer such as {example}")
+
+
+def _integer(text: str) -> bool:
+    try:
+        int(text[:4000])
+    except ValueError:
+        return False
+    return True
+
+
+def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """Custom resources among the start parameters of an autoscaled group that the autoscaler cannot read.
+
+    Ray's autoscaler drops the first and the last character and all backslashes, and wants JSON with integers. Else it ends
+    with an exception, so nothing scales.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    if cluster.autoscaling:
+        for group in cluster.everyone:
+            if "resources" in group.params and not _resources(group.params["resources"]):
+                example = """'"{\\"Custom\\": 1}"'"""
+                yield Fault(
+                    group.param("resources"), f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}"
+                )
+
+
+def _resources(text: str) -> bool:
+    try:
+        value = json.loads(text[1:-1].replace("\\", ""))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values())
+
+
+def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """An autoscaled group whose number of CPUs nothing tells.
+
+    Ray's autoscaler ends with "failed to detect CPU resources". It takes `num-cpus`, the limit, or from Ray 2.41 on the
+    request, of the first container.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    if not cluster.autoscaling:
+        return
+    release = cluster.release
+    requests_count = release is None or release >= REQUESTS_SINCE
+    for group in cluster.everyone:
+        first = group.first
+        if first is None or "num-cpus" in group.params or any(key.lower() == "cpu" for key in (group.field / "resources").map):
+            continue
+        if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
+            yield Fault(first.amounts("limits") / "cpu", f"set it: the autoscaler must know the CPUs of {group.label}", REQUIRED)
+
+
+AUTOSCALING: Final = (
+    deny(idle_timeout_negative),
+    deny(idle_timeout_without_v2),
+    deny(priority_unsupported),
+    deny(group_suspend_gate_off),
+    deny(group_suspend_autoscaled),
+    deny(autoscaler_v2_switch_alone),
+    deny(autoscaler_version_twice),
+    deny(restart_policy_with_v2),
+    warn(restart_policy_not_never),
+    deny(autoscaler_command_variable),
+    warn(autoscaler_options_unused),
+    deny(amount_not_integer),
+    deny(resources_unreadable),
+    deny(cpu_unknown),
+)

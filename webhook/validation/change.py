@@ -1,0 +1,82 @@
+"""Two versions of an object: what an update leaves alone, and what of a cluster KubeRay compares."""
+
+from typing import Any, Final
+
+from webhook.kube import names
+
+_SCALE: Final = ("replicas", "scaleStrategy")
+_ROLLOUT_FREE: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
+_CLUSTER_AT: Final = {
+    names.RAYCLUSTER_KIND: (),
+    names.RAYJOB_KIND: ("rayClusterSpec",),
+    names.RAYSERVICE_KIND: ("rayClusterConfig",),
+    names.RAYCRONJOB_KIND: ("jobTemplate", "rayClusterSpec"),
+}
+
+
+def only_scaled(kind: str, old: object, new: object) -> bool:
+    """Tell whether an update changes nothing that a rule reads but numbers of replicas and the pods to delete.
+
+    Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change finalizers.
+    """
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return False
+    return _same_metadata(old.get("metadata"), new.get("metadata")) and _same(old.get("spec"), new.get("spec"), _CLUSTER_AT[kind])
+
+
+def _same_metadata(old: object, new: object) -> bool:
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return False
+    return all(old.get(name) == new.get(name) for name in ("name", "labels", "annotations"))
+
+
+def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
+    """Tell whether two specs are the same but for the scale of the worker groups in the cluster at the end of `way`."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return old == new
+    name = way[0] if way else "workerGroupSpecs"
+    if old.keys() != new.keys() or any(key != name and old[key] != new[key] for key in old):
+        return False
+    return _same(old.get(name), new.get(name), way[1:]) if way else _same_groups(old.get(name), new.get(name))
+
+
+def _same_groups(old: object, new: object) -> bool:
+    if not isinstance(old, list) or not isinstance(new, list):
+        return old == new
+    return len(old) == len(new) and all(map(_same_group, old, new))
+
+
+def _same_group(old: object, new: object) -> bool:
+    if old == new:
+        return True
+    return isinstance(old, dict) and isinstance(new, dict) and without(old, _SCALE) == without(new, _SCALE)
+
+
+def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """Return a map without some of its keys."""
+    return {key: item for key, item in value.items() if key not in keys}
+
+
+def rollout_part(spec: object) -> dict[str, Any]:
+    """Return the part of a RayCluster spec whose change makes KubeRay replace pods or clusters.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+    (`GenerateHashWithoutReplicasAndWorkersToDelete`)
+    """
+    if not isinstance(spec, dict):
+        return {}
+    part = without(spec, ("upgradeStrategy",))
+    part["headGroupSpec"] = _rollout_group(spec.get("headGroupSpec"))
+    groups = spec.get("workerGroupSpecs")
+    part["workerGroupSpecs"] = [_rollout_group(group) for group in groups] if isinstance(groups, list) else []
+    return part
+
+
+def _rollout_group(group: object) -> object:
+    if not isinstance(group, dict):
+        return group
+    part = without(group, _ROLLOUT_FREE)
+    template = group.get("template")
+    if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        part["template"] = {**template, "spec": without(template["spec"], ("tolerations", "schedulingGates"))}
+    return part

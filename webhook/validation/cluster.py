@@ -1,0 +1,211 @@
+"""A RayCluster spec as the rules see it, alone or inside a RayJob or RayService: read once, tolerant of garbage."""
+
+from itertools import islice
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.kube import names
+from webhook.kube.objects import WorkerGroup
+from webhook.kube.quantity import parse_count
+from webhook.validation.field import Field
+from webhook.validation.release import Release, image_release, parse_release
+from webhook.validation.settings import RuleSettings
+
+UNBOUNDED: Final = 2147483647
+"""What the CRD makes of an absent `maxReplicas`."""
+
+GROUPS_MAX: Final = 1000
+"""Worker groups that the rules look at; it bounds the time that a hostile spec can take."""
+
+AUTOSCALER_V2_SINCE: Final = (2, 47)
+"""The first Ray release whose autoscaler is v2 unless told otherwise."""
+
+
+class Container(Struct):
+    """One container of a template; `env` holds the index of the entry of each name."""
+
+    field: Field
+    name: str
+    image: str
+    env: dict[str, int]
+    limits: dict[str, Any]
+    requests: dict[str, Any]
+    chips: int
+    gpus: int
+
+    def variable(self, name: str) -> Field | None:
+        """Return the entry of a variable, if there is one."""
+        index = self.env.get(name)
+        return None if index is None else Field((self.field.value["env"])[index], self.field / "env", index)
+
+    def literal(self, name: str) -> str:
+        """Return the value that the template itself gives a variable, else nothing."""
+        entry = self.variable(name)
+        return "" if entry is None else (entry / "value").text
+
+    def amounts(self, kind: str) -> Field:
+        """Return the field `resources.limits` or `resources.requests`."""
+        return self.field / "resources" / kind
+
+
+class Group(Struct):
+    """A worker group, or the head as one; absent numbers have the CRD's defaults."""
+
+    field: Field
+    name: str
+    params: dict[str, str]
+    hosts: int
+    scale: WorkerGroup
+    pod: Field
+    containers: list[Container]
+    chips: int
+    """TPU chips of a pod, over all containers, as the variables of its slice will count them."""
+
+    @property
+    def first(self) -> Container | None:
+        """Ray's container."""
+        return self.containers[0] if self.containers else None
+
+    @property
+    def label(self) -> str:
+        """What to call the group in a message."""
+        return "the head" if self.field.token == names.HEAD_GROUP_SPEC else f"group {self.name}"
+
+    @property
+    def selector(self) -> Field:
+        """The node selector of the pods."""
+        return self.pod / "nodeSelector"
+
+    def param(self, name: str) -> Field:
+        """Return the field of a start parameter."""
+        return (self.field / "rayStartParams").key(name)
+
+
+class Cluster(Struct):
+    """A RayCluster spec with what belongs to it: annotations and labels are those of the object that holds it."""
+
+    field: Field
+    meta: Field
+    name: str
+    owner: str
+    annotations: dict[str, str]
+    labels: dict[str, str]
+    head: Group
+    groups: list[Group]
+    settings: RuleSettings
+
+    @property
+    def everyone(self) -> list[Group]:
+        """The head, then the worker groups."""
+        return [self.head, *self.groups]
+
+    @property
+    def autoscaling(self) -> bool:
+        """Tell whether KubeRay adds Ray's autoscaler."""
+        return (self.field / "enableInTreeAutoscaling").flag
+
+    @property
+    def options(self) -> Field:
+        """The options of the autoscaler."""
+        return self.field / "autoscalerOptions"
+
+    @property
+    def v2_switch(self) -> Field | None:
+        """The variable of the head that chose the autoscaler before there was an option."""
+        return self.head.first.variable(names.RAY_ENABLE_AUTOSCALER_V2) if self.head.first else None
+
+    @property
+    def v2_on(self) -> bool:
+        """Tell whether v2 is asked for outright, as KubeRay's own checks want it."""
+        switch = self.v2_switch
+        return (self.options / "version").text == "v2" or (switch is not None and (switch / "value").text in ("1", "true"))
+
+    @property
+    def v2(self) -> bool | None:
+        """Tell which autoscaler runs; None when only the image knows."""
+        if self.v2_on:
+            return True
+        switch = self.v2_switch
+        if (self.options / "version").text == "v1" or (switch is not None and (switch / "value").text in ("0", "false")):
+            return False
+        release = self.release
+        return None if release is None else release >= AUTOSCALER_V2_SINCE
+
+    @property
+    def release(self) -> Release | None:
+        """The Ray release: the image decides, `rayVersion` declares."""
+        image = self.head.first.image if self.head.first else ""
+        return image_release(image)[0] or parse_release((self.field / "rayVersion").text)
+
+    def annotation(self, name: str) -> Field:
+        """Return the field of an annotation."""
+        return (self.meta / "annotations").key(name)
+
+
+def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str = "") -> Cluster:
+    """Return the view of the RayCluster spec at `field`, which the object with the metadata `meta` holds for `owner`."""
+    labels = (meta / "labels").strings
+    listed = field / "workerGroupSpecs"
+    entries = [entry for entry in islice(listed.items(), GROUPS_MAX) if type(entry.value) is dict]
+    name = (meta / "name").text or (meta / "generateName").text + "xxxxx"
+    return Cluster(
+        field=field,
+        meta=meta,
+        name=f"{name}-xxxxx" if owner else name,
+        owner=owner or labels.get(names.LABEL_ORIGIN_KIND, ""),
+        annotations=(meta / "annotations").strings,
+        labels=labels,
+        head=_group(field / "headGroupSpec", names.HEAD_GROUP),
+        groups=[_group(entry, (entry / "groupName").text) for entry in entries],
+        settings=settings,
+    )
+
+
+def _group(field: Field, name: str) -> Group:
+    pod = field / "template" / "spec"
+    hosts = (field / "numOfHosts").number
+    hosts = 1 if hosts is None else hosts
+    maximum = (field / "maxReplicas").number
+    scale = WorkerGroup(
+        group_name=name,
+        num_of_hosts=hosts,
+        replicas=(field / "replicas").number,
+        min_replicas=(field / "minReplicas").number,
+        max_replicas=UNBOUNDED if maximum is None else maximum,
+        suspend=(field / "suspend").flag,
+    )
+    containers = [_container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict]
+    chips = sum(container.chips for container in containers)
+    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, chips)
+
+
+def _container(field: Field) -> Container:
+    entries = field.value.get("env")
+    env = {}
+    if type(entries) is list:
+        env = {
+            entry["name"]: index for index, entry in enumerate(entries) if type(entry) is dict and type(entry.get("name")) is str
+        }
+    resources = field / "resources"
+    limits, requests = (resources / "limits").map, (resources / "requests").map
+    chips = gpus = 0
+    for key, amount in (requests | limits).items():
+        if key == names.RESOURCE_TPU:
+            chips += count(amount)
+        elif is_gpu(key):
+            gpus += count(amount)
+    return Container(field, (field / "name").text, (field / "image").text, env, limits, requests, chips, gpus)
+
+
+def is_gpu(resource: str) -> bool:
+    """Tell whether a resource is a GPU, or a part of one, as KubeRay and Ray recognise it."""
+    return resource.endswith(names.RESOURCE_GPU_SUFFIX) or resource.startswith(names.RESOURCE_MIG_PREFIX)
+
+
+def count(amount: object) -> int:
+    """Return a number of devices, 0 when it is none."""
+    try:
+        return parse_count(amount) if isinstance(amount, str | int | float) and not isinstance(amount, bool) else 0
+    except ValueError:
+        return 0

@@ -1,0 +1,179 @@
+"""What a RayJob deletes when it has finished: `deletionStrategy`."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+from webhook.validation.subject import Job
+
+_GATE: Final = "RayJobDeletionPolicy"
+_CLUSTER: Final = "DeleteCluster"
+_WORKERS: Final = "DeleteWorkers"
+_ORDER: Final = (_WORKERS, _CLUSTER, "DeleteSelf")
+_NONE: Final = "DeleteNone"
+
+
+def deletion_gate_off(job: Job) -> Iterator[Fault]:
+    """A deletion strategy while the operator does not have it on.
+
+    KubeRay refuses the RayJob without its feature gate RayJobDeletionPolicy.
+
+    KubeRay validation.go (`validateDeletionConfiguration`)
+    """
+    if _strategy(job).given and not job.settings.enabled(_GATE):
+        yield Fault(_strategy(job), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+
+
+def deletion_mixed(job: Job) -> Iterator[Fault]:
+    """Deletion rules together with another way to say what is deleted.
+
+    KubeRay cannot tell which of them counts, and refuses the RayJob.
+
+    KubeRay validation.go (`validateDeletionConfiguration`)
+    """
+    rules = _strategy(job) / "deletionRules"
+    if rules.size and job.shutdown:
+        yield Fault(job.field / "shutdownAfterJobFinishes", "remove it: deletionRules say what is deleted", FORBIDDEN)
+    if rules.size and _legacy(job):
+        yield Fault(rules, "keep either deletionRules, or onSuccess and onFailure", FORBIDDEN)
+
+
+def deletion_incomplete(job: Job) -> Iterator[Fault]:
+    """A deletion strategy that says nothing, or not all.
+
+    It needs deletion rules, or a policy for success and one for failure.
+
+    KubeRay validation.go (`validateLegacyDeletionPolicies`)
+    """
+    strategy = _strategy(job)
+    if not strategy.given or (strategy / "deletionRules").size:
+        return
+    if not _legacy(job):
+        yield Fault(strategy, "write deletionRules", REQUIRED)
+        return
+    for name in ("onSuccess", "onFailure"):
+        if not (strategy / name / "policy").given:
+            yield Fault(strategy / name / "policy", "set a policy for success and one for failure", REQUIRED)
+
+
+def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
+    """A policy to delete nothing in a RayJob that shuts its cluster down.
+
+    The two contradict each other, so KubeRay refuses the RayJob.
+
+    KubeRay validation.go (`validateLegacyDeletionPolicies`)
+    """
+    for policy in _legacy(job):
+        if job.shutdown and policy.text == _NONE:
+            yield Fault(policy, "remove shutdownAfterJobFinishes, or use another policy", FORBIDDEN)
+
+
+def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
+    """A policy to delete an existing cluster, or its workers.
+
+    The cluster is not the RayJob's, so KubeRay refuses to delete anything of it.
+
+    KubeRay validation.go (`validateDeletionRules`)
+    """
+    for policy in (*_legacy(job), *_policies(job)):
+        if job.selects and policy.text in (_CLUSTER, _WORKERS):
+            yield Fault(policy, "write DeleteSelf or DeleteNone: a job on an existing cluster may not delete it", FORBIDDEN)
+
+
+def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
+    """A policy to delete the workers of a cluster that autoscales.
+
+    The autoscaler would bring them back, so KubeRay refuses the RayJob.
+
+    KubeRay validation.go (`validateDeletionRules`)
+    """
+    for policy in (*_legacy(job), *_policies(job)):
+        if job.autoscaling and policy.text == _WORKERS:
+            yield Fault(policy, "write DeleteCluster: the workers of an autoscaled cluster would come back", FORBIDDEN)
+
+
+def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
+    """A condition of a deletion rule that does not name one status, or has a negative time.
+
+    KubeRay would not know when to delete, and refuses the RayJob.
+
+    KubeRay validation.go (`validateDeletionCondition`)
+    """
+    for rule in _rules(job):
+        condition = rule / "condition"
+        if (condition / "jobStatus").given == (condition / "jobDeploymentStatus").given:
+            yield Fault(condition, "write either jobStatus or jobDeploymentStatus")
+        seconds = condition / "ttlSeconds"
+        if (seconds.number or 0) < 0:
+            yield Fault(seconds, f"{seconds.number}: write 0 or more seconds")
+
+
+def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
+    """Two deletion rules with one policy for one status.
+
+    KubeRay cannot tell which of the two times counts, and refuses the RayJob.
+
+    KubeRay validation.go (`validateDeletionRules`)
+    """
+    seen = set()
+    for rule in _rules(job):
+        key = (*_status(rule), (rule / "policy").text)
+        if key in seen:
+            yield Fault(rule, f"another rule says {key[2]} at {key[1]}: keep one", DUPLICATE)
+        seen.add(key)
+
+
+def deletion_order(job: Job) -> Iterator[Fault]:
+    """Deletion rules in an impossible order.
+
+    Workers go before their cluster, and the cluster before the RayJob: a later one may not have the shorter time.
+
+    KubeRay validation.go (`validateTTLConsistency`)
+    """
+    times: dict[tuple[str, str], dict[str, Field]] = {}
+    for rule in _rules(job):
+        times.setdefault(_status(rule), {}).setdefault((rule / "policy").text, rule / "condition" / "ttlSeconds")
+    for fields in times.values():
+        present = [(policy, fields[policy]) for policy in _ORDER if policy in fields]
+        for (before, first), (after, second) in pairwise(present):
+            if (second.number or 0) < (first.number or 0):
+                yield Fault(second, f"{second.number or 0}: {after} comes after {before}: write {first.number} seconds or more")
+
+
+def _strategy(job: Job) -> Field:
+    return job.field / "deletionStrategy"
+
+
+def _legacy(job: Job) -> list[Field]:
+    """Return the policies of the older form, `onSuccess` and `onFailure`, as far as it is used."""
+    return [_strategy(job) / name / "policy" for name in ("onSuccess", "onFailure") if (_strategy(job) / name).given]
+
+
+def _rules(job: Job) -> Iterator[Field]:
+    return (_strategy(job) / "deletionRules").items()
+
+
+def _policies(job: Job) -> Iterator[Field]:
+    return (rule / "policy" for rule in _rules(job))
+
+
+def _status(rule: Field) -> tuple[str, str]:
+    status, deployment = (rule / "condition" / name for name in ("jobStatus", "jobDeploymentStatus"))
+    return ("jobStatus", status.text) if status.given else ("jobDeploymentStatus", deployment.text)
+
+
+DELETION: Final = (
+    deny(deletion_gate_off),
+    deny(deletion_mixed),
+    deny(deletion_incomplete),
+    deny(deletion_none_with_shutdown),
+    deny(deletion_of_foreign_cluster),
+    deny(deletion_of_autoscaled_workers),
+    deny(deletion_condition_invalid),
+    deny(deletion_rule_duplicate),
+    deny(deletion_order),
+)

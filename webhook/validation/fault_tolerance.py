@@ -1,0 +1,174 @@
+"""Fault tolerance of Ray's global control store: Redis, or RocksDB on a volume."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+
+_VOLUME: Final = "gcs-storage"
+_MOUNT_PATH: Final = "/data/gcs"
+_GATE: Final = "GCSFaultToleranceEmbeddedStorage"
+
+
+def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
+    """Fault tolerance by the old annotation and by options at once.
+
+    KubeRay cannot tell which of the two counts, and refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
+        field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
+        yield Fault(field, "remove the annotation: gcsFaultToleranceOptions says it already", FORBIDDEN)
+
+
+def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
+    """The variable with the address of Redis, without fault tolerance.
+
+    The variable turns fault tolerance on behind KubeRay's back, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
+    entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
+    if entry is not None and not enabled and not _options(cluster).given:
+        yield Fault(entry / "name", "write the address to gcsFaultToleranceOptions.redisAddress instead", FORBIDDEN)
+
+
+def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
+    """Settings of Redis outside of the options of fault tolerance, while there are options.
+
+    They would contradict each other, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if not _options(cluster).given:
+        return
+    if cluster.head.params.get("redis-password"):
+        yield Fault(cluster.head.param("redis-password"), _instead("redisPassword"), FORBIDDEN)
+    for name, option in ((names.REDIS_PASSWORD, "redisPassword"), (names.RAY_REDIS_ADDRESS, "redisAddress")):
+        if entry := _variable(cluster, name):
+            yield Fault(entry / "name", _instead(option), FORBIDDEN)
+    if cluster.annotations.get(names.ANNOTATION_EXTERNAL_STORAGE):
+        field = cluster.annotation(names.ANNOTATION_EXTERNAL_STORAGE)
+        yield Fault(field, _instead("externalStorageNamespace"), FORBIDDEN)
+
+
+def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
+    """The user name for Redis outside of the options of fault tolerance.
+
+    KubeRay takes it from the options only, and refuses the RayCluster.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if cluster.head.params.get("redis-username"):
+        yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
+    if entry := _variable(cluster, names.REDIS_USERNAME):
+        yield Fault(entry / "name", _instead("redisUsername"), FORBIDDEN)
+
+
+def rocksdb_gate_off(cluster: Cluster) -> Iterator[Fault]:
+    """The RocksDB backend while the operator does not have it on.
+
+    KubeRay refuses the RayCluster without its feature gate GCSFaultToleranceEmbeddedStorage.
+
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
+    """
+    if _rocksdb(cluster) and not cluster.settings.enabled(_GATE):
+        yield Fault(_options(cluster) / "backend", f"write redis, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+
+
+def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
+    """Settings of Redis for the RocksDB backend.
+
+    KubeRay takes it for a mistake and refuses the RayCluster.
+
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
+    """
+    if _rocksdb(cluster):
+        for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
+            field = _options(cluster) / name
+            if field.given and field.value != "":
+                yield Fault(field, "remove it: the backend is rocksdb", FORBIDDEN)
+
+
+def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
+    """An existing volume claim for RocksDB, and settings for a new one.
+
+    KubeRay takes a claim as it is, so these settings contradict it, and KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
+    """
+    storage = _options(cluster) / "storage"
+    if _rocksdb(cluster) and (storage / "claimName").text:
+        for name in ("size", "storageClassName", "accessModes"):
+            field = storage / name
+            if field.given and field.value != []:
+                yield Fault(field, "remove it: it belongs to a new claim, and claimName names an existing one", FORBIDDEN)
+
+
+def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
+    """The storage of RocksDB, set by hand in the head's template.
+
+    KubeRay sets these variables, the volume and its mount itself, and refuses a template that has them.
+
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
+    """
+    if not _rocksdb(cluster):
+        return
+    for name in (names.RAY_GCS_STORAGE, names.RAY_GCS_STORAGE_PATH):
+        if entry := _variable(cluster, name):
+            yield Fault(entry / "name", f"remove {name}: KubeRay sets it", FORBIDDEN)
+    first = cluster.head.first
+    for mount in (first.field / "volumeMounts").items() if first else ():
+        if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
+            yield Fault(mount, f"remove the mount: KubeRay mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN)
+    for volume in (cluster.head.pod / "volumes").items():
+        if (volume / "name").text == _VOLUME:
+            yield Fault(volume, "rename the volume: KubeRay adds one of this name", FORBIDDEN)
+
+
+def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
+    """A volume for the Redis backend.
+
+    Only RocksDB has one; KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
+    """
+    field = _options(cluster) / "storage"
+    if field.given and not _rocksdb(cluster):
+        yield Fault(field, "remove it, or set backend to rocksdb", FORBIDDEN)
+
+
+def _options(cluster: Cluster) -> Field:
+    return cluster.field / "gcsFaultToleranceOptions"
+
+
+def _rocksdb(cluster: Cluster) -> bool:
+    return (_options(cluster) / "backend").text == "rocksdb"
+
+
+def _variable(cluster: Cluster, name: str) -> Field | None:
+    return cluster.head.first.variable(name) if cluster.head.first else None
+
+
+def _instead(option: str) -> str:
+    return f"write it to gcsFaultToleranceOptions.{option} instead"
+
+
+FAULT_TOLERANCE: Final = (
+    deny(fault_tolerance_twice),
+    deny(redis_address_alone),
+    deny(redis_settings_outside_options),
+    deny(redis_username_outside_options),
+    deny(rocksdb_gate_off),
+    deny(rocksdb_with_redis_settings),
+    deny(rocksdb_claim_conflict),
+    deny(rocksdb_managed_storage),
+    deny(redis_with_storage),
+)

@@ -1,0 +1,104 @@
+"""A field of an object that may be garbage: its value, and its place, written out only for findings."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+
+class Key(str):
+    """A key that people choose, such as the name of a label; a path shows it in brackets."""
+
+    __slots__ = ()
+
+
+class Field(Struct, frozen=True, eq=False):
+    """A value of decoded JSON with the way to it. An absent field has the value None.
+
+    Nothing is assumed about types: what is not of the asked type reads as absent. The API server refuses such an object by
+    the schema of its kind before or after us, so a rule has nothing to say about it.
+    """
+
+    value: Any
+    parent: "Field | None" = None
+    token: str | int = ""
+
+    def __truediv__(self, name: str) -> "Field":
+        """Return the field `name` of this map."""
+        value = self.value
+        return Field(value.get(name) if type(value) is dict else None, self, name)
+
+    def key(self, name: str) -> "Field":
+        """Return the entry `name` of this map, whose keys are people's choice."""
+        value = self.value
+        return Field(value.get(name) if type(value) is dict else None, self, Key(name))
+
+    def items(self) -> Iterator["Field"]:
+        """Yield the elements of this list."""
+        if type(self.value) is list:
+            for index, value in enumerate(self.value):
+                yield Field(value, self, index)
+
+    @property
+    def given(self) -> bool:
+        """Tell whether the field is there, whatever its type."""
+        return self.value is not None
+
+    @property
+    def text(self) -> str:
+        """The value, when it is a string; else nothing."""
+        return self.value if type(self.value) is str else ""
+
+    @property
+    def number(self) -> int | None:
+        """The value, when it is an integer."""
+        return self.value if type(self.value) is int else None
+
+    @property
+    def flag(self) -> bool:
+        """Tell whether the value is `true`."""
+        return self.value is True
+
+    @property
+    def map(self) -> dict[str, Any]:
+        """The value, when it is a map; else an empty one."""
+        return self.value if type(self.value) is dict else {}
+
+    @property
+    def strings(self) -> dict[str, str]:
+        """The entries of this map that are strings."""
+        return {key: value for key, value in self.map.items() if type(value) is str}
+
+    @property
+    def size(self) -> int:
+        """How many elements or entries there are."""
+        return len(self.value) if type(self.value) in (list, dict) else 0
+
+    @property
+    def tokens(self) -> tuple[str | int, ...]:
+        """The way from the object to this field."""
+        return (*self.parent.tokens, self.token) if self.parent is not None else ()
+
+    @property
+    def path(self) -> str:
+        """The way as Kubernetes writes it: `spec.workerGroupSpecs[2].numOfHosts`."""
+        return "".join(_shown(token) for token in self.tokens).removeprefix(".")
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        """The way with names in place of indices, where an element has one: it survives that elements move."""
+        if self.parent is None:
+            return ()
+        name: Any = None
+        if type(self.token) is int and type(self.value) is dict:
+            name = self.value.get("groupName") or self.value.get("name")
+        return (*self.parent.identity, name if type(name) is str else self.token)
+
+    @property
+    def position(self) -> tuple[tuple[int, str], ...]:
+        """What to sort by: names by letter, elements by index."""
+        return tuple((token, "") if isinstance(token, int) else (-1, token) for token in self.tokens)
+
+
+def _shown(token: str | int) -> str:
+    return f"[{token}]" if isinstance(token, Key | int) else f".{token}"

@@ -1,0 +1,42 @@
+"""Findings: what is wrong with a field, which rule says so, and whether the object may pass."""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from webhook.kube.review import INVALID
+from webhook.validation.field import Field
+
+Level = Literal["off", "warn", "deny"]
+
+OFF: Final = "off"
+WARN: Final = "warn"
+DENY: Final = "deny"
+
+
+class Fault(Struct, frozen=True):
+    """What a rule yields: the field, what to write instead, and the Kubernetes cause type."""
+
+    field: Field
+    message: str
+    reason: str = INVALID
+
+
+class Finding(Struct, frozen=True):
+    """A fault with the rule that found it and the level that this rule has."""
+
+    rule: str
+    level: Level
+    field: Field
+    message: str
+    reason: str
+
+    @property
+    def path(self) -> str:
+        """The path of the field, such as `spec.workerGroupSpecs[2].numOfHosts`."""
+        return self.field.path
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What makes this finding the same one in two versions of an object."""
+        return (self.rule, self.field.identity, self.message)

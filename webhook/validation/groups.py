@@ -1,0 +1,211 @@
+"""Worker groups: names, hosts, replicas, and the labels of their seats."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
+from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS
+from webhook.kube import names
+from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.kube.shapes import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
+from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+
+_POD_NAME_PREFIX: Final = 50
+"""Characters of `<cluster>-<group>` that KubeRay keeps in the name of a pod."""
+_POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def containers_missing(cluster: Cluster) -> Iterator[Fault]:
+    """A head or worker group whose template has no container.
+
+    The first container runs Ray; without it there is nothing to start.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    for group in cluster.everyone:
+        field = group.pod / "containers"
+        if not field.value and (field.value is None or type(field.value) is list):
+            yield Fault(field, f"{group.label} needs a container that runs Ray, as the first one", REQUIRED)
+
+
+def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
+    """More worker groups than the rules look at.
+
+    The time of an admission is bounded, so the groups beyond are not checked; KubeRay would take minutes over them too.
+
+    https://github.com/ray-project/kuberay/pull/5132
+    """
+    field = cluster.field / "workerGroupSpecs"
+    if field.size > GROUPS_MAX:
+        yield Fault(
+            field, f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer groups with more replicas"
+        )
+
+
+def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
+    """Two worker groups with one name.
+
+    KubeRay finds the pods of a group by its name, so each of the two deletes what the other one creates, for ever.
+
+    https://github.com/ray-project/kuberay/issues/718
+    """
+    seen = set()
+    for group in cluster.groups:
+        if group.name in seen:
+            yield Fault(group.field / "groupName", f"another group is named {group.name} too: give each its own name", DUPLICATE)
+        seen.add(group.name)
+
+
+def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
+    """A worker group named like the head's group.
+
+    KubeRay labels the head `ray.io/group=headgroup`, so it counts the head as a worker of this group, and may delete it.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go (`RayNodeHeadGroupLabelValue`)
+    """
+    for group in cluster.groups:
+        if group.name == names.HEAD_GROUP:
+            yield Fault(group.field / "groupName", f"{names.HEAD_GROUP} is the group of the head: use another name")
+
+
+def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A group name that cannot be a label value, or part of a pod's name.
+
+    Pods carry the group's name in the label `ray.io/group` and in their own name; Kubernetes refuses each of them.
+
+    https://github.com/ray-project/kuberay/issues/5144
+    """
+    for group in cluster.groups:
+        name, field = group.name, group.field / "groupName"
+        if not name:
+            yield Fault(field, "a worker group needs a name", REQUIRED)
+        elif len(name) > LABEL_VALUE_MAX:
+            yield Fault(field, f"{len(name)} characters: pods carry the name as a label, so use at most {LABEL_VALUE_MAX}")
+        elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):
+            yield Fault(field, f"{name!r} cannot be part of a pod's name: use letters, digits and '-', not '-' at either end")
+
+
+def _pod_name(cluster: Cluster, group: Group) -> str:
+    """Return the name of a worker pod as KubeRay makes it (`PodName`): the group's may be cut out of it."""
+    return f"{cluster.name}-{group.name}"[:_POD_NAME_PREFIX].lower() + "-worker-xxxxx" if _known(cluster) else group.name.lower()
+
+
+def _known(cluster: Cluster) -> bool:
+    """Tell whether the cluster's own name can be part of a pod's name; if not, another rule says so."""
+    return _POD_NAME.fullmatch(cluster.name) is not None
+
+
+def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
+    """A multi-host group whose name is too long or unfit for host names and replica names.
+
+    Hosts of a replica find each other as `<group>-<replica>-<host>`, a DNS label of at most 63 characters, and KubeRay labels
+    each replica `<group>-<5 characters>`. The largest index that `maxReplicas` allows must fit too.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
+    """
+    for group in cluster.groups:
+        if not 1 < group.hosts <= MAX_HOSTS or not is_label_value(group.name):
+            continue
+        field = group.field / "groupName"
+        last = host_name(group.name, max(_last_replica(group), 0), group.hosts - 1)
+        if len(group.name) > REPLICA_NAME_GROUP_MAX:
+            yield Fault(
+                field, f"{len(group.name)} characters: a multi-host group may have {REPLICA_NAME_GROUP_MAX}, for replica names"
+            )
+        elif len(last) > DNS_LABEL_MAX:
+            yield Fault(
+                field, f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, or lower maxReplicas"
+            )
+        elif group.name and not is_dns_label(last):
+            yield Fault(field, f"{group.name!r} cannot be part of a host name: use letters, digits and '-' in a multi-host group")
+
+
+def _last_replica(group: Group) -> int:
+    return min(group.scale.max_replicas or 0, MAX_REPLICAS) - 1
+
+
+def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A number of hosts below 1, or beyond what a replica can have.
+
+    An explicit 0 makes no pods and deletes those there are; a negative number crashes KubeRay's reconciler.
+
+    https://github.com/ray-project/kuberay/issues/2084
+    """
+    for group in cluster.groups:
+        if not 1 <= group.hosts <= MAX_HOSTS:
+            yield Fault(group.field / "numOfHosts", f"{group.hosts}: a replica of group {group.name} needs 1 to {MAX_HOSTS} hosts")
+
+
+def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """Bounds of replicas that are negative or contradict each other.
+
+    KubeRay refuses the whole RayCluster and creates no pods.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    for group in cluster.groups:
+        low, high = group.scale.min_replicas or 0, group.scale.max_replicas or 0
+        if low < 0:
+            yield Fault(group.field / "minReplicas", f"{low}: write 0 or more")
+        if high < 0:
+            yield Fault(group.field / "maxReplicas", f"{high}: write 0 or more")
+        elif low > high:
+            yield Fault(group.field / "minReplicas", f"{low} is above maxReplicas {high}: lower the one or raise the other")
+
+
+def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
+    """A number of replicas that KubeRay silently moves into its bounds.
+
+    You get another number of pods than you asked for. Replicas of 0, which the API server fills in, are taken as not given.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go (`GetWorkerGroupDesiredReplicas`)
+    """
+    for group in cluster.groups:
+        replicas, low, high = group.scale.replicas or 0, group.scale.min_replicas or 0, group.scale.max_replicas or 0
+        if 0 <= low <= high and replicas and not low <= replicas <= high:
+            yield Fault(group.field / "replicas", f"{replicas} is not within {low} and {high}: KubeRay takes {group.scale.desired}")
+
+
+def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
+    """An autoscaled group without an upper bound.
+
+    The CRD's default is 2147483647: one runaway job can fill the Kubernetes cluster.
+
+    https://github.com/ray-project/kuberay/issues/1963
+    """
+    if cluster.autoscaling:
+        for group in cluster.groups:
+            if group.scale.max_replicas == UNBOUNDED:
+                yield Fault(group.field / "maxReplicas", f"set an upper bound for autoscaled group {group.name}")
+
+
+def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
+    """A label of a seat, written into a template.
+
+    These labels say which replica and which host a pod is. From a template, every pod claims the same seat, and none works.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
+    """
+    for group in cluster.groups:
+        for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
+            for label in names.SEAT_LABELS:
+                if label in labels.map:
+                    yield Fault(labels.key(label), "remove it: each pod gets its own from KubeRay or from this webhook", FORBIDDEN)
+
+
+GROUPS: Final = (
+    deny(containers_missing),
+    warn(too_many_groups),
+    deny(group_name_duplicate),
+    deny(group_name_reserved),
+    deny(group_name_invalid),
+    deny(group_name_no_host_name),
+    deny(num_of_hosts_invalid),
+    deny(replica_bounds_invalid),
+    warn(replicas_out_of_bounds),
+    warn(max_replicas_unbounded),
+    deny(seat_label_in_template),
+)

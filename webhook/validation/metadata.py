@@ -1,0 +1,81 @@
+"""Names of Ray objects: KubeRay derives the names of pods and services from them."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+from webhook.validation.subject import Subject
+
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+LONGEST: Final = {
+    names.RAYCLUSTER_KIND: 53,
+    names.RAYJOB_KIND: 47,
+    names.RAYSERVICE_KIND: 47,
+    names.RAYCRONJOB_KIND: 36,
+}
+_DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_GENERATED: Final = 5
+"""Characters that the API server adds to `generateName`."""
+_GENERATED_BASE: Final = 58
+"""Characters of `generateName` that the API server keeps."""
+_DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_SECONDS: Final = re.compile(r"[-+]?\d+", re.ASCII)
+
+
+def name_too_long(subject: Subject) -> Iterator[Fault]:
+    """A name that leaves no room for what KubeRay adds to it.
+
+    KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so nothing is created.
+
+    KubeRay validation.go (`ValidateRayClusterMetadata`,
+    `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
+    """
+    longest = LONGEST[subject.kind]
+    name, prefix = subject.meta / "name", subject.meta / "generateName"
+    if len(name.text) > longest:
+        yield Fault(name, f"{len(name.text)} characters: name a {subject.kind} with at most {longest}")
+    elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
+        yield Fault(prefix, f"{len(prefix.text)} characters and {_GENERATED} more: a {subject.kind} may have {longest} in all")
+
+
+def name_not_dns_label(subject: Subject) -> Iterator[Fault]:
+    """A name that cannot be the name of a service.
+
+    KubeRay names services after the object, and a service's name is a DNS label that starts with a letter.
+
+    KubeRay validation.go (`ValidateRayClusterMetadata`,
+    `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
+    """
+    name, prefix = subject.meta / "name", subject.meta / "generateName"
+    text = name.text or (prefix.text and prefix.text + "x")
+    if text and not _DNS_1035.fullmatch(text):
+        field = name if name.text else prefix
+        yield Fault(field, f"{field.text[:63]!r}: use lower-case letters, digits and '-', and start with a letter")
+
+
+def initializing_timeout_invalid(subject: Subject) -> Iterator[Fault]:
+    """An initializing timeout of a RayService that is not a positive duration.
+
+    KubeRay does not start the service until the annotation can be read.
+
+    KubeRay validation.go (`validateInitializingTimeout`)
+    """
+    field = (subject.meta / "annotations").key(names.ANNOTATION_INITIALIZING_TIMEOUT)
+    if subject.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
+        yield Fault(field, f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of seconds")
+
+
+def _positive(text: str) -> bool:
+    """Tell whether Go reads a duration above zero, or whole seconds above zero."""
+    readable = _DURATION.fullmatch(text) or _SECONDS.fullmatch(text)
+    return bool(readable) and not text.startswith("-") and any(digit in "123456789" for digit in text)
+
+
+METADATA: Final = (
+    deny(name_too_long),
+    deny(name_not_dns_label),
+    deny(initializing_timeout_invalid),
+)

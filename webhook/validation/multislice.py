@@ -1,0 +1,74 @@
+"""Jobs over several TPU slices, which a user asks for by setting MEGASCALE_NUM_SLICES."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.validation.accelerators import tpu_groups
+from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import warn
+
+
+def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A number of slices that is not the number of replicas.
+
+    Every replica is one slice. libtpu waits for the slices it was told of, and a slice beyond the number cannot join. Groups
+    of 0 replicas are taken as not scaled up yet.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+    """
+    for group, container in _multi_slice(cluster):
+        field, text = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
+        if text and not (text.isascii() and text.isdigit()):
+            yield Fault(field, f"{text[:40]!r}: write the number of slices, which is the number of replicas")
+        elif text and not cluster.autoscaling and group.scale.desired not in (0, int(text[:9])):
+            yield Fault(field, f"{text[:9]} slices, but group {group.name} has {group.scale.desired} replicas: make them equal")
+
+
+def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+    """A job over several slices in a group that autoscales.
+
+    The number of slices is fixed when pods start; slices that come or go later break the job. Equal bounds keep it fixed.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+    """
+    for group, container in _multi_slice(cluster):
+        if cluster.autoscaling and group.scale.min_replicas != group.scale.max_replicas:
+            field = _number(container)
+            yield Fault(field, f"group {group.name} autoscales, but slices are counted once: set minReplicas and maxReplicas equal")
+
+
+def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
+    """A job over several single-host slices in a cluster without a multi-host group.
+
+    Slices meet at a host name of the cluster's headless service, and KubeRay creates that only for multi-host groups.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    (`reconcileHeadlessService`)
+    """
+    if any(group.hosts > 1 for group in cluster.groups):
+        return
+    for group, container in _multi_slice(cluster):
+        if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
+            message = f"group {group.name}: KubeRay makes no headless service without a multi-host group: create <cluster>-headless"
+            yield Fault(_number(container), message)
+
+
+def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
+    for group in tpu_groups(cluster):
+        for container in group.containers:
+            if names.MEGASCALE_NUM_SLICES in container.env:
+                yield group, container
+
+
+def _number(container: Container) -> Field:
+    return (container.variable(names.MEGASCALE_NUM_SLICES) or container.field) / "value"
+
+
+MULTI_SLICE: Final = (
+    warn(slice_count_mismatch),
+    warn(multi_slice_autoscaled),
+    warn(multi_slice_unreachable),
+)

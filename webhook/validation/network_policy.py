@@ -1,0 +1,84 @@
+"""Network policies, which KubeRay writes for the head and the worker groups."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube.review import FORBIDDEN, NOT_FOUND
+from webhook.kube.shapes import is_dns_label
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+
+_GATE: Final = "RayClusterNetworkPolicy"
+# Mode -> the rules that cannot matter, because that direction is open.
+_OPEN: Final = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
+
+
+def network_policy_gate_off(cluster: Cluster) -> Iterator[Fault]:
+    """A network policy while the operator does not write any.
+
+    KubeRay refuses the RayCluster without its feature gate RayClusterNetworkPolicy.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    if _policy(cluster).given and not cluster.settings.enabled(_GATE):
+        yield Fault(_policy(cluster), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+
+
+def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
+    """Rules for a direction that the mode leaves open.
+
+    They would close it, or do nothing; KubeRay takes it for a mistake and refuses the RayCluster.
+
+    KubeRay validation.go (`validateNetworkPolicy`)
+    """
+    policy = _policy(cluster)
+    mode = (policy / "mode").text
+    name = _OPEN.get(mode)
+    for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
+        if name and (holder / name).size:
+            yield Fault(
+                holder / name, f"remove them: mode {mode} does not restrict that direction; DenyAll restricts both", FORBIDDEN
+            )
+
+
+def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
+    """A worker group whose name cannot be part of a policy's name.
+
+    KubeRay names the policy of a group after it, so with network policies names are lower case and without dots.
+
+    KubeRay validation.go (`validateNetworkPolicy`)
+    """
+    if _policy(cluster).given:
+        for group in cluster.groups:
+            if group.name and not is_dns_label(group.name):
+                yield Fault(
+                    group.field / "groupName", f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and '-'"
+                )
+
+
+def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """Rules for a worker group that the cluster does not have.
+
+    The group that was meant would be left without them, so KubeRay refuses the RayCluster.
+
+    KubeRay validation.go (`validateNetworkPolicy`)
+    """
+    known = {group.name for group in cluster.groups}
+    for entry in (_policy(cluster) / "workerGroups").items():
+        name = entry / "groupName"
+        if name.text not in known:
+            yield Fault(name, f"no worker group is named {name.text[:63]!r}: write one of workerGroupSpecs", NOT_FOUND)
+
+
+def _policy(cluster: Cluster) -> Field:
+    return cluster.field / "networkPolicy"
+
+
+NETWORK_POLICY: Final = (
+    deny(network_policy_gate_off),
+    deny(network_policy_unused_rules),
+    deny(network_policy_group_name),
+    deny(network_policy_group_unknown),
+)

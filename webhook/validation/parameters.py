@@ -1,0 +1,121 @@
+"""Start parameters, resources and labels of a group, from which KubeRay writes `ray start`."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Final
+
+from webhook.kube.quantity import parse_quantity
+from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.kube.shapes import is_label_value, is_qualified_name
+from webhook.validation.cluster import Cluster
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+
+# https://docs.ray.io/en/latest/cluster/cli.html#ray-start
+KNOWN: Final = frozenset({
+    "address", "port", "node-ip-address", "node-name", "object-manager-port", "node-manager-port", "gcs-server-port",
+    "min-worker-port", "max-worker-port", "worker-port-list", "ray-client-server-port", "memory", "object-store-memory",
+    "num-cpus", "num-gpus", "resources", "head", "include-dashboard", "dashboard-host", "dashboard-port",
+    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", "dashboard-grpc-port", "runtime-env-agent-port", "block",
+    "plasma-directory", "object-spilling-directory", "autoscaling-config", "no-redirect-output", "plasma-store-socket-name",
+    "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction", "metrics-export-port",
+    "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels", "labels-file",
+    "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu", "system-reserved-memory", "cgroup-path",
+    "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style", "log-color", "verbose",
+})  # fmt: skip
+_AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "resources")
+
+
+def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
+    """Resources of a group in `resources` and in `rayStartParams` at once.
+
+    KubeRay cannot tell which of the two counts, and refuses the RayCluster.
+
+    KubeRay validation.go (`validateRayGroupResources`)
+    """
+    for group in cluster.everyone:
+        field = group.field / "resources"
+        if field.size and (twice := [name for name in _AMOUNTS if group.params.get(name)]):
+            yield Fault(field, f"rayStartParams of {group.label} have {', '.join(twice)} too: keep only one of the two", FORBIDDEN)
+
+
+def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
+    """Ray node labels given as a start parameter.
+
+    KubeRay writes that parameter from the group's `labels`, and refuses another one.
+
+    KubeRay validation.go (`validateRayGroupLabels`)
+    """
+    for group in cluster.everyone:
+        if "labels" in group.params:
+            yield Fault(group.param("labels"), f"move them to the field labels of {group.label}", FORBIDDEN)
+
+
+def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A Ray node label that is not a Kubernetes label.
+
+    KubeRay puts it on pods too, and refuses the RayCluster when Kubernetes would refuse the label.
+
+    KubeRay validation.go (`validateRayGroupLabels`)
+    """
+    for group in cluster.everyone:
+        labels = group.field / "labels"
+        for key, value in labels.strings.items():
+            if not is_qualified_name(key):
+                yield Fault(
+                    labels.key(key), f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, digits, -, _ and ."
+                )
+            elif not is_label_value(value):
+                yield Fault(
+                    labels.key(key), f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', '_' or '.'"
+                )
+
+
+def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
+    """An amount in a group's `resources` that is not a quantity.
+
+    KubeRay leaves it out of `ray start` without a word, so Ray does not know that the group has it.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    for group in cluster.everyone:
+        resources = group.field / "resources"
+        for key, value in resources.strings.items():
+            if not _amount(value):
+                yield Fault(resources.key(key), f"{value[:40]!r} is no amount, so KubeRay drops it: write one such as 4 or 8Gi")
+
+
+def _amount(text: str) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False
+
+
+def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """A start parameter that `ray start` does not have.
+
+    `ray start` ends with a usage error, and the pod restarts for ever. The list of parameters grows with Ray, hence a warning.
+
+    https://docs.ray.io/en/latest/cluster/cli.html#ray-start
+    """
+    for group in cluster.everyone:
+        for name in group.params:
+            if name not in KNOWN:
+                yield Fault(group.param(name), f"ray start has no --{name[:40]}{_suggestion(name[:64])}", NOT_SUPPORTED)
+
+
+@lru_cache(maxsize=256)
+def _suggestion(name: str) -> str:
+    close = get_close_matches(name.lower().replace("_", "-").lstrip("-"), KNOWN, 1)
+    return f": write {close[0]}" if close else ""
+
+
+PARAMETERS: Final = (
+    deny(resources_given_twice),
+    deny(labels_in_ray_start_params),
+    deny(ray_label_invalid),
+    warn(group_resource_unreadable),
+    warn(ray_start_param_unknown),
+)

@@ -1,0 +1,190 @@
+"""RayJobs: how the job is submitted, and on which cluster."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, MappingStartEvent, NodeEvent, ScalarEvent
+
+from webhook.kube.review import FORBIDDEN, REQUIRED
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+from webhook.validation.subject import Job
+
+SIDECAR: Final = "SidecarMode"
+INTERACTIVE: Final = "InteractiveMode"
+_CLUSTER_KEY: Final = "ray.io/cluster"
+_DEEPEST: Final = 200
+"""Levels of nesting; time grows with their square."""
+_NULL: Final = ("", "~", "null", "Null", "NULL")
+_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_YAML_MAX: Final = 65536
+"""Characters of a runtime environment that are read; a longer one would take too much of an admission's time."""
+
+
+def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
+    """A suspended RayJob that keeps its cluster.
+
+    Suspending deletes the cluster, so KubeRay wants `shutdownAfterJobFinishes` with it.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    if (job.field / "suspend").flag and not job.shutdown:
+        yield Fault(job.field / "shutdownAfterJobFinishes", "set it to true: a RayJob with suspend needs it", REQUIRED)
+
+
+def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
+    """A suspended RayJob on an existing cluster.
+
+    The cluster belongs to somebody else, so there is nothing that KubeRay could suspend.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    if (job.field / "suspend").flag and job.selects:
+        yield Fault(job.field / "suspend", "remove it: a job on an existing cluster cannot be suspended", FORBIDDEN)
+
+
+def job_ttl_invalid(job: Job) -> Iterator[Fault]:
+    """A time to live of the finished job that is negative, or that nothing acts on.
+
+    Without `shutdownAfterJobFinishes` nothing is deleted, so KubeRay refuses the RayJob.
+
+    KubeRay validation.go (`validateDeletionConfiguration`)
+    """
+    field = job.field / "ttlSecondsAfterFinished"
+    seconds = field.number or 0
+    if seconds < 0:
+        yield Fault(field, f"{seconds}: write 0 or more seconds")
+    elif seconds and not job.shutdown:
+        yield Fault(field, "set shutdownAfterJobFinishes to true, or remove it")
+
+
+def job_without_cluster(job: Job) -> Iterator[Fault]:
+    """A RayJob with neither a cluster of its own nor the name of one.
+
+    There is nothing to run the job on.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    if not (job.field / "rayClusterSpec").given and not job.selects:
+        yield Fault(job.field / "rayClusterSpec", f"set rayClusterSpec, or clusterSelector with {_CLUSTER_KEY}", REQUIRED)
+
+
+def job_selector_without_name(job: Job) -> Iterator[Fault]:
+    """A cluster selector without the name of the cluster.
+
+    KubeRay looks up the cluster by this key only.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    name = job.selector.key(_CLUSTER_KEY)
+    if job.selects and (not name.given or name.value == ""):
+        yield Fault(name, "set it to the name of an existing RayCluster", REQUIRED)
+
+
+def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
+    """SidecarMode with settings that it does not have.
+
+    The submitter runs in the head pod then: there is no pod of its own to configure, no existing cluster to join, and the
+    head must not restart.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    if job.mode != SIDECAR:
+        return
+    if job.selects:
+        yield Fault(job.selector, f"remove it: {SIDECAR} needs a cluster of its own; or use K8sJobMode", FORBIDDEN)
+    for name in ("submitterPodTemplate", "submitterConfig"):
+        if (job.field / name).given:
+            yield Fault(job.field / name, f"remove it: {SIDECAR} has no submitter pod", FORBIDDEN)
+    policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
+    if policy.given and policy.text not in ("", "Never"):
+        yield Fault(policy, f"write Never: {SIDECAR} needs a head that does not restart")
+
+
+def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
+    """Retries of a job that KubeRay cannot start anew.
+
+    It does not make a new cluster for a job on an existing one, nor submit an interactive job again.
+
+    https://github.com/ray-project/kuberay/issues/3525
+    """
+    field = job.field / "backoffLimit"
+    if (field.number or 0) > 0 and (job.selects or job.mode == INTERACTIVE):
+        what = INTERACTIVE if job.mode == INTERACTIVE else "clusterSelector"
+        yield Fault(field, f"remove it: a RayJob with {what} is not tried again", FORBIDDEN)
+
+
+def job_number_not_positive(job: Job) -> Iterator[Fault]:
+    """A deadline of a RayJob that is not above 0, or a negative number of retries.
+
+    KubeRay refuses the RayJob.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    for name, least in (("activeDeadlineSeconds", 1), ("preRunningDeadlineSeconds", 1), ("backoffLimit", 0)):
+        field = job.field / name
+        if field.number is not None and field.number < least:
+            yield Fault(field, f"{field.number}: write {least} or more, or remove it")
+
+
+def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
+    """A runtime environment that is not a YAML map.
+
+    KubeRay sends it to Ray as JSON, and refuses a RayJob whose text it cannot read.
+
+    KubeRay validation.go (`ValidateRayJobSpec`)
+    """
+    field = job.field / "runtimeEnvYAML"
+    if 0 < len(field.text) <= _YAML_MAX and (problem := _unreadable(field.text)):
+        yield Fault(field, problem)
+
+
+def _unreadable(text: str) -> str:
+    """Return what is wrong with a text that should be a YAML map, or nothing.
+
+    Events are read, and never composed: the composer in C does not survive deep nesting.
+    """
+    anchors, first, depth = set(), None, 0
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+            if depth > _DEEPEST:
+                return "not YAML: nested too deeply"
+            if isinstance(event, AliasEvent) and event.anchor not in anchors:
+                return f"not YAML: there is no anchor {str(event.anchor)[:40]}"
+            if isinstance(event, NodeEvent):
+                anchors.add(event.anchor)
+                first = first or event
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        return f"not YAML: {line}{error.problem}"
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return "not YAML: it has characters that YAML does not allow"
+    empty = first is None or (isinstance(first, ScalarEvent) and not first.style and first.value in _NULL)
+    return "" if empty or isinstance(first, MappingStartEvent) else "write a YAML map, such as pip: [requests]"
+
+
+def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
+    """A RayJob that waits for its user while its mode is not InteractiveMode.
+
+    It waits for ever: no other mode goes on from there. The mode was changed after the RayJob had started.
+
+    KubeRay validation.go (`ValidateRayJobStatus`)
+    """
+    if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
+        yield Fault(job.field / "submissionMode", f"leave it at {INTERACTIVE} while the job is Waiting")
+
+
+RAYJOB: Final = (
+    deny(job_suspend_without_shutdown),
+    deny(job_suspend_with_selector),
+    deny(job_ttl_invalid),
+    deny(job_without_cluster),
+    deny(job_selector_without_name),
+    deny(job_sidecar_conflict),
+    deny(job_backoff_unsupported),
+    deny(job_number_not_positive),
+    deny(job_runtime_env_unreadable),
+    deny(job_waiting_not_interactive),
+)

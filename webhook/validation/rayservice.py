@@ -1,0 +1,125 @@
+"""RayServices: how a new cluster takes over from the old one."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+from webhook.validation.subject import Service
+
+INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
+NEW_CLUSTER: Final = "NewCluster"
+NONE: Final = "None"
+_GATE: Final = "RayServiceIncrementalUpgrade"
+_PERCENT_MAX: Final = 100
+
+
+def service_head_service_named(service: Service) -> Iterator[Fault]:
+    """A name for the head's service in a RayService.
+
+    Two clusters exist during an upgrade, and both would claim the name.
+
+    KubeRay validation.go (`ValidateRayServiceSpec`)
+    """
+    field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
+    if field.given and field.value != "":
+        yield Fault(field, "remove the name: each cluster of a RayService needs a head service of its own", FORBIDDEN)
+
+
+def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
+    """An upgrade strategy that a RayService does not have.
+
+    The CRD lets any text through, and KubeRay then refuses the RayService.
+
+    KubeRay validation.go (`ValidateRayServiceSpec`)
+    """
+    field = _strategy(service) / "type"
+    if field.given and field.text not in (INCREMENTAL, NEW_CLUSTER, NONE):
+        yield Fault(field, f"{str(field.value)[:40]!r}: write {NEW_CLUSTER}, {INCREMENTAL} or {NONE}", NOT_SUPPORTED)
+
+
+def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
+    """A negative delay before the old cluster goes.
+
+    KubeRay refuses the RayService.
+
+    KubeRay validation.go (`ValidateRayServiceSpec`)
+    """
+    field = service.field / "rayClusterDeletionDelaySeconds"
+    if (field.number or 0) < 0:
+        yield Fault(field, f"{field.number}: write 0 or more seconds")
+
+
+def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
+    """An incremental upgrade of a cluster that does not autoscale.
+
+    The new cluster grows while the old one shrinks; without the autoscaler neither happens.
+
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
+    """
+    if _incremental(service) and not service.cluster.autoscaling:
+        field = service.cluster.field / "enableInTreeAutoscaling"
+        yield Fault(field, f"set it to true: {INCREMENTAL} needs the autoscaler", REQUIRED)
+
+
+def incremental_options_missing(service: Service) -> Iterator[Fault]:
+    """An incremental upgrade without its options.
+
+    KubeRay needs the step, the interval and the gateway that moves the traffic.
+
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
+    """
+    if not _incremental(service):
+        return
+    options = _options(service)
+    if not options.given:
+        yield Fault(options, "set stepSizePercent, intervalSeconds and gatewayClassName", REQUIRED)
+        return
+    for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
+        if not (options / name).given or (options / name).value == "":
+            yield Fault(options / name, f"set it: {INCREMENTAL} needs it", REQUIRED)
+
+
+def incremental_option_invalid(service: Service) -> Iterator[Fault]:
+    """A percentage or interval of an incremental upgrade that is out of range.
+
+    The traffic would never arrive at the new cluster, so KubeRay refuses the RayService.
+
+    KubeRay validation.go (`ValidateClusterUpgradeOptions`)
+    """
+    if not _incremental(service):
+        return
+    options = _options(service)
+    step, surge, interval = (options / name for name in ("stepSizePercent", "maxSurgePercent", "intervalSeconds"))
+    for field in (step, surge):
+        if field.number is not None and not 0 <= field.number <= _PERCENT_MAX:
+            yield Fault(field, f"{field.number}: write a percentage from 0 to {_PERCENT_MAX}")
+    most = _PERCENT_MAX if surge.number is None else surge.number
+    if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
+        yield Fault(step, f"{step.number} is above maxSurgePercent {most}: lower the one or raise the other")
+    if interval.number is not None and interval.number <= 0:
+        yield Fault(interval, f"{interval.number}: write 1 or more seconds")
+
+
+def _strategy(service: Service) -> Field:
+    return service.field / "upgradeStrategy"
+
+
+def _options(service: Service) -> Field:
+    return _strategy(service) / "clusterUpgradeOptions"
+
+
+def _incremental(service: Service) -> bool:
+    return (_strategy(service) / "type").text == INCREMENTAL and service.settings.enabled(_GATE)
+
+
+RAYSERVICE: Final = (
+    deny(service_head_service_named),
+    deny(service_upgrade_type_unknown),
+    deny(service_deletion_delay_negative),
+    deny(incremental_without_autoscaling),
+    deny(incremental_options_missing),
+    deny(incremental_option_invalid),
+)

@@ -1,0 +1,35 @@
+"""A rule: a name, a level, and a small function that yields faults."""
+
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from webhook.validation.finding import DENY, WARN, Fault, Level
+
+T = TypeVar("T")
+
+Check = Callable[[T], Iterable[Fault]]
+
+
+class Rule(Struct, Generic[T], frozen=True):
+    """A rule over views of type T. Its function's docstring is its documentation: what it catches, why, and the source."""
+
+    id: str
+    level: Level
+    check: Check[T]
+
+
+def deny(check: Check[T]) -> Rule[T]:
+    """Return a rule named like its function that refuses objects, unless settings say otherwise."""
+    return Rule(_name(check), DENY, check)
+
+
+def warn(check: Check[T]) -> Rule[T]:
+    """Return a rule named like its function that lets objects pass with a warning, unless settings say otherwise."""
+    return Rule(_name(check), WARN, check)
+
+
+def _name(check: Check[T]) -> str:
+    name: str = getattr(check, "__name__", "")
+    return name.replace("_", "-")

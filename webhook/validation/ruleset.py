@@ -1,0 +1,148 @@
+"""The rule set: every rule, in order, and what they find in an object or in an update of one."""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+from webhook.kube import names
+from webhook.validation.accelerators import ACCELERATORS
+from webhook.validation.auth import AUTH
+from webhook.validation.autoscaling import AUTOSCALING
+from webhook.validation.change import only_scaled
+from webhook.validation.deletion import DELETION
+from webhook.validation.fault_tolerance import FAULT_TOLERANCE
+from webhook.validation.finding import DENY, OFF, WARN, Finding
+from webhook.validation.groups import GROUPS
+from webhook.validation.history import HISTORY
+from webhook.validation.metadata import METADATA
+from webhook.validation.multislice import MULTI_SLICE
+from webhook.validation.network_policy import NETWORK_POLICY
+from webhook.validation.parameters import PARAMETERS
+from webhook.validation.raycronjob import RAYCRONJOB
+from webhook.validation.rayjob import RAYJOB
+from webhook.validation.rayservice import RAYSERVICE
+from webhook.validation.resize import RESIZE
+from webhook.validation.rule import Rule
+from webhook.validation.scheduling import SCHEDULING
+from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
+from webhook.validation.status import STATUS
+from webhook.validation.structure import STRUCTURE
+from webhook.validation.subject import Subject, read_subject
+from webhook.validation.tls import TLS
+from webhook.validation.updates import UPDATES, read_update
+from webhook.validation.upgrade import UPGRADE
+from webhook.validation.variables import VARIABLES
+from webhook.validation.versions import VERSIONS
+
+T = TypeVar("T")
+
+FAULTS_MAX: Final = 200
+"""Faults that one rule may find; it bounds the time that a hostile object can take."""
+
+OBJECT_RULES: Final = (*METADATA, *STATUS)
+CLUSTER_RULES: Final = (
+    *STRUCTURE,
+    *UPGRADE,
+    *GROUPS,
+    *ACCELERATORS,
+    *MULTI_SLICE,
+    *RESIZE,
+    *AUTOSCALING,
+    *PARAMETERS,
+    *VERSIONS,
+    *VARIABLES,
+    *FAULT_TOLERANCE,
+    *HISTORY,
+    *AUTH,
+    *NETWORK_POLICY,
+    *TLS,
+    *SCHEDULING,
+)
+JOB_RULES: Final = (*RAYJOB, *DELETION)
+SERVICE_RULES: Final = RAYSERVICE
+CRON_RULES: Final = RAYCRONJOB
+UPDATE_RULES: Final = UPDATES
+
+RULES: Final[tuple[Rule[Any], ...]] = (
+    *OBJECT_RULES,
+    *CLUSTER_RULES,
+    *JOB_RULES,
+    *SERVICE_RULES,
+    *CRON_RULES,
+    *UPDATE_RULES,
+)
+
+
+def is_ray(group: str, version: str, kind: str) -> bool:
+    """Tell whether the rules know objects of this kind."""
+    return group == names.RAY_GROUP and version in names.RAY_VERSIONS and kind in names.RAY_KINDS
+
+
+def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+    """Return what the rules find in an object of one of the four Ray kinds: denials first, then by field."""
+    return _ordered(_findings(read_subject(kind, value, settings), settings))
+
+
+def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+    """Return what the rules find in an update. Only what the old object did not have is a denial.
+
+    An object that is being deleted has no findings, and neither has an update that only scales or changes finalizers.
+    """
+    if being_deleted(new) or only_scaled(kind, old, new):
+        return []
+    after, before = read_subject(kind, new, settings), read_subject(kind, old, settings)
+    found = list(_findings(after, settings))
+    if any(finding.level == DENY for finding in found):
+        known = {finding.key for finding in _findings(before, settings)}
+        found = [_softened(finding) if finding.key in known else finding for finding in found]
+    update = read_update(before, after)
+    if update is not None:
+        found += _run(UPDATE_RULES, update, settings)
+    return _ordered(found)
+
+
+def being_deleted(value: object) -> bool:
+    """Tell whether an object only waits for its finalizers."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
+
+
+def unknown_names(settings: RuleSettings) -> list[str]:
+    """Return the rules, levels and gates in settings that do not exist, each with what is wrong, for a message at start-up."""
+    known = {rule.id for rule in RULES}
+    problems = [f"there is no rule {name!r}" for name in settings.levels if name not in known]
+    problems += [
+        f"rule {name} cannot be {level!r}: write {OFF}, {WARN} or {DENY}"
+        for name, level in settings.levels.items()
+        if level not in (OFF, WARN, DENY)
+    ]
+    problems += [f"there is no gate {name!r}; known are {', '.join(GATES)}" for name in settings.gates if name not in GATES]
+    return problems
+
+
+def _findings(subject: Subject, settings: RuleSettings) -> Iterator[Finding]:
+    yield from _run(OBJECT_RULES, subject, settings)
+    if subject.cron is not None:
+        yield from _run(CRON_RULES, subject.cron, settings)
+    if subject.job is not None:
+        yield from _run(JOB_RULES, subject.job, settings)
+    if subject.service is not None:
+        yield from _run(SERVICE_RULES, subject.service, settings)
+    if subject.cluster is not None:
+        yield from _run(CLUSTER_RULES, subject.cluster, settings)
+
+
+def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[Finding]:
+    for rule in rules:
+        level = settings.levels.get(rule.id, rule.level)
+        if level != OFF:
+            for fault in islice(rule.check(view), FAULTS_MAX):
+                yield Finding(rule.id, level, fault.field, fault.message, fault.reason)
+
+
+def _softened(finding: Finding) -> Finding:
+    return Finding(finding.rule, WARN, finding.field, finding.message, finding.reason)
+
+
+def _ordered(findings: Iterable[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (finding.level != DENY, finding.field.position))

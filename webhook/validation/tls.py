@@ -1,0 +1,55 @@
+"""Mutual TLS between Ray's pods, which KubeRay sets up."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN
+from webhook.validation.cluster import Cluster
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny
+
+_GATE: Final = "RayClusterMTLS"
+_VOLUME: Final = "ray-tls"
+_MOUNT_PATH: Final = "/etc/ray/tls"
+
+
+def tls_gate_off(cluster: Cluster) -> Iterator[Fault]:
+    """Options of TLS while the operator does not set it up.
+
+    KubeRay refuses the RayCluster without its feature gate RayClusterMTLS.
+
+    KubeRay validation.go (`ValidateRayClusterSpec`)
+    """
+    field = cluster.field / "tlsOptions"
+    if field.given and not cluster.settings.enabled(_GATE):
+        yield Fault(field, f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+
+
+def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
+    """TLS by hand, in a template or in the autoscaler's options, where KubeRay sets it up.
+
+    The settings by hand would silently win over KubeRay's, so it refuses the RayCluster.
+
+    KubeRay validation.go (`validateTLSOptions`)
+    """
+    if not (cluster.field / "tlsOptions" / "enabled").flag:
+        return
+    for holder in (*(group.first.field for group in cluster.everyone if group.first), cluster.options):
+        for entry in (holder / "env").items():
+            if (entry / "name").text in names.TLS_VARIABLES:
+                yield Fault(entry / "name", f"remove {(entry / 'name').text}: tlsOptions sets it", FORBIDDEN)
+        for mount in (holder / "volumeMounts").items():
+            if _taken(mount):
+                yield Fault(mount, f"remove the mount: tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN)
+
+
+def _taken(mount: Field) -> bool:
+    return (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH
+
+
+TLS: Final = (
+    deny(tls_gate_off),
+    deny(tls_set_by_hand),
+)

@@ -1,0 +1,186 @@
+"""What an update will do to a cluster that runs: all of it is allowed, and some of it is not what people expect."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.validation.change import rollout_part
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rayservice import INCREMENTAL, NONE
+from webhook.validation.rule import warn
+from webhook.validation.subject import Subject
+from webhook.validation.upgrade import RECREATE
+
+_STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
+"""Fields of a group that its pods read when they are created, and never again."""
+
+
+class Update(Struct):
+    """The two versions of a cluster, alone or in a RayService."""
+
+    old: Cluster
+    new: Cluster
+    service: Field | None
+
+    @property
+    def standalone(self) -> bool:
+        """Tell whether people edit this RayCluster themselves, and its pods run."""
+        return not self.new.owner and not _suspended(self.old) and not _suspended(self.new)
+
+    @property
+    def recreates(self) -> bool:
+        """Tell whether KubeRay recreates all pods when the spec changes."""
+        return (self.new.field / "upgradeStrategy" / "type").text == RECREATE
+
+    def pairs(self) -> Iterator[tuple[Group, Group]]:
+        """Yield the groups that both versions have, by name."""
+        before = {group.name: group for group in reversed(self.old.groups)}
+        return ((before[group.name], group) for group in self.new.groups if group.name in before)
+
+
+def read_update(old: Subject, new: Subject) -> Update | None:
+    """Return the view of an update, or None where none of these rules applies: a job's cluster does not follow its RayJob."""
+    if old.cluster is None or new.cluster is None or new.job is not None:
+        return None
+    return Update(old.cluster, new.cluster, new.service.field if new.service else None)
+
+
+def group_removed(update: Update) -> Iterator[Fault]:
+    """A worker group removed or renamed.
+
+    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends when it meets them. A group
+    that was scaled to 0 before may go.
+
+    https://github.com/ray-project/kuberay/issues/1739
+    """
+    if not update.standalone or update.recreates:
+        return
+    kept = {group.name for group in update.new.groups}
+    for group in update.old.groups:
+        if group.name in kept or not group.scale.desired:
+            continue
+        field = update.new.field / "workerGroupSpecs"
+        yield Fault(field, f"pods of group {group.name[:40]} run on, unmanaged: scale it to 0 first, then remove it")
+
+
+def group_reordered(update: Update) -> Iterator[Fault]:
+    """Worker groups in another order while the cluster autoscales.
+
+    The autoscaler changes replicas by the group's place in the list, so for a moment it scales the wrong group.
+
+    https://github.com/ray-project/kuberay/issues/5143
+    """
+    if not update.old.autoscaling or update.service is not None:
+        return
+    before = {group.name: group.field.token for group in reversed(update.old.groups)}
+    for group in update.new.groups:
+        if group.name and before.get(group.name, group.field.token) != group.field.token:
+            yield Fault(group.field, f"group {group.name[:40]} moved: the autoscaler counts places; add new groups at the end")
+            return
+
+
+def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
+    """Another number of hosts for a group that runs.
+
+    With more hosts KubeRay takes every replica for incomplete and deletes it; with fewer, old replicas keep all their hosts.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    (`reconcileMultiHostWorkerGroup`)
+    """
+    if update.standalone and not update.recreates:
+        for old, new in update.pairs():
+            if not old.scale.desired:
+                continue
+            if new.hosts > old.hosts:
+                yield Fault(new.field / "numOfHosts", f"KubeRay deletes every replica of group {new.name}: add a new group instead")
+            elif new.hosts < old.hosts:
+                yield Fault(
+                    new.field / "numOfHosts", f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead"
+                )
+
+
+def pods_stay_old(update: Update) -> Iterator[Fault]:
+    """An edit of a group that does not reach its running pods.
+
+    KubeRay never compares pods with their template. Unless the upgrade strategy is Recreate, only new pods have the edit.
+
+    https://github.com/ray-project/kuberay/issues/4051
+    """
+    if not update.standalone or update.recreates:
+        return
+    for old, new in ((update.old.head, update.new.head), *update.pairs()):
+        running = new is update.new.head or old.scale.desired > 0
+        for name in _STARTED_WITH if running else ():
+            if (old.field / name).value != (new.field / name).value:
+                yield Fault(new.field / name, f"running pods of {new.label} stay as they are: use {RECREATE}, or a RayService")
+                break
+
+
+def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
+    """An edit for which KubeRay deletes all pods of the cluster.
+
+    The upgrade strategy is Recreate: the head and all workers go at once, and running work is lost.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    if update.standalone and update.recreates and (changed := _changed(update)):
+        yield Fault(
+            update.new.field / changed[0], f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap"
+        )
+
+
+def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
+    """An edit for which a RayService starts a second cluster.
+
+    Both clusters run until the new one has taken over, so there must be room for both. Adding a group at the end, or changing
+    replicas, does not need a new cluster.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
+    """
+    if update.service is None:
+        return
+    kind = (update.service / "upgradeStrategy" / "type").text
+    changed = _changed(update)
+    if changed == ["workerGroupSpecs"] and _appended(update):
+        return
+    for name in changed[:1]:
+        field = update.new.field / name
+        if kind == NONE:
+            yield Fault(field, "no effect: the upgradeStrategy of this RayService is None")
+        else:
+            grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
+            yield Fault(field, f"a second cluster {grows} beside the old one: make sure that there is room for it")
+
+
+def _changed(update: Update) -> list[str]:
+    """Return the names of the fields whose change makes KubeRay replace pods or clusters."""
+    old, new = rollout_part(update.old.field.value), rollout_part(update.new.field.value)
+    return [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+
+
+def _appended(update: Update) -> bool:
+    """Tell whether worker groups were only added, at the end."""
+    old, new = _groups(update.old), _groups(update.new)
+    return len(new) > len(old) and new[: len(old)] == old
+
+
+def _groups(cluster: Cluster) -> list[Any]:
+    groups = rollout_part(cluster.field.value).get("workerGroupSpecs", [])
+    return groups if isinstance(groups, list) else []
+
+
+def _suspended(cluster: Cluster) -> bool:
+    return (cluster.field / "suspend").flag
+
+
+UPDATES: Final = (
+    warn(group_removed),
+    warn(group_reordered),
+    warn(num_of_hosts_changed),
+    warn(pods_stay_old),
+    warn(recreate_deletes_pods),
+    warn(service_starts_new_cluster),
+)

@@ -1,0 +1,54 @@
+"""Environment variables of Ray's container that KubeRay manages."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.validation.cluster import Cluster
+from webhook.validation.finding import Fault
+from webhook.validation.rule import warn
+
+# KubeRay appends these without looking, so its value wins; the first two only exist on workers.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+_WORKER_LOST: Final = ("FQ_RAY_IP", "RAY_IP")
+_LOST: Final = (
+    "RAY_CLUSTER_NAME",
+    "RAY_CLUSTER_NAMESPACE",
+    "RAY_CLOUD_INSTANCE_ID",
+    "RAY_NODE_TYPE_NAME",
+    "KUBERAY_GEN_RAY_START_CMD",
+)
+# KubeRay sets these only when they are absent, so the user's value wins.
+_REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
+
+
+def variable_lost(cluster: Cluster) -> Iterator[Fault]:
+    """A variable that KubeRay sets to its own value.
+
+    The value in the template silently loses.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+    """
+    for group in cluster.everyone:
+        managed = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
+        for name in managed if group.first else ():
+            if entry := group.first and group.first.variable(name):
+                yield Fault(entry / "name", f"remove {name}: KubeRay sets its own value for {group.label}")
+
+
+def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
+    """A variable that takes the place of what KubeRay would set.
+
+    Pods then join whatever address it names, and not the head of their own cluster.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+    """
+    for group in cluster.everyone:
+        for name in _REPLACED if group.first else ():
+            if entry := group.first and group.first.variable(name):
+                yield Fault(entry / "name", f"remove {name}: without it, KubeRay points {group.label} to its own cluster")
+
+
+VARIABLES: Final = (
+    warn(variable_lost),
+    warn(variable_replaces_kuberay),
+)

@@ -1,0 +1,51 @@
+"""Ray releases: what `rayVersion` says against what the images are."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.validation.cluster import Cluster
+from webhook.validation.finding import Fault
+from webhook.validation.release import image_release, parse_release, same_release, shown
+from webhook.validation.rule import warn
+
+
+def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A `rayVersion` that is not the release of the head's image.
+
+    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, and the image runs. Only the tags of Ray's
+    own images are read.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html
+    """
+    field = cluster.field / "rayVersion"
+    declared = parse_release(field.text)
+    actual = image_release(cluster.head.first.image)[0] if cluster.head.first else None
+    if declared and actual and not same_release(declared, actual):
+        yield Fault(field, f"{field.text[:40]}, but the head's image has Ray {shown(actual)}: make them agree")
+
+
+def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
+    """A worker image with another Ray or Python than the head's image.
+
+    Ray refuses such a worker with "Version mismatch". Only the tags of Ray's own images are read.
+
+    https://github.com/ray-project/ray/issues/44063
+    """
+    if cluster.head.first is None:
+        return
+    ray, python = image_release(cluster.head.first.image)
+    for group in cluster.groups:
+        if group.first is None:
+            continue
+        own_ray, own_python = image_release(group.first.image)
+        field = group.first.field / "image"
+        if ray and own_ray and ray != own_ray:
+            yield Fault(field, f"Ray {shown(own_ray)}, but the head has Ray {shown(ray)}: use one release in {group.label}")
+        elif python and own_python and python != own_python:
+            yield Fault(field, f"{own_python}, but the head has {python}: use one Python in {group.label}")
+
+
+VERSIONS: Final = (
+    warn(ray_version_mismatch),
+    warn(image_version_mismatch),
+)
