@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.e2e import build
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
-from tests.manifests.render import MODES, Object, helm, kustomize, overlay
+from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, overlay
 from webhook.cluster.client import kubeconfig
 from webhook.cluster.errors import ApiError as ClientError
 from webhook.cluster.secrets import SecretVault
@@ -41,13 +43,21 @@ def apply(plane: ControlPlane, objects: list[Object], *flags: str) -> None:
 
 @contextmanager
 def applied(plane: ControlPlane, objects: list[Object]) -> Iterator[None]:
-    """Apply objects; those of the cluster are deleted when the block ends, for the tests that follow."""
-    apply(plane, objects)
+    """Apply objects, and remove them when the block ends."""
+    with removed(plane, objects):
+        apply(plane, objects)
+        yield
+
+
+@contextmanager
+def removed(plane: ControlPlane, objects: list[Object]) -> Iterator[None]:
+    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing here finalizes one."""
     try:
         yield
     finally:
         lasting = [found for found in objects if found["kind"] != "Namespace"]
-        plane.kubectl("delete", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
+        plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
+        plane.kubectl("delete", "secret,configmap", "--wait=false", "-n", NAMESPACE, "--all")
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -60,18 +70,52 @@ def test_every_object_passes_a_server_side_dry_run(control_plane: ControlPlane, 
 
 def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(control_plane: ControlPlane) -> None:
     control_plane.namespace(NAMESPACE)
-    objects = overlay("self-signed")
-    with applied(control_plane, objects):
+    with applied(control_plane, overlay("self-signed")):
         pairs = asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 3))
-        secret = get(control_plane, "secret", "ray-webhook-tls", "-n", NAMESPACE)["data"]
-        assert {pair.certificate for pair in pairs} == {base64.b64decode(secret["tls.crt"])}
-        for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-            (webhook,) = get(control_plane, kind, "ray-webhook")["webhooks"]
-            assert webhook["clientConfig"]["caBundle"] == secret["ca.crt"]
+        assert {pair.certificate for pair in pairs} == {base64.b64decode(stored(control_plane)["tls.crt"])}
+        assert bundles(control_plane) == {stored(control_plane)["ca.crt"]}
 
-        apply(control_plane, objects)
-        assert get(control_plane, "secret", "ray-webhook-tls", "-n", NAMESPACE)["data"] == secret
-        assert asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 1)) == pairs[:1]
+
+@pytest.mark.parametrize("way", ["kubectl apply", "kubectl apply --server-side", "helm"])
+def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, way: str) -> None:
+    control_plane.namespace(NAMESPACE)
+    objects = overlay("self-signed")
+    with removed(control_plane, objects):
+        install(control_plane, way, objects)
+        (pair,) = asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 1))
+        before = stored(control_plane)
+        one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["failurePolicy"] = "Fail"
+        install(control_plane, way, objects, "--set", "validating.failurePolicy=Fail")
+        (webhook,) = get(control_plane, "validatingwebhookconfiguration", "ray-webhook")["webhooks"]
+        assert webhook["failurePolicy"] == "Fail"
+        assert stored(control_plane) == before
+        assert bundles(control_plane) == {before["ca.crt"]}
+        assert asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 1)) == [pair]
+
+
+def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
+    """Install or upgrade."""
+    if way == "helm":
+        flags = ["--namespace", NAMESPACE, "--kubeconfig", str(plane.admin_kubeconfig), "--set", "certificates.source=self-signed"]
+        command = [str(build.binary("helm")), "upgrade", "--install", "ray-webhook", str(CHART), *flags, *values]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
+    else:
+        done = plane.kubectl(*way.split()[1:], "-f", "-", stdin=yaml.safe_dump_all(objects))
+    assert done.returncode == 0, done.stderr
+
+
+def stored(plane: ControlPlane) -> dict[str, str]:
+    """Return the data of the Secret."""
+    data: dict[str, str] = get(plane, "secret", "ray-webhook-tls", "-n", NAMESPACE)["data"]
+    return data
+
+
+def bundles(plane: ControlPlane) -> set[str]:
+    """Return the different bundles of both configurations."""
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+    webhooks = [webhook for kind in kinds for webhook in get(plane, kind, "ray-webhook")["webhooks"]]
+    return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
 async def fetch(config: Path, replicas: int) -> list[Pair]:
