@@ -16,7 +16,7 @@ from tests.bench.load import Result, drive, requests
 from tests.bench.reviews import CLUSTER, review_bodies
 from tests.server import Running, ready, serving
 
-ROUNDS = 5
+ROUNDS = 9
 SECONDS = 1.0
 
 

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from io import FileIO
 from typing import TextIO
 
 import uvloop
@@ -10,6 +9,7 @@ import uvloop
 from webhook.cluster.files import ManifestError
 from webhook.runtime import supervise
 from webhook.settings import Settings, WrongSettingsError, read_settings
+from webhook.telemetry.sink import BufferedSink
 from webhook.tls.errors import CertificateError
 from webhook.wiring import Service, build
 
@@ -23,7 +23,8 @@ def serve(arguments: Sequence[str]) -> int:
     if settings.state and not settings.standalone:
         return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
-        service = build(settings, FileIO(sys.stdout.fileno(), "w", closefd=False))
+        sink = BufferedSink(sys.stdout.fileno())
+        service = build(settings, sink)
         ports = service.reviews.bind(), service.admin.bind()
     except (CertificateError, ManifestError) as error:
         return _refuse(str(error))
@@ -31,7 +32,10 @@ def serve(arguments: Sequence[str]) -> int:
         ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"
         return _refuse(f"cannot listen on port {ports_wanted} of {settings.serving.host}: {error.strerror}; choose others")
     _announce(sys.stderr, settings, *ports)
-    return uvloop.run(_run(service))
+    try:
+        return uvloop.run(_run(service))
+    finally:
+        sink.flush()
 
 
 async def _run(service: Service) -> int:

@@ -1,14 +1,19 @@
 """The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
+from fastapi.telemetry import TelemetryConfig
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Gate
+
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI would look for OpenTelemetry providers on each request; `webhook.telemetry` has the metrics and the log."""
 
 
 class _ExactRoute(Route):
@@ -29,7 +34,7 @@ class _ReviewApplication(FastAPI):
 
 def review_application(endpoints: Mapping[str, ReviewEndpoint]) -> FastAPI:
     """Return the application that serves `endpoints` by path, for every method: the endpoint itself refuses all but POST."""
-    app = _ReviewApplication(docs_url=None, redoc_url=None, openapi_url=None)
+    app = _ReviewApplication(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY)
     app.router.redirect_slashes = False
     app.router.default = _not_found(tuple(endpoints))
     app.router.routes.extend(_ExactRoute(path, endpoint) for path, endpoint in endpoints.items())

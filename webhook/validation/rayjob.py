@@ -15,7 +15,6 @@ from webhook.validation.subject import Job
 SIDECAR: Final = "SidecarMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
-"""Levels of nesting; time grows with their square."""
 _NULL: Final = ("", "~", "null", "Null", "NULL")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _YAML_MAX: Final = 65536
