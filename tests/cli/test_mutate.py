@@ -211,6 +211,7 @@ def a_ray_cluster(group: str) -> str:
 
 
 UNREADABLE = {
+    "deep.yaml": ("a: " + "[" * 100_000, r"deep\.yaml:1: nested too deeply"),
     "bad.yaml": ("kind: Pod\nmetadata:\n  name: [\n", r"bad\.yaml:4: not YAML"),
     "tab.yaml": ("kind: Pod\n\tmetadata: {}\n", r"tab\.yaml:2: not YAML"),
     "bad.json": ('{"kind": "Pod",\n}', r"bad\.json:2: not JSON"),

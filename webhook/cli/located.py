@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import yaml
 from msgspec import Struct
-from yaml.events import CollectionEndEvent, CollectionStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from webhook.kube.nesting import DEEPEST, too_deep_at
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -20,8 +21,6 @@ _MERGE: Final = "<<"
 _SURROGATES: Final = re.compile(
     r"(?P<before>(?<!\\)(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
 )
-_DEEPEST: Final = 200
-"""Levels of nesting; Kubernetes objects have about 20."""
 
 
 class Unreadable(Exception):  # noqa: N818 - named for what it is
@@ -117,7 +116,9 @@ def _objects(file: str) -> Iterator[Located]:
     name = "<stdin>" if file == STDIN else file
     try:
         text = _text(file)
-        _check_depth(text, name)
+        line = too_deep_at(text)
+        if line is not None:
+            raise Unreadable(name, line, "nested too deeply")
         for node in yaml.compose_all(text, Loader=_LOADER):
             yield from _unfolded(Located(name, _Converter(name).value(node), node))
     except yaml.MarkedYAMLError as error:
@@ -125,15 +126,6 @@ def _objects(file: str) -> Iterator[Located]:
         raise Unreadable(name, mark.line + 1 if mark else 0, error.problem or "not YAML") from None
     except yaml.YAMLError as error:
         raise Unreadable(name, 0, " ".join(str(error).split())) from None
-
-
-def _check_depth(text: str, file: str) -> None:
-    """Raise Unreadable for nesting that the composer in C would not survive."""
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise Unreadable(file, event.start_mark.line + 1 if event.start_mark else 0, "nested too deeply")
 
 
 def _unfolded(found: Located) -> Iterator[Located]:
@@ -198,7 +190,7 @@ class _Converter:
         key = id(node)
         if key in self._done:
             return self._done[key]
-        if key in self._open or len(self._open) > _DEEPEST:
+        if key in self._open or len(self._open) > DEEPEST:
             raise Unreadable(self._file, _line(node), "an alias within itself, or nested too deeply")
         self._open.add(key)
         value = self._map(node) if isinstance(node, MappingNode) else [self.value(element) for element in node.value]

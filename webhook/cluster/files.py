@@ -10,6 +10,7 @@ import msgspec
 import yaml
 from msgspec import Struct
 
+from webhook.kube.nesting import too_deep_at
 from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
 
 T = TypeVar("T")
@@ -155,6 +156,10 @@ def _documents(path: Path, text: str) -> list[Any]:
     try:
         if path.suffix == ".json":
             return [json.loads(text)]
+        line = too_deep_at(text)
+        if line is not None:
+            msg = f"{path}:{line}: nested too deeply to be a Kubernetes object"
+            raise ManifestError(msg)
         return [document for document in yaml.load_all(text, _Loader) if document is not None]
     except json.JSONDecodeError as error:
         msg = f"{path}:{error.lineno}: not JSON: {error.msg}"

@@ -6,6 +6,7 @@ from typing import Final
 import yaml
 from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, MappingStartEvent, NodeEvent, ScalarEvent
 
+from webhook.kube.nesting import DEEPEST
 from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny
@@ -14,7 +15,6 @@ from webhook.validation.subject import Job
 SIDECAR: Final = "SidecarMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
-_DEEPEST: Final = 200
 """Levels of nesting; time grows with their square."""
 _NULL: Final = ("", "~", "null", "Null", "NULL")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -149,7 +149,7 @@ def _unreadable(text: str) -> str:
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-            if depth > _DEEPEST:
+            if depth > DEEPEST:
                 return "not YAML: nested too deeply"
             if isinstance(event, AliasEvent) and event.anchor not in anchors:
                 return f"not YAML: there is no anchor {str(event.anchor)[:40]}"

@@ -1,0 +1,19 @@
+"""How deep YAML is nested: libyaml's composer, which is recursive C, does not survive what its parser reads with ease."""
+
+from typing import Final
+
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent
+
+DEEPEST: Final = 200
+"""Collections within one another. A Kubernetes object has about twenty."""
+
+
+def too_deep_at(text: str) -> int | None:
+    """Return the line, from 1, where a text is nested deeper than `DEEPEST`, or None. Raises yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+        if depth > DEEPEST:
+            return event.start_mark.line + 1 if event.start_mark else 1
+    return None
