@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # docker build --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) -t ray-webhook:0.1.0 .
 # Pin the digest of the base beside its tag in your own builds; both stages have to name the same one.
 

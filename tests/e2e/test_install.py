@@ -3,20 +3,28 @@
 import asyncio
 import base64
 import json
+import os
+import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 import yaml
+from cryptography import x509
 
 from tests.e2e import build
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, overlay
+from tests.server import ready
+from tests.tls.listener import ask
+from tests.tls.listener import until as wait_until
 from webhook.cluster.client import kubeconfig
 from webhook.cluster.errors import ApiError as ClientError
 from webhook.cluster.secrets import SecretVault
@@ -118,6 +126,37 @@ def bundles(plane: ControlPlane) -> set[str]:
     return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
+def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(control_plane: ControlPlane) -> None:
+    control_plane.namespace(NAMESPACE)
+    objects = overlay("self-signed")
+    with applied(control_plane, objects), running(control_plane, objects) as (url, admin):
+        wait_until(lambda: httpx.get(f"{admin}/readyz").is_success)
+        lines = httpx.get(f"{admin}/readyz?verbose").text
+        assert "[+] worker pods" in lines
+        assert "[+] certificate: expires 20" in lines
+        (bundle,) = bundles(control_plane)
+        trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+        number, answer = ask(urlsplit(url).port or 0, trust, name=NAMES[0])
+        assert number == x509.load_pem_x509_certificate(base64.b64decode(stored(control_plane)["tls.crt"])).serial_number
+        assert answer.startswith(b"HTTP/1.1 404")
+
+
+@contextmanager
+def running(plane: ControlPlane, objects: list[Object]) -> Iterator[tuple[str, str]]:
+    """Run the service as its account and with its ConfigMap, on free ports, without a drain."""
+    flags = ["--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
+    command = [sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0"]
+    environment = {**os.environ, **one(objects, "ConfigMap")["data"]}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    ) as process:
+        try:
+            yield ready(process)
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     vaults = [
@@ -169,16 +208,18 @@ def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(
         create(control_plane, ignored, pod())
 
 
-def until_refused(plane: ControlPlane, namespace: str, seconds: float = 20) -> None:
+def until_refused(plane: ControlPlane, namespace: str) -> None:
     """Wait until the API server has taken the policy in."""
-    end = monotonic() + seconds
-    while monotonic() < end:
-        try:
-            create(plane, namespace, pod())
-        except ApiError:
-            return
-        sleep(0.1)
-    raise TimeoutError("the policy is not in force")
+    wait_until(lambda: refuses(plane, namespace), 20)
+
+
+def refuses(plane: ControlPlane, namespace: str) -> bool:
+    """Tell whether a pod without its seat is refused."""
+    try:
+        create(plane, namespace, pod())
+    except ApiError:
+        return True
+    return False
 
 
 def create(plane: ControlPlane, namespace: str, body: Object) -> None:

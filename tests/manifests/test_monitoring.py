@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.apiserver import ApiServer, RefusedError
+from tests.apiserver import ApiServer, RefusedError, pod_review
 from tests.manifests.render import ROOT
 from tests.server import serving
 from webhook.telemetry.metrics import Metrics
@@ -23,9 +24,23 @@ def _exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     with serving(tmp_path_factory.mktemp("server"), []) as running, ApiServer(running.url, running.authority) as api:
         with pytest.raises(RefusedError):
             api.admit({"metadata": {"labels": {"ray.io/node-type": "worker"}, "namespace": "a"}, "spec": {"containers": []}})
+        assert not api.review(ray_review(), "/validate")["allowed"]
         assert api.post("/mutate", b"{}").status_code == httpx.codes.BAD_REQUEST
         text = httpx.get(f"{running.admin}/metrics").text
     return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
+
+
+def ray_review() -> dict[str, Any]:
+    """Return the review of a RayCluster with two worker groups of one name."""
+    group = {"groupName": "a", "replicas": 1, "minReplicas": 0, "maxReplicas": 1, "rayStartParams": {}, "template": TEMPLATE}
+    spec = {"headGroupSpec": {"rayStartParams": {}, "template": TEMPLATE}, "workerGroupSpecs": [group, group]}
+    review = pod_review({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "twice"}, "spec": spec})
+    review["request"]["kind"] = {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
+    review["request"]["resource"] = {"group": "ray.io", "version": "v1", "resource": "rayclusters"}
+    return review
+
+
+TEMPLATE = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
 
 
 def expressions() -> Iterator[str]:

@@ -101,19 +101,23 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
         backends = [Backend(server.url, server.admin) for server in (*old, *new)]
         front = stack.enter_context(Front(backends[:2]))
         callers = Callers(f"https://127.0.0.1:{front.port}/mutate", trusting(*old, *new))
+        drained: list[int] = []
         try:
             for number in range(2):
                 callers.progress()
                 front.backends = (*backends[number + 1 : 2], *backends[2 : 3 + number], backends[number])
                 callers.progress()
+                repeated, told = callers.repeated, time.monotonic()
                 old[number].process.send_signal(signal.SIGTERM)
                 assert old[number].process.wait(10) == 0
+                assert time.monotonic() - told >= DRAIN_SECONDS
+                drained.append(callers.repeated - repeated)
             callers.progress()
         finally:
             callers.end()
     assert callers.lost == []
     assert callers.answered > 100
-    assert callers.repeated > 0
+    assert sum(drained) > 0, f"no drain was felt, with {callers.answered} answers"
 
 
 def test_a_draining_process_is_not_ready_says_retry_and_ends_the_connection(tmp_path: Path) -> None:

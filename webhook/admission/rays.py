@@ -48,7 +48,8 @@ def render(findings: list[Finding]) -> Answer:
         rest = len(causes) - CAUSES_MAX
         causes[CAUSES_MAX:] = [Cause("FieldValueInvalid", f"and {rest} more problems", "")]
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
-    return Answer(tuple(causes), None, warnings)
+    rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
+    return Answer(tuple(causes), None, warnings, rules)
 
 
 def _ignored(value: dict[str, Any]) -> bool:

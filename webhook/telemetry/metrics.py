@@ -34,6 +34,12 @@ class Metrics:
             ("kind", "reason"),
             registry=self.registry,
         )
+        self._rules = Counter(
+            "ray_webhook_rule_denials",
+            "Denied Ray objects, by the rule that refused them; an object may count for several.",
+            ("rule",),
+            registry=self.registry,
+        )
         self._duration = Histogram(
             "ray_webhook_admission_duration_seconds",
             "Time from the first byte of a review to the last byte of its answer.",
@@ -68,6 +74,10 @@ class Metrics:
     def denied(self, kind: str, reason: str) -> None:
         """Count one cause of a denial."""
         self._denials.labels(kind if kind in _KINDS else "other", reason if reason in CAUSE_TYPES else "other").inc()
+
+    def ruled_out(self, rule: str) -> None:
+        """Count one object that a rule refused. Rules are ours, so there are only so many."""
+        self._rules.labels(rule).inc()
 
     def refused(self, status: int) -> None:
         """Count one request that was no review."""

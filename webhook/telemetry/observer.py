@@ -22,6 +22,8 @@ class ReviewObserver:
         self._metrics.reviewed(request.kind.kind, request.operation, verdict, seconds)
         for cause in answer.causes:
             self._metrics.denied(request.kind.kind, cause.reason)
+        for rule in answer.rules:
+            self._metrics.ruled_out(rule)
         if self._quiet and not answer.causes:
             return
         self._journal.line(
