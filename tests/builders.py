@@ -1,5 +1,6 @@
 """Builders of the objects that tests speak of, and the decision of the webhook on them, without a wire."""
 
+import base64
 import copy
 import itertools
 import json
@@ -216,7 +217,7 @@ class Webhook:
             answer = self.handler(decode_pod(json.dumps(review).encode()), 0.0)
         except Denied as denied:
             answer = Answer(denied.causes)
-        patch: list[Object] = json.loads(answer.patch or b"[]")
+        patch: list[Object] = json.loads(base64.b64decode(answer.patch or b"W10="))
         return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
 
 

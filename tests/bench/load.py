@@ -3,7 +3,8 @@
 import asyncio
 import resource
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -70,25 +71,25 @@ class _Connection(asyncio.Protocol):
         await self._answer
 
 
-def requests(bodies: Sequence[bytes], path: str) -> list[bytes]:
-    """Return whole HTTP requests, as kube-apiserver sends them."""
-    return [
+def posts(body: bytes, uid: bytes, path: str) -> Iterator[bytes]:
+    """Yield whole HTTP requests, as kube-apiserver sends them; each has a uid of its own in place of `uid`."""
+    head = (
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: kube-apiserver-admission\r\n"
         f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        f"Accept-Encoding: gzip\r\n\r\n".encode()
-        + body
-        for body in bodies
-    ]
+        f"Accept-Encoding: gzip\r\n\r\n"
+    ).encode()
+    before, after = (head + body).split(uid)
+    for number in count():
+        yield b"%b%0*d%b" % (before, len(uid), number, after)
 
 
-async def _drive(port: int, authority: Path, posts: Sequence[bytes], connections: int, seconds: float, rate: float) -> Result:
+async def _drive(port: int, authority: Path, requests: Iterator[bytes], connections: int, seconds: float, rate: float) -> Result:
     context = ssl.create_default_context(cafile=str(authority))
     loop = asyncio.get_running_loop()
     pool = [(await loop.create_connection(_Connection, "127.0.0.1", port, ssl=context))[1] for _ in range(connections)]
     latencies: list[float] = []
     began = perf_counter()
     used = _cpu()
-    turn = iter(range(1 << 60))
 
     async def work(connection: _Connection, number: int) -> None:
         due = began + number / rate if rate else 0.0
@@ -100,7 +101,7 @@ async def _drive(port: int, authority: Path, posts: Sequence[bytes], connections
                 due += connections / rate
             else:
                 started = now
-            await connection.post(posts[next(turn) % len(posts)])
+            await connection.post(next(requests))
             latencies.append((perf_counter() - started) * 1e6)
 
     await asyncio.gather(*(work(connection, number) for number, connection in enumerate(pool)))
@@ -111,9 +112,9 @@ async def _drive(port: int, authority: Path, posts: Sequence[bytes], connections
     return Result(sorted(latencies), took, (_cpu() - used) / took)
 
 
-def drive(port: int, authority: Path, posts: Sequence[bytes], *, connections: int, seconds: float, rate: float = 0) -> Result:
+def drive(port: int, authority: Path, requests: Iterator[bytes], *, connections: int, seconds: float, rate: float = 0) -> Result:
     """Post for some seconds over some connections; at `rate` a second when it is not 0, else as fast as answers come."""
-    return uvloop.run(_drive(port, authority, posts, connections, seconds, rate))
+    return uvloop.run(_drive(port, authority, requests, connections, seconds, rate))
 
 
 def _cpu() -> float:

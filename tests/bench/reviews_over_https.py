@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.load import Result, drive, requests
-from tests.bench.reviews import CLUSTER, review_bodies
+from tests.bench.load import Result, drive, posts
+from tests.bench.reviews import CLUSTER, UID, review_body
 from tests.server import Running, ready, serving
 
 ROUNDS = 9
@@ -39,8 +39,9 @@ def main() -> None:
     """Measure and print."""
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
-    posts = requests(review_bodies(512), "/mutate")
-    say(f"reviews of {len(review_bodies(1)[0])} bytes over TLS keep-alive; server on core {server}, client on core {client};")
+    body = review_body()
+    requests = posts(body, UID.encode(), "/mutate")
+    say(f"reviews of {len(body)} bytes over TLS keep-alive; server on core {server}, client on core {client};")
     say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn")
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         directory = Path(name)
@@ -53,15 +54,15 @@ def main() -> None:
             Target(name, int(run.url.rsplit(":", 1)[1]), run.process.pid) for name, run in (("null", null), ("webhook", real))
         ]
         for connections, rate in ((1, 0.0), (16, 0.0), (10, 500.0)):
-            _compare(targets, directory / "ca.crt", posts, connections, rate)
+            _compare(targets, directory / "ca.crt", requests, connections, rate)
         os.sched_setaffinity(0, set(cores))
 
 
-def _compare(targets: list[Target], authority: Path, posts: list[bytes], connections: int, rate: float) -> None:
+def _compare(targets: list[Target], authority: Path, requests: Iterator[bytes], connections: int, rate: float) -> None:
     samples: dict[str, list[Sample]] = {target.name: [] for target in targets}
     for number in range(ROUNDS):
         for target in targets if number % 2 else reversed(targets):
-            samples[target.name].append(_slice(target, authority, posts, connections, rate))
+            samples[target.name].append(_slice(target, authority, requests, connections, rate))
     load = f"{rate:.0f} a second over {connections}" if rate else f"{connections} connection{'s' if connections > 1 else ''}"
     say(f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} {'client busy':>12}")
     for name, taken in samples.items():
@@ -76,9 +77,9 @@ def _compare(targets: list[Target], authority: Path, posts: list[bytes], connect
     say(f"  ratio to null: by rate {statistics.median(ratios):.2f}, by server CPU a request {statistics.median(costs):.2f}")
 
 
-def _slice(target: Target, authority: Path, posts: list[bytes], connections: int, rate: float) -> Sample:
+def _slice(target: Target, authority: Path, requests: Iterator[bytes], connections: int, rate: float) -> Sample:
     before = _cpu_seconds(target.pid)
-    result = drive(target.port, authority, posts, connections=connections, seconds=SECONDS, rate=rate)
+    result = drive(target.port, authority, requests, connections=connections, seconds=SECONDS, rate=rate)
     return Sample(result, (_cpu_seconds(target.pid) - before) / len(result.latencies) * 1e6)
 
 

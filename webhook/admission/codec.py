@@ -45,7 +45,7 @@ class _Response(Struct, rename="camel", omit_defaults=True, gc=False):
     allowed: bool = msgspec.field()
     status: _Status | None = None
     patch_type: str | None = None
-    patch: bytes | None = None
+    patch: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     warnings: list[str] | None = None
 
 
@@ -149,7 +149,7 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         response.status = _status(request, answer.causes)
     elif answer.patch is not None:
         response.patch_type = "JSONPatch"
-        response.patch = answer.patch
+        response.patch = msgspec.Raw(b'"%b"' % answer.patch)
     if answer.warnings:
         response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
     return _encoder.encode(_Answered(response))

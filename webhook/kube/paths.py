@@ -1,6 +1,9 @@
 """Paths into an object: JSON Pointers (RFC 6901) for edits, dotted paths for people."""
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=256)
 def escape(token: str) -> str:
     """Return one reference token of a JSON Pointer, with `~` and `/` escaped."""
     return token.replace("~", "~0").replace("/", "~1")

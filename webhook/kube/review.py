@@ -63,7 +63,7 @@ CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUP
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The answer: allowed unless there are causes. `patch` is the JSON text of a JSON Patch (RFC 6902), or None.
+    """The answer: allowed unless there are causes. `patch` is the base64 of a JSON Patch (RFC 6902), or None.
 
     `rules` are those of ours that refused the object, each once; the API server is not told of them.
     """

@@ -61,14 +61,9 @@ def added_in_front(edits: Sequence[Edit]) -> dict[str, int]:
     return count
 
 
-def encode(operations: Sequence[Operation | msgspec.Raw]) -> bytes:
-    """Return the JSON text of a patch; operations may be encoded already."""
+def encode(operations: Sequence[Operation]) -> bytes:
+    """Return the JSON text of a patch."""
     return _encode(operations)
-
-
-def encode_each(operations: Sequence[Operation]) -> list[msgspec.Raw]:
-    """Return the JSON text of each operation, to be put into several patches."""
-    return [msgspec.Raw(_encode(operation)) for operation in operations]
 
 
 def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:

@@ -7,7 +7,6 @@ and differ in nothing that is read here.
 from collections import OrderedDict
 from typing import Final
 
-import msgspec
 from msgspec import Struct
 
 from webhook.groups.clusters import ClusterFacts
@@ -17,7 +16,8 @@ from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer, Denied
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import Operation, added_in_front, encode, encode_each, fold
+from webhook.mutation.fold import Operation, added_in_front, fold
+from webhook.mutation.patch import SharedPatch
 from webhook.mutation.pipeline import own_edits, shared_edits
 from webhook.mutation.worker import Replica, Worker, read_replica
 
@@ -31,7 +31,7 @@ class Plan(Struct, gc=False):
     replica: Replica
     edits: list[Edit]
     operations: list[Operation]
-    encoded: list[msgspec.Raw]
+    patch: SharedPatch
     warnings: tuple[str, ...]
 
     def edits_for(self, host: int) -> list[Edit]:
@@ -45,9 +45,9 @@ class Plan(Struct, gc=False):
     def answer_for(self, host: int) -> Answer:
         """Return the answer for one host: a patch only when something changes."""
         own = own_edits(Worker(self.replica, host))
-        operations: list[Operation | msgspec.Raw] = [*fold(self.replica, own), *self.encoded]
+        patch = self.patch.after(fold(self.replica, own))
         warnings = tuple([edit.text for edit in own if isinstance(edit, Warn)]) + self.warnings
-        return Answer((), encode(operations) if operations else None, warnings)
+        return Answer((), patch, warnings)
 
 
 class Planner:
@@ -82,7 +82,7 @@ def make_plan(replica: Replica) -> Plan:
     # How many variables a host adds for itself does not depend on which host it is.
     operations = fold(replica, edits, added_in_front(own_edits(Worker(replica, 0))))
     warnings = tuple(edit.text for edit in edits if isinstance(edit, Warn))
-    return Plan(replica, edits, operations, encode_each(operations), warnings)
+    return Plan(replica, edits, operations, SharedPatch(operations), warnings)
 
 
 def _alike(one: Pod, other: Pod) -> bool:

