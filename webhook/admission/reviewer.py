@@ -53,16 +53,13 @@ class Mutation:
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
         request = decode_pod(body)
-        answer = await self._answer(request, now) if is_pod(request) else ALLOWED
-        return Outcome(request, answer, encode(request, answer))
-
-    async def _answer(self, request: AdmissionRequest[Any], now: float) -> Answer:
         try:
-            return await self._decide(request, now)
+            answer = await self._decide(request, now) if is_pod(request) else ALLOWED
         except ClusterUnknown as unknown:
-            return _unknown(unknown)
+            answer = _unknown(unknown)
         except Denied as denied:
-            return Answer(denied.causes)
+            answer = Answer(denied.causes)
+        return Outcome(request, answer, encode(request, answer))
 
     async def _decide(self, request: AdmissionRequest[Any], now: float) -> Answer:
         """Decide on what is known, and again after a live read where that is not enough."""

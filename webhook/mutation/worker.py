@@ -58,8 +58,8 @@ class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
     `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
-    host name resolves. `chips` are those of one host; `processes` are the containers of a v7x host that each run a TPU process.
-    `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    host name resolves. `chips` are those of one host, and `gpus` tells whether it has any; `processes` are the containers of a
+    v7x host that each run a TPU process. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
     """
 
     pod: Pod
@@ -71,6 +71,7 @@ class Replica(Struct, gc=False):
     slots: list[Slot]
     service: str
     chips: int
+    gpus: bool
     processes: list[Slot]
     accelerator: str
     topology: str
@@ -94,11 +95,6 @@ class Replica(Struct, gc=False):
     def multi_slice(self) -> bool:
         """Tell whether the user asked for a job over several TPU slices, in any container."""
         return self.chips > 0 and any(in_multi_slice(slot) for slot in self.slots)
-
-    @property
-    def gpus(self) -> bool:
-        """Tell whether any container asks for a GPU."""
-        return any(slot.gpus for slot in self.slots)
 
     @property
     def reached(self) -> bool:
@@ -167,6 +163,7 @@ def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
         chips=_chips(slots),
+        gpus=any(slot.gpus for slot in slots),
         processes=[slot for slot in slots if slot.chips and not slot.passing] if is_v7x(accelerator) else [],
         accelerator=accelerator,
         topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),

@@ -1,0 +1,61 @@
+"""The README tells the truth: its commands run, its files exist, its tables name what the code knows."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from webhook.cli.main import main
+from webhook.kube import names
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line]
+TARGETS = re.findall(r"`make ([a-z0-9]+)`", README) + [line.split()[1] for line in COMMANDS if line.startswith("make ")]
+ENDS = {".venv/bin/ray-webhook validate -f tests/demo/broken.yaml": 1}
+"""Exit codes that are not 0."""
+
+
+def test_there_are_commands_to_test() -> None:
+    assert len([line for line in COMMANDS if "ray-webhook" in line]) >= 4
+
+
+@pytest.mark.parametrize("command", [line for line in COMMANDS if "ray-webhook" in line])
+def test_each_command_runs_as_written(command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    program, *words = shlex.split(command)
+    assert program == ".venv/bin/ray-webhook"
+    assert main(words) == ENDS.get(command, 0)
+    assert "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS)))
+def test_each_make_target_exists(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
+    assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
+
+
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))])
+def test_links_lead_somewhere(page: str) -> None:
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert ((ROOT / page).parent / target).exists(), target
+
+
+def test_every_variable_in_the_table_is_one_that_the_code_knows() -> None:
+    known = {value for name, value in vars(names).items() if name.isupper() and isinstance(value, str)}
+    table = README.split("## What a pod receives")[1].split("Annotations on")[0]
+    variables = set(re.findall(r"`([A-Z][A-Z_]+[A-Z])`", table))
+    assert variables
+    assert variables <= known
+
+
+def test_the_demo_shows_what_the_readme_quotes() -> None:
+    source = (ROOT / "tests" / "demo" / "__main__.py").read_text()
+    for claim in re.findall(r"^   ok   (host 1 .*|the middle .*)$", README, re.MULTILINE):
+        assert claim in source
