@@ -3,17 +3,15 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply
 from tests.manifests.render import MODES, Object, helm, kustomize, overlay
 from webhook.cluster.client import kubeconfig
 from webhook.cluster.errors import ApiError as ClientError
@@ -23,31 +21,12 @@ from webhook.tls.selfsigned import SelfSigned
 
 pytestmark = pytest.mark.e2e
 
-NAMESPACE = "ray-webhook"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
 NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.local"]
 
 
 def served(objects: list[Object]) -> list[Object]:
     """Return the objects without those of cert-manager, whose resources this API server does not serve."""
     return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
-
-
-def apply(plane: ControlPlane, objects: list[Object], *flags: str) -> None:
-    """Apply objects as an administrator does. Fails with what kubectl says."""
-    done = plane.kubectl("apply", "--server-side", "--validate=strict", *flags, "-f", "-", stdin=yaml.safe_dump_all(objects))
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def applied(plane: ControlPlane, objects: list[Object]) -> Iterator[None]:
-    """Apply objects; those of the cluster are deleted when the block ends, for the tests that follow."""
-    apply(plane, objects)
-    try:
-        yield
-    finally:
-        lasting = [found for found in objects if found["kind"] != "Namespace"]
-        plane.kubectl("delete", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
 
 
 @pytest.mark.parametrize("mode", MODES)
