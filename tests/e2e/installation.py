@@ -18,6 +18,7 @@ Object = dict[str, Any]
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
@@ -53,3 +54,12 @@ def token_kubeconfig(plane: ControlPlane, path: Path) -> None:
     config["users"][0]["user"] = {"token": token}
     path.touch(mode=0o600)
     path.write_text(json.dumps(config))
+
+
+def account_may(plane: ControlPlane, verb: str, resource: str) -> bool:
+    """Whether the service account may do this in all namespaces. `resource` is such as `rayclusters.ray.io/status`."""
+    name, _, subresource = resource.partition("/")
+    plural, _, group = name.partition(".")
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    review = {"spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
+    return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])

@@ -1,5 +1,7 @@
 """Replicas whose hosts KubeRay does not index: pods go and come back, groups shrink and grow, and the webhook dies between."""
 
+import pytest
+
 from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
@@ -20,8 +22,6 @@ from tests.e2e.rays import (
 )
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-
-import pytest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
 

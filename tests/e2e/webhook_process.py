@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import NAMESPACE, REGISTRATIONS, Object, applied, rendered, token_kubeconfig
+from tests.e2e.installation import NAMESPACE, REGISTRATIONS, Object, account_may, applied, rendered, token_kubeconfig
 from tests.e2e.process import free_port
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
@@ -49,6 +49,7 @@ class Webhook:
         with ExitStack() as stack:
             stack.enter_context(applied(self._plane, others))
             token_kubeconfig(self._plane, self._kubeconfig)
+            until(lambda: account_may(self._plane, "list", "pods"), "the authorizer knows the rights of the account")
             stack.callback(self.stop)
             self.start()
             stack.callback(self._await_silence)
