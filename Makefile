@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run tools test check bench format clean
+.PHONY: demo run tools test e2e check bench format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -28,6 +28,10 @@ tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests r
 
 test: $(READY)  ## Run the tests
 	$(BIN)/python -m pytest
+
+e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
+	$(BIN)/python tests/e2e/build.py
+	$(BIN)/python -m pytest tests/e2e -m e2e
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .

@@ -5,6 +5,7 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.webhook_process import Webhook
 
 PLANE = pytest.StashKey[ControlPlane]()
 
@@ -15,6 +16,13 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     with ControlPlane() as plane:
         request.config.stash[PLANE] = plane
         yield plane
+
+
+@pytest.fixture(scope="module")
+def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
+    """The webhook, installed for the stories of one module; each leaves it running."""
+    with Webhook(control_plane) as running:
+        yield running
 
 
 @pytest.hookimpl(wrapper=True)

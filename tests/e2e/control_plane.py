@@ -65,7 +65,11 @@ class ControlPlane:
 
     def program(self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
         """A built program, not started, whose log lies beside the others and is shown with them."""
-        program = Program([str(build.binary(name)), *flags], self.folder / f"{name}.log", environment)
+        return self.process(name, [str(build.binary(name)), *flags], environment)
+
+    def process(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
+        """Any program, not started, whose log lies beside the others and is shown with them."""
+        program = Program(command, self.folder / f"{name}.log", environment)
         self._programs.append(program)
         return program
 

@@ -1,6 +1,6 @@
 """The KubeRay operator as a process against a test control plane."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 from urllib.error import URLError
@@ -26,21 +26,23 @@ class Operator:
         multi_host_indexing: bool = True,
         reconcile_concurrency: int = 1,
         feature_gates: Mapping[str, bool] | None = None,
+        flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
         self._health_port = free_port()
         self._opener = build_opener(ProxyHandler({}))
         gates = {"RayMultiHostIndexing": multi_host_indexing, **(feature_gates or {})}
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
-        flags = [
+        command = [
             f"--kubeconfig={kubeconfig}",
             f"--feature-gates={','.join(f'{name}={str(on).lower()}' for name, on in gates.items())}",
             f"--reconcile-concurrency={reconcile_concurrency}",
             "--enable-leader-election=false",
             f"--health-probe-bind-address=127.0.0.1:{self._health_port}",
             f"--metrics-addr=127.0.0.1:{free_port()}",
+            *flags,
         ]
-        self._program = plane.program("kuberay-operator", flags, environment)
+        self._program = plane.program("kuberay-operator", command, environment)
 
     def __enter__(self) -> Self:
         self.start()

@@ -60,6 +60,13 @@ class Program:
             self._process.wait()
         self._process = None
 
+    def kill(self) -> None:
+        """Ends the process at once, as the kernel does when memory is short: it has no say in it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
     def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
         """Polls `ready`. Raises ProgramError when the process ends first or the time is over."""
         deadline = monotonic() + seconds

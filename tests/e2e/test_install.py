@@ -7,8 +7,6 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +19,7 @@ from cryptography import x509
 from tests.e2e import build
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
 from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, overlay
 from tests.server import ready
 from tests.tls.listener import ask
@@ -33,39 +32,12 @@ from webhook.tls.selfsigned import SelfSigned
 
 pytestmark = pytest.mark.e2e
 
-NAMESPACE = "ray-webhook"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
 NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.local"]
 
 
 def served(objects: list[Object]) -> list[Object]:
     """Return the objects without those of cert-manager, whose resources this API server does not serve."""
     return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
-
-
-def apply(plane: ControlPlane, objects: list[Object], *flags: str) -> None:
-    """Apply objects as an administrator does. Fails with what kubectl says."""
-    done = plane.kubectl("apply", "--server-side", "--validate=strict", *flags, "-f", "-", stdin=yaml.safe_dump_all(objects))
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def applied(plane: ControlPlane, objects: list[Object]) -> Iterator[None]:
-    """Apply objects, and remove them when the block ends."""
-    with removed(plane, objects):
-        apply(plane, objects)
-        yield
-
-
-@contextmanager
-def removed(plane: ControlPlane, objects: list[Object]) -> Iterator[None]:
-    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing here finalizes one."""
-    try:
-        yield
-    finally:
-        lasting = [found for found in objects if found["kind"] != "Namespace"]
-        plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
-        plane.kubectl("delete", "secret,configmap", "--wait=false", "-n", NAMESPACE, "--all")
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,0 +1,73 @@
+"""What users apply, in a real API server: rendered from the shipped manifests, and taken away again."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e import build
+from tests.e2e.api import SERVICE_ACCOUNTS
+from tests.e2e.control_plane import ControlPlane
+
+Object = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+NAMESPACE = "ray-webhook"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+def rendered(folder: str = "manifests/base") -> list[Object]:
+    """The objects of a kustomization, as the kubectl of the control plane renders it."""
+    command = [str(build.binary("kubectl")), "kustomize", str(ROOT / folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    return [found for found in yaml.safe_load_all(done.stdout) if found]
+
+
+def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
+    """Apply objects as an administrator does. Fails with what kubectl says."""
+    done = plane.kubectl("apply", "--server-side", "--validate=strict", *flags, "-f", "-", stdin=yaml.safe_dump_all(objects))
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def applied(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
+    """Apply objects, and remove them when the block ends."""
+    with removed(plane, objects):
+        apply(plane, objects)
+        yield
+
+
+@contextmanager
+def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
+    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing here finalizes one."""
+    try:
+        yield
+    finally:
+        lasting = [found for found in objects if found["kind"] != "Namespace"]
+        plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
+        plane.kubectl("delete", "secret,configmap", "--wait=false", "-n", NAMESPACE, "--all")
+
+
+def token_kubeconfig(plane: ControlPlane, path: Path) -> None:
+    """Write a kubeconfig with a token of the service account, such as kubelet puts into its pods."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
+    token = plane.api.request("POST", SERVICE_ACCOUNTS.path(NAMESPACE, "ray-webhook", "token"), body).body["status"]["token"]
+    config = json.loads(plane.admin_kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+
+
+def account_may(plane: ControlPlane, verb: str, resource: str) -> bool:
+    """Whether the service account may do this in all namespaces. `resource` is such as `rayclusters.ray.io/status`."""
+    name, _, subresource = resource.partition("/")
+    plural, _, group = name.partition(".")
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    review = {"spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
+    return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])

@@ -1,0 +1,45 @@
+"""Histograms as an API server's `/metrics` tells them."""
+
+import re
+from math import inf
+from typing import Self
+
+Buckets = dict[float, float]
+
+
+class Histogram:
+    """Cumulative counts by upper bound, in seconds."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self._buckets = dict(sorted(buckets.items()))
+
+    @classmethod
+    def read(cls, exposition: str, family: str, **labels: str) -> Self:
+        """The sum of all series of a histogram that have these labels."""
+        buckets: Buckets = {}
+        for line in exposition.splitlines():
+            if not line.startswith(f"{family}_bucket{{"):
+                continue
+            found = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            if labels.items() <= found.items():
+                bound = inf if found["le"] == "+Inf" else float(found["le"])
+                buckets[bound] = buckets.get(bound, 0) + float(line.rsplit(" ", 1)[1])
+        return cls(buckets)
+
+    def since(self, earlier: Self) -> Self:
+        """What came after an earlier reading."""
+        return type(self)({bound: count - earlier._buckets.get(bound, 0) for bound, count in self._buckets.items()})
+
+    @property
+    def count(self) -> int:
+        """How many were measured."""
+        return int(max(self._buckets.values(), default=0))
+
+    def quantile(self, share: float) -> float:
+        """The quantile, interpolated within its bucket as Prometheus does."""
+        wanted, lower, below = share * self.count, 0.0, 0.0
+        for bound, count in self._buckets.items():
+            if count >= wanted and count > below:
+                return lower if bound == inf else lower + (bound - lower) * (wanted - below) / (count - below)
+            lower, below = bound, count
+        return lower

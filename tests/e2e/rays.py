@@ -1,0 +1,97 @@
+"""RayClusters that the stories apply, and what they read from the pods that come of them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects
+from tests.e2e.waiting import until
+from tests.seats import seat_of, violations
+from webhook.cluster.files import Manifest, as_cluster
+from webhook.groups.expansion import expand
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+HOSTS = 4
+"""Hosts of each replica of `slices`."""
+
+Seats = list[tuple[int, int]]
+
+
+def example(stem: str) -> Json:
+    """The RayCluster of an example."""
+    found: Json = yaml.safe_load((EXAMPLES / f"{stem}.yaml").read_text())
+    return found
+
+
+def slices(name: str, replicas: int, most: int = 50) -> Json:
+    """A RayCluster with one group of TPU slices that have four hosts each."""
+    cluster = example("tpu-three-replicas")
+    cluster["metadata"]["name"] = name
+    cluster["spec"]["workerGroupSpecs"][0] |= {"replicas": replicas, "minReplicas": 0, "maxReplicas": most}
+    return cluster
+
+
+def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[Json] = ()) -> None:
+    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names as those to go."""
+    group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
+    group["replicas"] = replicas
+    group["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}
+    api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": [group]}}, namespace)
+
+
+def worker_of(cluster: Json) -> Json:
+    """A worker pod of a stored RayCluster, as KubeRay sends it when it does not index hosts."""
+    manifest = Manifest(Path("stored"), cluster)
+    return list(expand(cluster, as_cluster(manifest)))[1]
+
+
+def workers(api: Api, namespace: str, cluster: str = "") -> Objects:
+    """The worker pods of a namespace, or of one RayCluster, that are not being deleted."""
+    selector = "ray.io/node-type=worker" + (f",ray.io/cluster={cluster}" if cluster else "")
+    return [pod for pod in api.list(PODS, namespace, selector) if "deletionTimestamp" not in pod["metadata"]]
+
+
+def wait_for_workers(api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 120) -> Objects:
+    """The worker pods, once they are `count`."""
+    return until(lambda: _exactly(count, workers(api, namespace, cluster)), f"{count} workers of {namespace} {cluster}", seconds)
+
+
+def _exactly(count: int, pods: Objects) -> Objects:
+    return pods if len(pods) == count else []
+
+
+def seats(pods: Objects) -> Seats:
+    """Replica and host of every pod, in order."""
+    return sorted((held.replica, held.host) for pod in pods if (held := seat_of(pod)) is not None)
+
+
+def whole(*replicas: int) -> Seats:
+    """The seats of whole replicas of `slices`."""
+    return [(replica, host) for replica in replicas for host in range(HOSTS)]
+
+
+def in_seat(pods: Objects, replica: int, host: int) -> Json:
+    """The pod in a seat."""
+    (found,) = (pod for pod in pods if (held := seat_of(pod)) and (held.replica, held.host) == (replica, host))
+    return found
+
+
+def of_replica(pods: Objects, replica: int) -> Objects:
+    """The pods of a replica, by host."""
+    return [in_seat(pods, *seat) for seat in seats(pods) if seat[0] == replica]
+
+
+def replica_names(pods: Objects) -> set[str]:
+    """The names of the replicas of these pods."""
+    return {held.name for pod in pods if (held := seat_of(pod)) is not None}
+
+
+def well_seated(pods: Objects, *clusters: Json) -> list[str]:
+    """What is wrong with pods that came up without deletions: nothing, when seating is right."""
+    hosts = {
+        (cluster["metadata"]["name"], group["groupName"]): group["numOfHosts"]
+        for cluster in clusters
+        for group in cluster["spec"]["workerGroupSpecs"]
+    }
+    return violations(pods, hosts)

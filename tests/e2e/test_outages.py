@@ -1,0 +1,81 @@
+"""The webhook is down, then the API server: what KubeRay says meanwhile, and how both come back."""
+
+import pytest
+
+from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Api, Objects
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import HOSTS, in_seat, seats, slices, wait_for_workers, whole, worker_of, workers
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+
+pytestmark = pytest.mark.e2e
+
+
+def test_kuberay_reports_that_the_webhook_is_down_and_recovers(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("webhook-down")
+    with Operator(control_plane, multi_host_indexing=False):
+        api.create(RAY_CLUSTERS, slices("one", 2), namespace)
+        before = wait_for_workers(api, namespace, 2 * HOSTS)
+
+        webhook.kill()
+        api.delete(PODS, in_seat(before, 0, 2)["metadata"]["name"], namespace, grace=0)
+        (event, *_) = until(lambda: events(api, namespace, "FailedToCreateWorkerPod"), "an event")
+        (condition,) = until(lambda: replica_failures(api, "one", namespace), "the condition ReplicaFailure")
+
+        assert "pods.admission.ray.io" in event["note"]
+        assert event["type"] == "Warning"
+        assert event["regarding"]["name"] == "one"
+        assert condition["reason"] == "FailedCreateWorkerPod"
+        assert "pods.admission.ray.io" in condition["message"]
+        assert len(workers(api, namespace)) == 2 * HOSTS - 1
+
+        webhook.start()
+        assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(0, 1)
+        until(lambda: not replica_failures(api, "one", namespace), "the condition ReplicaFailure is gone")
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_cluster_that_is_created_while_the_webhook_is_down_comes_up_later(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("created-while-down")
+    with Operator(control_plane, multi_host_indexing=False):
+        webhook.kill()
+        api.create(RAY_CLUSTERS, slices("one", 1), namespace)  # validation is told to be ignored when it fails
+        until(lambda: events(api, namespace, "FailedToCreateHeadPod"), "an event")
+        assert api.list(PODS, namespace) == []
+
+        webhook.start()
+        assert seats(wait_for_workers(api, namespace, HOSTS)) == whole(0)
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_the_feeds_resume_when_the_api_server_is_back(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("api-server-down")
+    cluster = api.create(RAY_CLUSTERS, slices("one", 1), namespace)
+    pods = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS)]
+    assert seats(pods) == whole(0)
+    until(lambda: (webhook.metric("ray_webhook_members"), webhook.metric("ray_webhook_assumed_seats")) == (4, 0), "four members")
+
+    control_plane.stop_api_server()
+    assert webhook.ready
+    control_plane.start_api_server()
+    api.delete(PODS, in_seat(pods, 0, 2)["metadata"]["name"], namespace, grace=0)
+
+    until(lambda: webhook.metric("ray_webhook_members") == HOSTS - 1, "the feed tells of a pod that was deleted")
+    assert seats([api.create(PODS, worker_of(cluster), namespace)]) == [(0, 2)]
+    other = api.create(RAY_CLUSTERS, slices("two", 1), namespace)
+    until(lambda: webhook.metric("ray_webhook_clusters") == 2, "the feed tells of a new RayCluster")
+    assert seats([api.create(PODS, worker_of(other), namespace)]) == [(0, 0)]
+    for name in ("one", "two"):
+        control_plane.delete_ray_cluster(name, namespace)
+
+
+def events(api: Api, namespace: str, reason: str) -> Objects:
+    """The events of a namespace with one reason."""
+    return [event for event in api.list(EVENTS, namespace) if event["reason"] == reason]
+
+
+def replica_failures(api: Api, name: str, namespace: str) -> Objects:
+    """The condition by which KubeRay says that it cannot create pods, while it holds."""
+    conditions = api.get(RAY_CLUSTERS, name, namespace).get("status", {}).get("conditions") or []
+    return [each for each in conditions if each["type"] == "ReplicaFailure" and each["status"] == "True"]

@@ -1,0 +1,116 @@
+"""What is refused and how a user sees it, what a dry run leaves alone, and objects from before the webhook."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.rays import HOSTS, seats, slices, worker_of, workers
+from tests.e2e.webhook_process import Webhook
+
+pytestmark = pytest.mark.e2e
+
+FINALIZER = "example.com/keep"
+
+
+@pytest.fixture(scope="module")
+def old(control_plane: ControlPlane) -> Iterator[str]:
+    """The namespace of a RayCluster that would be refused today: it was there before the webhook."""
+    namespace = control_plane.namespace("old")
+    cluster = broken("old")
+    cluster["metadata"]["finalizers"] = [FINALIZER]
+    control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
+    yield namespace
+    for pod in workers(control_plane.api, namespace):
+        control_plane.api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(old: str, webhook: Webhook) -> None:
+    """The webhook, which comes after the old object."""
+    assert old
+    assert webhook.ready
+
+
+def broken(name: str) -> Json:
+    """A RayCluster with three things wrong."""
+    cluster = slices(name, 1)
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    group["minReplicas"], group["maxReplicas"] = 9, 3
+    group["template"]["spec"]["nodeSelector"]["cloud.google.com/gke-tpu-topology"] = "4x4x4"
+    group["template"]["metadata"] = {"labels": {"ray.io/replica-host-index": "0"}}
+    return cluster
+
+
+def test_a_broken_cluster_is_refused_with_all_reasons(control_plane: ControlPlane) -> None:
+    namespace = control_plane.namespace("broken")
+
+    done = control_plane.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(broken("broken")))
+
+    assert done.returncode == 1
+    for path, words in (
+        ("spec.workerGroupSpecs[0].minReplicas", "9"),
+        ("spec.workerGroupSpecs[0].numOfHosts", "4x4x4"),
+        ("spec.workerGroupSpecs[0].template.metadata.labels", "ray.io/replica-host-index"),
+    ):
+        assert path in done.stderr, done.stderr
+        assert words in done.stderr, done.stderr
+    assert control_plane.api.list(RAY_CLUSTERS, namespace) == []
+
+
+def test_a_broken_cluster_is_refused_in_a_dry_run_too(control_plane: ControlPlane) -> None:
+    namespace = control_plane.namespace("broken-dry")
+    flags = ("--dry-run=server", "-n", namespace, "-f", "-")
+    assert control_plane.kubectl("apply", *flags, stdin=json.dumps(broken("broken"))).returncode == 1
+    assert control_plane.kubectl("apply", *flags, stdin=json.dumps(slices("right", 1))).returncode == 0
+
+
+def test_a_dry_run_of_a_pod_changes_nothing(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("dry-run")
+    cluster = api.create(RAY_CLUSTERS, slices("dry", 1), namespace)
+    api.create(PODS, worker_of(cluster), namespace)
+    assumed = webhook.metric("ray_webhook_assumed_seats")
+
+    shown = [api.create(PODS, worker_of(cluster), namespace, dryRun="All") for _ in range(2 * HOSTS)]
+
+    assert {seat for pod in shown for seat in seats([pod])} == {(0, 1)}
+    assert webhook.metric("ray_webhook_assumed_seats") <= assumed
+    stored = [api.create(PODS, worker_of(cluster), namespace) for _ in range(HOSTS - 1)]
+    assert seats(stored) == [(0, 1), (0, 2), (0, 3)]
+    control_plane.delete_ray_cluster("dry", namespace)
+
+
+def test_a_pod_that_names_a_group_that_is_not_there_is_refused(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("no-group")
+    cluster = api.create(RAY_CLUSTERS, slices("right", 1), namespace)
+    pod = worker_of(cluster)
+    pod["metadata"]["labels"]["ray.io/group"] = "other"
+
+    with pytest.raises(ApiError) as refusal:
+        api.create(PODS, pod, namespace)
+
+    (cause,) = refusal.value.status["details"]["causes"]
+    assert cause["field"] == "metadata.labels[ray.io/group]"
+    assert "other" in cause["message"]
+    assert "tpu-group" in cause["message"]
+    control_plane.delete_ray_cluster("right", namespace)
+
+
+def test_an_old_bad_object_is_updated_with_warnings_and_then_deleted(control_plane: ControlPlane, old: str) -> None:
+    api, path = control_plane.api, RAY_CLUSTERS.path(old, "old")
+
+    answer = api.request("PATCH", path, {"metadata": {"labels": {"team": "a"}}}, MERGE_PATCH)
+
+    assert answer.body["metadata"]["labels"]["team"] == "a"
+    assert any("minReplicas" in warning for warning in answer.warnings), answer.warnings
+    assert len(answer.warnings) >= 3
+
+    with pytest.raises(ApiError, match="tpu-group"):  # what is wrong newly is not excused by what was wrong before
+        api.patch(RAY_CLUSTERS, "old", {"spec": {"workerGroupSpecs": 2 * answer.body["spec"]["workerGroupSpecs"]}}, old)
+
+    api.delete(RAY_CLUSTERS, "old", old)
+    assert api.get(RAY_CLUSTERS, "old", old)["metadata"]["deletionTimestamp"]
+    api.patch(RAY_CLUSTERS, "old", {"metadata": {"finalizers": None}}, old)
+    assert api.list(RAY_CLUSTERS, old) == []

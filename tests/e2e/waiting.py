@@ -1,0 +1,16 @@
+"""Waiting for a condition instead of a time."""
+
+from collections.abc import Callable
+from time import monotonic, sleep
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def until(found: Callable[[], T], what: str, seconds: float = 60) -> T:
+    """What `found` returns, as soon as it counts as true. Fails with `what` was waited for."""
+    deadline = monotonic() + seconds
+    while not (value := found()):
+        assert monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        sleep(0.05)
+    return value

@@ -1,0 +1,159 @@
+"""The webhook as a process of its own, installed by the shipped manifests: only where it is called is rewritten."""
+
+import base64
+import copy
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import NAMESPACE, REGISTRATIONS, Object, account_may, applied, rendered, token_kubeconfig
+from tests.e2e.process import free_port
+from tests.e2e.rays import slices
+from tests.e2e.waiting import until
+from webhook.cli.main import main
+
+START_SECONDS = 60
+HOST = "127.0.0.1"
+
+
+class Webhook:
+    """Installed, running and asked by the API server on entry; ended and taken away on exit.
+
+    It runs as the service account of the manifests, with the rights and the settings that these give it.
+    """
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._port, self._admin_port = free_port(), free_port()
+        self._folder = plane.folder / f"webhook-{self._port}"
+        self._opener = build_opener(ProxyHandler({}))
+        self._stack = ExitStack()
+        self.manifests = rendered()
+        command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags()]
+        self._program = plane.process(f"webhook-{self._port}", command, self._environment())
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir()
+        assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
+        self._plane.namespace(NAMESPACE)
+        registrations = [self._rewritten(found) for found in self.manifests if found["kind"] in REGISTRATIONS]
+        others = [found for found in self.manifests if found["kind"] not in REGISTRATIONS]
+        with ExitStack() as stack:
+            stack.enter_context(applied(self._plane, others))
+            token_kubeconfig(self._plane, self._kubeconfig)
+            until(lambda: account_may(self._plane, "list", "pods"), "the authorizer knows the rights of the account")
+            stack.callback(self.stop)
+            self.start()
+            stack.callback(self._await_silence)
+            stack.enter_context(applied(self._plane, registrations))
+            until(lambda: all(map(self._refuses, _PROBES)), "the API server asks the webhook")
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def journal(self) -> Path:
+        """What it wrote, from all its starts."""
+        return self._program.log
+
+    @property
+    def ready(self) -> bool:
+        """Whether its probe says that it can be asked."""
+        try:
+            return bool(self._admin("/readyz"))
+        except (URLError, OSError):
+            return False
+
+    def start(self) -> None:
+        """Start it, on the ports it had, and wait until it is ready."""
+        self._program.start()
+        self._program.wait_until(lambda: self.ready, START_SECONDS)
+
+    def stop(self) -> None:
+        """End it with SIGTERM, as kubelet does."""
+        self._program.stop()
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self._program.kill()
+
+    def metric(self, name: str) -> float:
+        """The value of one of its metrics without labels."""
+        lines = self._admin("/metrics").splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+    def admissions(self, kind: str = "Pod") -> list[Json]:
+        """The reviews of one kind in its journal, but for those of a dry run."""
+        lines = [json.loads(line) for line in self.journal.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+        return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
+
+    def _admin(self, path: str) -> str:
+        with self._opener.open(f"http://{HOST}:{self._admin_port}{path}", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    @property
+    def _kubeconfig(self) -> Path:
+        return self._folder / "kubeconfig"
+
+    def _flags(self) -> list[str]:
+        return [
+            f"--host={HOST}",
+            f"--port={self._port}",
+            f"--admin-port={self._admin_port}",
+            f"--kubeconfig={self._kubeconfig}",
+            f"--tls.certificate={self._folder / 'tls.crt'}",
+            f"--tls.key={self._folder / 'tls.key'}",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        """The settings of the manifests, without the drain: nothing here waits for endpoints to move."""
+        (settings,) = (found["data"] for found in self.manifests if found["kind"] == "ConfigMap")
+        return {**settings, "RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "0"}
+
+    def _rewritten(self, registration: Object) -> Object:
+        """The registration with a URL in place of the Service, which nothing here would route."""
+        found = copy.deepcopy(registration)
+        authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
+        for webhook in found["webhooks"]:
+            path = webhook["clientConfig"]["service"]["path"]
+            webhook["clientConfig"] = {"url": f"https://{HOST}:{self._port}{path}", "caBundle": authority}
+        return found
+
+    def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:
+        resource, body = probe
+        try:
+            self._plane.api.create(resource, body(), "default", dryRun="All")
+        except ApiError as error:
+            return "admission webhook" in str(error)
+        return False
+
+    def _await_silence(self) -> None:
+        """Wait until the API server has taken in that there is no webhook any more."""
+        until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")
+
+
+def _stray_pod() -> Json:
+    """A worker of no RayCluster."""
+    container = {"name": "ray", "image": "ray"}
+    return {"metadata": {"name": "probe", "labels": {"ray.io/node-type": "worker"}}, "spec": {"containers": [container]}}
+
+
+def _double_group() -> Json:
+    """A RayCluster with two groups of one name."""
+    cluster = slices("probe", 1)
+    cluster["spec"]["workerGroupSpecs"] *= 2
+    return cluster
+
+
+_PROBES: tuple[tuple[Resource, Callable[[], Json]], ...] = ((PODS, _stray_pod), (RAY_CLUSTERS, _double_group))
