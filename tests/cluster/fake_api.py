@@ -61,6 +61,9 @@ class Change:
     """Ready-made lines, sent as they are."""
 
 
+_TURNS = 5
+
+
 @dataclass
 class FakeApi:
     """The server. Change what it stores with `put` and `delete`; plan its faults with `plan`."""
@@ -218,9 +221,11 @@ class FakeApi:
         if self._server is not None:
             self._server.close()
             self._server = None
-        handlers = list(self._handlers)
-        self.drop_connections()
-        await asyncio.gather(*handlers, return_exceptions=True)
+        for _ in range(_TURNS):  # a connection that the listener has just taken becomes a handler some turns later
+            handlers = list(self._handlers)
+            self.drop_connections()
+            await asyncio.gather(*handlers, return_exceptions=True)
+            await asyncio.sleep(0)
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
