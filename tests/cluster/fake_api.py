@@ -232,6 +232,7 @@ class FakeApi:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._handlers.add(task)
         task.add_done_callback(self._handlers.discard)
+        task.add_done_callback(lambda _: writer.transport.abort())  # a task cancelled before its first step never gets to do it
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
