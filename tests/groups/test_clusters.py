@@ -38,3 +38,13 @@ def test_a_recreated_cluster_replaces_the_old_one_and_outlives_its_late_removal(
     assert index.get(NAMESPACE, "c") is None
     assert len(index) == 0
     index.remove(NAMESPACE, "c", uid_of("c"))
+
+
+def test_a_cluster_whose_facts_did_not_change_stays_the_same_object() -> None:
+    index = ClusterIndex()
+    first, again, other = (facts(a_cluster("c").group("g", hosts=hosts)) for hosts in (2, 2, 4))
+    index.put(first)
+    index.put(again)
+    assert index.get(first.namespace, "c") is first
+    index.put(other)
+    assert index.get(first.namespace, "c") is other

@@ -53,8 +53,13 @@ class ClusterIndex:
         return len(self._clusters)
 
     def put(self, facts: ClusterFacts) -> None:
-        """Record a RayCluster, in place of any earlier one of that name."""
-        self._clusters[facts.namespace, facts.name] = facts
+        """Record a RayCluster, in place of any earlier one of that name.
+
+        Equal facts stay the same object: a status that changes must not make what was worked out from them stale.
+        """
+        key = facts.namespace, facts.name
+        if self._clusters.get(key) != facts:
+            self._clusters[key] = facts
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
         """Record that a RayCluster is gone, unless another one has taken its name since."""
