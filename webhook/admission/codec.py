@@ -101,14 +101,7 @@ def is_pod(request: AdmissionRequest[Any]) -> bool:
 
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
     """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad review."""
-    try:
-        request = _checked(_any_decoder.decode(body))
-    except RecursionError:
-        msg = "the body is nested too deeply to be an AdmissionReview"
-        raise BadReview(msg) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        msg = f"the body is not an AdmissionReview in JSON: {error}"
-        raise BadReview(msg) from None
+    request = decode_object(body)
     if is_pod(request) or isinstance(reason, RecursionError):
         msg = f"the Pod in the AdmissionReview is malformed: {reason}"
         raise BadReview(msg)

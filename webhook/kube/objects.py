@@ -124,13 +124,6 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
         return None
 
 
-class PodTemplate(Struct, frozen=True, gc=False):
-    """`template` of a group; its `metadata` and `spec` are those of a pod."""
-
-    metadata: ObjectMeta = field(default_factory=ObjectMeta)
-    spec: PodSpec = field(default_factory=PodSpec)
-
-
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
 

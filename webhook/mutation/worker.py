@@ -11,7 +11,7 @@ from webhook.groups.seat import Seat
 from webhook.groups.topology import is_v7x
 from webhook.kube import names
 from webhook.kube.objects import Container, EnvVar, Pod, WorkerGroup
-from webhook.kube.paths import dotted
+from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
@@ -146,9 +146,9 @@ def in_multi_slice(slot: Slot) -> bool:
 def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
     """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
-    slots = [_slot(f"/spec/containers/{i}", container, passing=False) for i, container in enumerate(spec.containers or ())]
+    slots = [_slot(pointer("spec", "containers", i), container, passing=False) for i, container in enumerate(spec.containers or ())]
     slots += [
-        _slot(f"/spec/initContainers/{i}", container, passing=container.restart_policy != "Always")
+        _slot(pointer("spec", "initContainers", i), container, passing=container.restart_policy != "Always")
         for i, container in enumerate(spec.init_containers or ())
     ]
     selector = spec.node_selector or {}
