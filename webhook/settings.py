@@ -128,6 +128,26 @@ class Validation(_Section):
         return RuleSettings(dict(self.levels), dict(self.gates), frozenset(available_timezones()))
 
 
+class Scheduling(_Section):
+    """Scheduling groups, for RayClusters that ask for them; `docs/scheduling-groups.md` tells more."""
+
+    publish: bool = False
+    """Keep the Workload and the PodGroups of these RayClusters. Needs rights beyond those of the base manifests."""
+
+    discovery_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
+    """How often the API server is asked whether it serves PodGroups: an upgrade or a feature gate may change it."""
+
+
+class Resize(_Section):
+    """Resize in place; `docs/resize.md` tells more."""
+
+    policy: Literal["listed", "all", "none"] = "listed"
+    """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`, or `none`."""
+
+    beyond: Literal["off", "warn", "deny"] = "warn"
+    """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about `pods/resize`."""
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -154,6 +174,8 @@ class Settings(BaseSettings):
     tls: Tls = Tls()
     log: Log = Log()
     validation: Validation = Validation()
+    scheduling: Scheduling = Scheduling()
+    resize: Resize = Resize()
 
     file: Path | None = None
     """YAML file with settings, nested as here; environment variables and flags stand above it."""

@@ -18,6 +18,7 @@ from webhook.cluster.state import ClusterState
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.register import AssumingRegister
+from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.application import admin_application, review_application
 from webhook.serving.endpoint import ReviewEndpoint
@@ -75,7 +76,8 @@ def build(settings: Settings, sink: Sink) -> Service:
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    pods = PodHandler(known.clusters, known.members, known.register)
+    policy = Policy(resize=settings.resize.policy)
+    pods = PodHandler(known.clusters, known.members, known.register, policy)
     rays = RayHandler(settings.validation.rules())
     endpoints = {
         "/mutate": ReviewEndpoint(Mutation(pods, known.reader), gate, observer),

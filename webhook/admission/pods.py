@@ -1,4 +1,4 @@
-"""Pods: a worker pod that KubeRay creates is seated, then completed; every other pod passes untouched."""
+"""Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every other pod passes untouched."""
 
 from typing import Final, NamedTuple, Protocol
 
@@ -12,6 +12,8 @@ from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.plan import Plan, Planner
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
@@ -28,21 +30,35 @@ class Register(Protocol):
 
 
 class Placement(NamedTuple):
-    """Where a worker pod belongs, and what it receives there."""
+    """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which nobody keeps."""
 
     key: GroupKey
     seat: Seat
     plan: Plan
 
+    @property
+    def seated(self) -> bool:
+        """Tell whether this is a worker, which holds its seat."""
+        return self.seat is not HEAD_SEAT
+
 
 class PodHandler:
     """Answers reviews of Pods."""
 
-    def __init__(self, clusters: ClusterIndex, members: Membership, register: Register) -> None:
+    def __init__(self, clusters: ClusterIndex, members: Membership, register: Register, policy: Policy = DEFAULT_POLICY) -> None:
         self._clusters = clusters
         self._members = members
         self._register = register
-        self._planner = Planner()
+        self._planner = Planner(policy)
+
+    @property
+    def policy(self) -> Policy:
+        """What pods receive beside their seat; it may change while the service runs."""
+        return self._planner.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self._planner.policy = policy
 
     def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
         """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
@@ -67,14 +83,15 @@ class PodHandler:
         return answer
 
     def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Placement | None:
-        """Return the placement of a worker pod, or None for a pod that is none of ours. Records nothing.
+        """Return the placement of a Ray pod, or None for a pod that is none of ours. Records nothing.
 
         Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
         and Unsure see `__call__`.
         """
         labels = pod.labels
-        if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
-            return None
+        node_type = labels.get(names.LABEL_NODE_TYPE)
+        if node_type != names.NODE_TYPE_WORKER:
+            return self._place_head(pod, namespace) if node_type == names.NODE_TYPE_HEAD else None
         owner = pod.controller
         _require(pod, owner)
         namespace = namespace or pod.metadata.namespace or "default"
@@ -99,6 +116,21 @@ class PodHandler:
         plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
         return Placement(key, seat, plan)
 
+    def _place_head(self, pod: Pod, namespace: str) -> Placement | None:
+        """Return what a head receives, or None for one that is of no RayCluster. Raises ClusterUnknown."""
+        owner = pod.controller
+        name = pod.labels.get(names.LABEL_CLUSTER)
+        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name or not pod.spec.containers:
+            return None
+        namespace = namespace or pod.metadata.namespace or "default"
+        cluster = self._clusters.get(namespace, name)
+        if cluster is None or cluster.uid != owner.uid:
+            raise ClusterUnknown(namespace, name, owner.uid)
+        if cluster.ignored:
+            return None
+        plan = self._planner.plan(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
+        return Placement(GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, plan)
+
     def _ask(self, cluster: str, key: GroupKey, desired: int, *, fresh: bool) -> None:
         """Raise Unsure before a live read; after it, Denied when the group is full only of pods that nobody has seen."""
         if not fresh:
@@ -106,8 +138,9 @@ class PodHandler:
         refuse_while_unseen(self._members, key, desired)
 
     def admit(self, placed: Placement, request_uid: str, now: float) -> None:
-        """Record that a worker pod was admitted in its seat."""
-        self._register.admitted(request_uid, placed.key, placed.seat, now)
+        """Record that a worker pod was admitted in its seat; a head has none."""
+        if placed.seated:
+            self._register.admitted(request_uid, placed.key, placed.seat, now)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object

@@ -19,7 +19,7 @@ from webhook.groups.expansion import expand
 from webhook.kube import names
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
-from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 
 
 class _Result(NamedTuple):
@@ -119,15 +119,22 @@ def _explain(number: int, result: _Result) -> str:
     head = f"pod {number + 1}: {_name(result.pod)}"
     if result.refused:
         return f"{head}: REFUSED: {result.refused}\n"
-    if result.placed is None:
+    if result.placed is None or not (result.placed.seated or result.edits):
         return f"{head}: passes untouched\n"
-    seat = result.placed.seat
-    where = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    lines = [f"{head}: {where} ({'assigned' if result.placed.plan.replica.assigned else 'carried by its labels, trusted'})"]
+    lines = [f"{head}: {_where(result.placed)}"]
     lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
     if not result.edits:
         lines.append("  nothing to add")
     return "\n".join(lines) + "\n"
+
+
+def _where(placed: Placement) -> str:
+    """Return the place of a pod in its RayCluster."""
+    if not placed.seated:
+        return "head"
+    seat = placed.seat
+    text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
+    return f"{text} ({'assigned' if placed.plan.replica.assigned else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:
@@ -136,7 +143,9 @@ def _describe(edit: Edit) -> tuple[str, str]:
         case SetLabel(key, value, why):
             return f"+ label {key}={value}", f"# {why}"
         case SetField(name, value, why):
-            return f"+ spec.{name}={value}", f"# {why}"
+            return f"+ spec.{name}{_assigned(value)}", f"# {why}"
+        case AppendResizeRule(resource, why):
+            return f"+ containers[0].resizePolicy {resource}: NotRequired", f"# {why}"
         case SetEnv():
             mark = "~" if edit.slot >= 0 else "+"
             value = f"<{edit.field_path}>" if edit.field_path else edit.value
@@ -145,6 +154,10 @@ def _describe(edit: Edit) -> tuple[str, str]:
             return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}", f"# {why}"
         case Warn(text):
             return f"! {text}", ""
+
+
+def _assigned(value: str | dict[str, str]) -> str:
+    return f"={value}" if isinstance(value, str) else "".join(f".{key}={text}" for key, text in value.items())
 
 
 def _selector(term: dict[str, Any]) -> str:

@@ -1,9 +1,15 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
+from webhook.groups.gang import NO_GANG, Gang, read_gang
+from webhook.groups.ippr import Maxima, read_ippr
 from webhook.kube import names
-from webhook.kube.objects import RayCluster, WorkerGroup
+from webhook.kube.objects import HeadGroup, RayCluster, WorkerGroup
+
+_HEAD: HeadGroup = HeadGroup()
 
 
 class ClusterFacts(Struct, frozen=True, gc=False):
@@ -16,6 +22,12 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     ignored: bool = False
     topology_key: str = ""
     gpu_profiles: tuple[str, ...] = ()
+    head: HeadGroup = _HEAD
+    suspended: bool = False
+    gang: Gang = NO_GANG
+    resizable: dict[str, Maxima] = {}
+    shard_group: str = ""
+    shard_index: str = ""
 
     @property
     def multi_host(self) -> bool:
@@ -39,6 +51,12 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         ignored=(meta.labels or {}).get(names.LABEL_IGNORE) == "true",
         topology_key=annotations.get(names.ANNOTATION_TOPOLOGY_KEY, ""),
         gpu_profiles=tuple(profile for part in profiles.split(",") if (profile := part.strip())),
+        head=cluster.spec.head_group_spec,
+        suspended=bool(cluster.spec.suspend),
+        gang=read_gang(cluster),
+        resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
+        shard_group=annotations.get(names.ANNOTATION_SHARD_GROUP, ""),
+        shard_index=annotations.get(names.ANNOTATION_SHARD_INDEX, ""),
     )
 
 
@@ -51,6 +69,10 @@ class ClusterIndex:
     def __len__(self) -> int:
         """Return how many RayClusters are known."""
         return len(self._clusters)
+
+    def __iter__(self) -> Iterator[ClusterFacts]:
+        """Go through all RayClusters, in no order; the index must not change meanwhile."""
+        return iter(self._clusters.values())
 
     def put(self, facts: ClusterFacts) -> None:
         """Record a RayCluster, in place of any earlier one of that name.

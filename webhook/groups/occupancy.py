@@ -126,6 +126,11 @@ class Occupancy:
         """Tell whether a taken seat bears this replica name."""
         return name in self._names
 
+    @property
+    def replica_names(self) -> frozenset[str]:
+        """The names of all replicas with a taken seat; empty names are those of single hosts."""
+        return frozenset(self._names)
+
     def _note(self, index: int, replica: _Replica) -> None:
         if index >= MAX_REPLICAS:
             return

@@ -26,6 +26,17 @@ PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
+ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
+ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
+ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
+
+# The opt-in of a proposal for KubeRay that was not merged; people have it in their manifests.
+# https://github.com/ray-project/kuberay/pull/4723
+ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
+
+# Which shard a RayCluster is, for those who run one cluster per shard.
+RAY_SHARD_GROUP: Final = "RAY_SHARD_GROUP"
+RAY_SHARD_INDEX: Final = "RAY_SHARD_INDEX"
 
 RAYCLUSTER_KIND: Final = "RayCluster"
 RAY_GROUP: Final = "ray.io"
@@ -98,6 +109,9 @@ OTHER_SCHEDULER_LABELS: Final = (
     "yunikorn.apache.org/queue",
     "kai.scheduler/queue",
 )
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+BATCH_SCHEDULERS: Final = frozenset({"volcano", "yunikorn", "kai-scheduler", "scheduler-plugins-scheduler"})
+"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these bring a gang of their own."""
 
 # Variables that KubeRay or Ray give a meaning to.
 RAY_REDIS_ADDRESS: Final = "RAY_REDIS_ADDRESS"

@@ -62,6 +62,13 @@ class Resources(Struct, frozen=True, gc=False):
     requests: Amounts | None = None
 
 
+class ResizeRule(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `resizePolicy`: whether a container restarts when a resource of it is resized."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class Container(Struct, rename="camel", frozen=True, gc=False):
     """One container or init container; its variables stay JSON until they are asked for.
 
@@ -73,6 +80,7 @@ class Container(Struct, rename="camel", frozen=True, gc=False):
     env: Raw = Raw()
     resources: Resources | None = None
     restart_policy: str | None = None
+    resize_policy: list[ResizeRule] | None = None
 
     def variables(self) -> list[EnvVar]:
         """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError when it is not a list of variables."""
@@ -92,6 +100,10 @@ class Affinity(Struct, rename="camel", frozen=True, gc=False):
     pod_anti_affinity: PodAffinity | None = None
 
 
+class SchedulingGroup(Struct, frozen=True, gc=False):
+    """`spec.schedulingGroup`: only known to be there."""
+
+
 class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a pod's `spec` that we read."""
 
@@ -101,6 +113,9 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     subdomain: str | None = None
     node_selector: Strings | None = None
     affinity: Affinity | None = None
+    restart_policy: str | None = None
+    scheduler_name: str | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Pod(Struct, rename="camel", frozen=True, gc=False):
@@ -124,6 +139,19 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
         return None
 
 
+class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a pod template's `spec` that all pods of a gang must agree on."""
+
+    priority_class_name: str = ""
+    scheduler_name: str = ""
+
+
+class Template(Struct, frozen=True, gc=False):
+    """The template of a group's pods."""
+
+    spec: TemplateSpec = field(default_factory=TemplateSpec)
+
+
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
 
@@ -133,6 +161,7 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     min_replicas: int | None = 0
     max_replicas: int | None = 2147483647
     suspend: bool | None = None
+    template: Template = field(default_factory=Template)
 
     @property
     def desired(self) -> int:
@@ -148,9 +177,18 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
         return min(max(self.replicas or 0, low), high)
 
 
+class HeadGroup(Struct, frozen=True, gc=False):
+    """`spec.headGroupSpec`."""
+
+    template: Template = field(default_factory=Template)
+
+
 class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a RayCluster's `spec` that seating and mutation read."""
 
+    head_group_spec: HeadGroup = field(default_factory=HeadGroup)
+    enable_in_tree_autoscaling: bool | None = None
+    suspend: bool | None = None
     worker_group_specs: list[WorkerGroup] | None = None
 
 

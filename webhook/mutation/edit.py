@@ -14,10 +14,10 @@ class SetLabel(Struct, frozen=True, gc=False):
 
 
 class SetField(Struct, frozen=True, gc=False):
-    """Give a field of `spec` that is empty a value."""
+    """Give a field of `spec` that is empty a value: a text, or a map of one key."""
 
     name: str
-    value: str
+    value: str | dict[str, str]
     why: str
 
 
@@ -45,10 +45,17 @@ class AppendTerm(Struct, frozen=True, gc=False):
     why: str
 
 
+class AppendResizeRule(Struct, frozen=True, gc=False):
+    """Append an entry to `resizePolicy` of the Ray container: `resource` is resized without a restart."""
+
+    resource: str
+    why: str
+
+
 class Warn(Struct, frozen=True, gc=False):
     """Change nothing; tell the user of something that cannot be right."""
 
     text: str
 
 
-Edit = SetLabel | SetField | SetEnv | AppendTerm | Warn
+Edit = SetLabel | SetField | SetEnv | AppendTerm | AppendResizeRule | Warn

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from webhook.kube.objects import Pod
-from webhook.kube.paths import escape
-from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel
+from webhook.kube.objects import Container, Pod
+from webhook.kube.paths import escape, pointer
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel
 from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -30,25 +30,22 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
 
     `ahead` says how many variables earlier operations have added at the front of a container's `env`.
     """
-    operations: list[Operation] = []
-    labels: dict[str, str] = {}
+    labels = {edit.key: edit.value for edit in edits if isinstance(edit, SetLabel)}
     variables: dict[str, list[SetEnv]] = {}
-    terms: list[AppendTerm] = []
     for edit in edits:
         if isinstance(edit, SetEnv):
             variables.setdefault(edit.container, []).append(edit)
-        elif isinstance(edit, SetLabel):
-            labels[edit.key] = edit.value
-        elif isinstance(edit, SetField):
-            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
-        elif isinstance(edit, AppendTerm):
-            terms.append(edit)
+    terms = [edit for edit in edits if isinstance(edit, AppendTerm)]
+    rules = [edit for edit in edits if isinstance(edit, AppendResizeRule)]
+    operations = [Operation("add", f"/spec/{edit.name}", edit.value) for edit in edits if isinstance(edit, SetField)]
     if labels:
         operations += _labels(replica.pod, labels)
     for path, changes in variables.items():
         operations += _variables(path, changes, ahead.get(path, 0), empty=not replica.slot(path).variables)
     if terms:
         operations += _affinity(replica.pod, terms)
+    if rules:
+        operations += _resize_rules(replica.pod, rules)
     return operations
 
 
@@ -97,6 +94,14 @@ def _entry(edit: SetEnv) -> dict[str, Any]:
     if edit.field_path:
         return {"name": edit.name, "valueFrom": {"fieldRef": {"fieldPath": edit.field_path}}}
     return {"name": edit.name, "value": edit.value}
+
+
+def _resize_rules(pod: Pod, rules: list[AppendResizeRule]) -> list[Operation]:
+    path = pointer("spec", "containers", 0, "resizePolicy")
+    entries = [{"resourceName": rule.resource, "restartPolicy": "NotRequired"} for rule in rules]
+    if (pod.spec.containers or [Container()])[0].resize_policy is None:
+        return [Operation("add", path, entries)]
+    return [Operation("add", f"{path}/-", entry) for entry in entries]
 
 
 def _affinity(pod: Pod, terms: list[AppendTerm]) -> list[Operation]:

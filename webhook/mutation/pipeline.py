@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.mutation import affinity, gpu, labels, megascale, network, tpu
+from webhook.mutation import affinity, gpu, labels, megascale, network, resize, scheduling, shards, tpu
 from webhook.mutation.edit import Edit
 from webhook.mutation.worker import Replica, Worker
 
@@ -13,9 +13,15 @@ SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     tpu.shared,
     megascale.shared,
     gpu.shared,
+    shards.shared,
     affinity.shared,
+    scheduling.shared,
+    resize.shared,
 )
 """What all hosts of a replica receive alike."""
+
+HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (shards.shared, scheduling.shared, resize.shared)
+"""What the head of a RayCluster receives."""
 
 OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, gpu.own)
 """What one host receives for itself."""
@@ -23,9 +29,9 @@ OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.ow
 
 def shared_edits(replica: Replica) -> list[Edit]:
     """Return the edits that every pod of a replica gets."""
-    return [edit for mutator in SHARED for edit in mutator(replica)]
+    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]
 
 
 def own_edits(worker: Worker) -> list[Edit]:
     """Return the edits that one pod gets before those it shares."""
-    return [edit for mutator in OWN for edit in mutator(worker)]
+    return [] if worker.replica.head else [edit for mutator in OWN for edit in mutator(worker)]

@@ -19,6 +19,7 @@ from webhook.mutation.feasibility import obstacles
 from webhook.mutation.fold import Operation, added_in_front, fold
 from webhook.mutation.patch import SharedPatch
 from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica, Worker, read_replica
 
 KEPT: Final = 256
@@ -53,8 +54,20 @@ class Plan(Struct, gc=False):
 class Planner:
     """Makes plans, and keeps the latest."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
         self._plans: OrderedDict[tuple[str, str, int, str], Plan] = OrderedDict()
+        self._policy = policy
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that plans follow."""
+        return self._policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        if policy != self._policy:
+            self._policy = policy
+            self._plans.clear()
 
     def plan(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Plan:
         """Return the plan for the replica of a pod. Raises Denied when the replica cannot work."""
@@ -67,7 +80,7 @@ class Planner:
             and _alike(plan.replica.pod, pod)
         ):
             return plan
-        plan = self._plans[key] = make_plan(read_replica(pod, seat, cluster, group, assigned=assigned))
+        plan = self._plans[key] = make_plan(read_replica(pod, seat, cluster, group, assigned=assigned, policy=self._policy))
         if len(self._plans) > KEPT:
             self._plans.popitem(last=False)
         return plan

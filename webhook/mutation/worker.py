@@ -1,6 +1,7 @@
-"""A worker pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
+"""A Ray pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,13 @@ from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
+
+HEAD_SEAT: Final = Seat(-1, 0, "")
+"""Stands for the place of a head, which is in no worker group."""
+
+HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
+"""The group that a head is in by its label, as if it were one of workers."""
 
 
 class Slot(Struct, gc=False):
@@ -60,6 +68,7 @@ class Replica(Struct, gc=False):
     `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
     host name resolves. `chips` are those of one host, and `gpus` tells whether it has any; `processes` are the containers of a
     v7x host that each run a TPU process. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    A head is a replica of one host in a group of its own.
     """
 
     pod: Pod
@@ -75,6 +84,12 @@ class Replica(Struct, gc=False):
     processes: list[Slot]
     accelerator: str
     topology: str
+    policy: Policy
+
+    @property
+    def head(self) -> bool:
+        """Tell whether this is the head of its RayCluster, which has no seat."""
+        return self.index == HEAD_SEAT.replica
 
     @property
     def group_name(self) -> str:
@@ -99,7 +114,7 @@ class Replica(Struct, gc=False):
     @property
     def reached(self) -> bool:
         """Tell whether other hosts must reach these by name."""
-        return self.hosts > 1 or self.multi_slice
+        return not self.head and (self.hosts > 1 or self.multi_slice)
 
     def ordinal(self, slot: Slot) -> int | None:
         """Return the place of a container among the TPU processes of its v7x host, or None."""
@@ -143,7 +158,9 @@ def in_multi_slice(slot: Slot) -> bool:
     return variable is not None and (bool(variable.value) or variable.value_from is not None)
 
 
-def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
+def read_replica(
+    pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool, policy: Policy = DEFAULT_POLICY
+) -> Replica:
     """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
     slots = [_slot(pointer("spec", "containers", i), container, passing=False) for i, container in enumerate(spec.containers or ())]
@@ -167,6 +184,7 @@ def read_replica(pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup
         processes=[slot for slot in slots if slot.chips and not slot.passing] if is_v7x(accelerator) else [],
         accelerator=accelerator,
         topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
+        policy=policy,
     )
 
 

@@ -1,0 +1,124 @@
+"""Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their PodGroup."""
+
+from hashlib import blake2b
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.kube import names
+from webhook.kube.objects import RayCluster, TemplateSpec
+from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
+
+CLUSTER: Final = "cluster"
+WORKER_GROUP: Final = "worker-group"
+REPLICA: Final = "replica"
+GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
+
+_DIGEST_LENGTH: Final = 8
+_OPERATORS_ENDING: Final = "-cluster"
+"""KubeRay's own PodGroup is `<cluster>-cluster`, so none of ours ends like it, whatever clusters a namespace has."""
+
+_POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
+"""Characters of the name of a group's PodGroup: it leaves room for the suffix of a replica."""
+
+
+class Gang(Struct, frozen=True, gc=False):
+    """What a RayCluster asks for: one PodGroup for each of its `granularity`, or nothing.
+
+    `obstacle` says why it cannot have what it asks for: then its pods are not grouped.
+    """
+
+    granularity: str = ""
+    obstacle: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Tell whether pods are grouped."""
+        return bool(self.granularity) and not self.obstacle
+
+
+NO_GANG: Final = Gang()
+
+
+def read_gang(cluster: RayCluster) -> Gang:
+    """Return the gang that a RayCluster asks for by its annotations; our own annotation counts before KubeRay's."""
+    annotations = cluster.metadata.annotations or {}
+    asked = annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
+    if asked is None:
+        asked = WORKER_GROUP if annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true" else ""
+    return Gang(asked, _obstacle(cluster, asked)) if asked else NO_GANG
+
+
+def _obstacle(cluster: RayCluster, granularity: str) -> str:
+    """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing when they can."""
+    labels = cluster.metadata.labels or {}
+    if granularity not in GRANULARITIES:
+        return f"{granularity[:30]!r} is none of {', '.join(GRANULARITIES)}"
+    for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
+        if label in labels:
+            return f"label {label} asks for the gang of KubeRay or of another scheduler"
+    templates = [cluster.spec.head_group_spec.template.spec, *(group.template.spec for group in cluster.groups)]
+    for template in templates:
+        if template.scheduler_name in names.BATCH_SCHEDULERS:
+            return f"schedulerName {template.scheduler_name} has gangs of its own"
+    if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
+        return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
+    if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
+        return f"priorityClassName and schedulerName differ between groups; use {WORKER_GROUP}"
+    return ""
+
+
+def _agreed(template: TemplateSpec) -> tuple[str, str]:
+    """Return what all pods of a PodGroup have to agree on, or it is never scheduled.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    return template.priority_class_name, template.scheduler_name or names.DEFAULT_SCHEDULER
+
+
+def cluster_pod_group(cluster: str) -> str:
+    """Return the PodGroup of a whole RayCluster."""
+    return f"{cluster}-all"
+
+
+def head_pod_group(cluster: str) -> str:
+    """Return the PodGroup of the head."""
+    return f"{cluster}-head"
+
+
+def group_pod_group(cluster: str, group: str) -> str:
+    """Return the PodGroup of a worker group: a DNS subdomain with room for a replica's suffix.
+
+    A group name that is no part of one as it stands, or that would make the name end like KubeRay's, is told apart by a digest.
+    """
+    name = f"{cluster}-worker-{group}"
+    if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
+        return name
+    clean = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower())
+    return f"{f'{cluster}-worker-{clean}'[: _POD_GROUP_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{_digest(group)}"
+
+
+def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
+    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name adds to the group's."""
+    suffix = replica_name.removeprefix(f"{group}-")
+    if not is_dns_label(suffix) or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
+        suffix = _digest(replica_name)
+    return f"{group_pod_group(cluster, group)}-{suffix}"
+
+
+def workload_name(cluster: str) -> str:
+    """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as the RayCluster is."""
+    return f"{cluster}.gang"
+
+
+def template_name(group: str) -> str:
+    """Return the name of a worker group's template in the Workload: a DNS label."""
+    name = f"worker-{group}"
+    if is_dns_label(name):
+        return name
+    clean = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower())
+    return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{_digest(group)}"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_LENGTH // 2).hexdigest()

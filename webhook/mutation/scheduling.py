@@ -1,0 +1,39 @@
+"""Scheduling group: the PodGroup with which a pod is scheduled, all or none; only a pod's creation can name it.
+
+https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+"""
+
+from webhook.groups import gang
+from webhook.kube import names
+from webhook.mutation.edit import Edit, SetField, Warn
+from webhook.mutation.worker import Replica
+
+
+def shared(replica: Replica) -> list[Edit]:
+    """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or another scheduler brings its own."""
+    name = _pod_group(replica)
+    spec = replica.pod.spec
+    if not name or spec.scheduling_group is not None:
+        return []
+    if spec.scheduler_name in names.BATCH_SCHEDULERS:
+        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} has gangs of its own")]
+    if not replica.policy.pod_groups:
+        return [Warn("no scheduling group: the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io")]
+    why = f"pods of one {replica.cluster.gang.granularity} are scheduled together"
+    edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, why)]
+    if not replica.policy.published:
+        edits.append(Warn(f"the pod stays pending until you create this PodGroup (or set scheduling.publish): {name}"))
+    return edits
+
+
+def _pod_group(replica: Replica) -> str:
+    """Return the PodGroup of a pod, or nothing when it is in none."""
+    cluster = replica.cluster
+    asked = cluster.gang
+    if not asked.active:
+        return ""
+    if asked.granularity == gang.CLUSTER:
+        return gang.cluster_pod_group(cluster.name)
+    if asked.granularity == gang.WORKER_GROUP:
+        return gang.head_pod_group(cluster.name) if replica.head else gang.group_pod_group(cluster.name, replica.group_name)
+    return gang.replica_pod_group(cluster.name, replica.group_name, replica.name) if replica.hosts > 1 else ""

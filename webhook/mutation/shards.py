@@ -1,0 +1,19 @@
+"""Shard variables: which of the RayClusters of a shard group this is."""
+
+from webhook.kube import names
+from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.worker import Replica, Variable, fill
+
+
+def shared(replica: Replica) -> list[Edit]:
+    """Return group and index for all containers, if the RayCluster has both: the index is recorded when it is created."""
+    cluster = replica.cluster
+    if not cluster.shard_group:
+        return []
+    if not cluster.shard_index:
+        return [Warn(f"no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX}; create it again to get one")]
+    variables = (
+        Variable(names.RAY_SHARD_INDEX, cluster.shard_index, "this RayCluster among those of its shard group", identity=True),
+        Variable(names.RAY_SHARD_GROUP, cluster.shard_group, "the shard group of the RayCluster", identity=True),
+    )
+    return [edit for slot in replica.slots for edit in fill(slot, variables)]
