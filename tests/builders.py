@@ -17,6 +17,7 @@ from webhook.cluster.standalone import load_state
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.kube import names
 from webhook.kube.review import Answer, Denied
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 Object = dict[str, Any]
 
@@ -51,6 +52,11 @@ class PodBuilder:
     def of(self, cluster: str) -> Self:
         """Make it a pod of a RayCluster."""
         self._cluster = cluster
+        return self
+
+    def head(self) -> Self:
+        """Make it a head, whose containers are as those of a worker."""
+        self._labels |= {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD, names.LABEL_GROUP: names.HEAD_GROUP}
         return self
 
     def orphan(self) -> Self:
@@ -142,6 +148,7 @@ class ClusterBuilder:
     def __init__(self, name: str) -> None:
         self._meta: Object = {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)}
         self._groups: list[Object] = []
+        self._fields: Object = {}
 
     def group(self, name: str, *, hosts: int = 1, replicas: int = 1, **fields: object) -> Self:
         """Add a worker group."""
@@ -152,6 +159,11 @@ class ClusterBuilder:
     def annotated(self, key: str, value: str) -> Self:
         """Add an annotation."""
         self._meta.setdefault("annotations", {})[key] = value
+        return self
+
+    def spec(self, **fields: object) -> Self:
+        """Set fields of `spec` as they are."""
+        self._fields |= fields
         return self
 
     def labelled(self, key: str, value: str) -> Self:
@@ -165,7 +177,7 @@ class ClusterBuilder:
             "rayStartParams": {},
             "template": {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}]}},
         }
-        spec = {"headGroupSpec": head, "workerGroupSpecs": self._groups}
+        spec = {"headGroupSpec": head, "workerGroupSpecs": self._groups, **self._fields}
         return copy.deepcopy({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec})
 
 
@@ -205,9 +217,9 @@ class Decided(NamedTuple):
 class Webhook:
     """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches are still JSON."""
 
-    def __init__(self, *state: Object) -> None:
+    def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])
-        self.handler = PodHandler(known.clusters, known.members, known.register)
+        self.handler = PodHandler(known.clusters, known.members, known.register, policy)
         self._numbers = itertools.count()
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
@@ -221,10 +233,10 @@ class Webhook:
         return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
 
 
-def decide(pod: Object | PodBuilder, cluster: Object | ClusterBuilder) -> Decided:
+def decide(pod: Object | PodBuilder, cluster: Object | ClusterBuilder, policy: Policy = DEFAULT_POLICY) -> Decided:
     """Return what becomes of one pod of one RayCluster, the first pod that the webhook sees."""
     known = cluster.build() if isinstance(cluster, ClusterBuilder) else cluster
-    return Webhook(known).admit(pod.build() if isinstance(pod, PodBuilder) else pod)
+    return Webhook(known, policy=policy).admit(pod.build() if isinstance(pod, PodBuilder) else pod)
 
 
 def env_of(pod: Object, container: str = "ray-worker") -> dict[str, str]:

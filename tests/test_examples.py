@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from webhook.cluster.files import as_cluster, read_manifests
+from webhook.cluster.files import Manifest, as_cluster, read_manifests
 from webhook.groups.expansion import expand
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, headless_service, host_name
 from webhook.groups.topology import accelerator_type, hosts_of
@@ -42,6 +42,18 @@ def groups() -> Iterator[Group]:
                 yield Group(path, manifest.document, group)
 
 
+def annotations_of(manifest: Manifest) -> dict[str, str]:
+    """Return the annotations of a RayCluster."""
+    found: dict[str, str] = manifest.document["metadata"].get("annotations", {})
+    return found
+
+
+def asks_for(path: Path, key: str, value: str = "") -> bool:
+    """Tell whether the RayCluster of an example has an annotation, of this value if one is given."""
+    found = annotations_of(read_manifests([path])[0]).get(key)
+    return found is not None and (not value or found == value)
+
+
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 each_group = pytest.mark.parametrize("group", list(groups()), ids=lambda group: f"{group.path.stem}:{group.group['groupName']}")
 
@@ -61,6 +73,9 @@ def test_every_kind_of_cluster_that_we_know_has_an_example() -> None:
         "affinity": any("affinity" in group.spec for group in groups()),
         "autoscaled": any(group.cluster["spec"].get("enableInTreeAutoscaling") for group in groups()),
         "multi-slice": any(names.MEGASCALE_NUM_SLICES in str(group.spec) for group in groups()),
+        "gang per group": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "worker-group") for path in FILES),
+        "gang per replica": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "replica") for path in FILES),
+        "resized in place": any(asks_for(path, names.ANNOTATION_IPPR) for path in FILES),
         "mixed": any(len(read_manifests([path])[0].document["spec"]["workerGroupSpecs"]) > 2 for path in FILES),
     }
     assert [kind for kind, there in found.items() if not there] == []
@@ -90,9 +105,9 @@ def test_its_group_names_differ(path: Path) -> None:
 
 
 @each_file
-def test_its_annotations_are_ours_and_its_first_line_says_what_it_is(path: Path) -> None:
+def test_its_annotations_are_ours_or_rays_and_its_first_line_says_what_it_is(path: Path) -> None:
     (manifest,) = read_manifests([path])
-    assert all(key.startswith(names.PREFIX) for key in manifest.document["metadata"].get("annotations", {}))
+    assert all(key.startswith(names.PREFIX) or key == names.ANNOTATION_IPPR for key in annotations_of(manifest))
     assert path.read_text().startswith("# ")
 
 

@@ -14,7 +14,7 @@ GROUPS = st.sampled_from(["g", "g", "g", "tpu-group", "TPU-Group", "g" * 57, "g"
 OURS = [
     names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME, names.TPU_TOPOLOGY, names.TPU_DEVICE_PLUGIN_HOST_IP,
     names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID, names.NODE_RANK,
-    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP,
+    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP, names.RAY_SHARD_INDEX, names.RAY_SHARD_GROUP,
 ]  # fmt: skip
 THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
 VALUES = st.sampled_from(
@@ -61,8 +61,21 @@ SELECTORS = st.none() | st.fixed_dictionaries(
 )
 
 
+RESIZE_RULES = st.none() | st.lists(
+    st.sampled_from(
+        [
+            {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+            {"resourceName": "memory", "restartPolicy": "RestartContainer"},
+        ]
+    ),
+    max_size=2,
+    unique_by=lambda rule: rule["resourceName"],
+)
+IPPR = '{"groups": {"%s": {"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}}}'
+
+
 class Case(NamedTuple):
-    """A worker pod that is created, and its RayCluster."""
+    """A worker or head pod that is created, and its RayCluster."""
 
     pod: Object
     cluster: Object
@@ -77,6 +90,8 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
             container["env"] = draw(ENVS)
         if draw(st.integers(0, 3)):
             container["resources"] = draw(RESOURCES)
+        if not draw(st.integers(0, 3)):
+            container["resizePolicy"] = draw(RESIZE_RULES)
         if kind == "init" and draw(st.booleans()):
             container["restartPolicy"] = "Always"
         found.append(container)
@@ -85,8 +100,9 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return a strategy of worker pods with and without seat labels, most of which can be admitted."""
+    """Return a strategy of heads, and of workers with and without seat labels, most of which can be admitted."""
     group, hosts = draw(GROUPS), draw(st.sampled_from([1, 2, 4]))
+    head = not draw(st.integers(0, 7))
     spec: Object = {"containers": draw(_containers("main", 1)), "restartPolicy": "Never", "schedulingGates": []}
     if draw(st.booleans()):
         spec["initContainers"] = draw(_containers("init", 0))
@@ -96,13 +112,17 @@ def cases(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         spec["hostname"] = draw(st.sampled_from(["", "mine", "g-0-0", None]))
         spec["subdomain"] = draw(st.sampled_from(["", "mine", "c-headless", None]))
+    if not draw(st.integers(0, 3)):
+        spec["schedulingGroup"] = draw(st.none() | st.just({"podGroupName": "mine"}))
+    if not draw(st.integers(0, 7)):
+        spec["schedulerName"] = draw(st.sampled_from(["default-scheduler", "volcano"]))
     labels = {
         names.LABEL_CLUSTER: CLUSTER,
-        names.LABEL_GROUP: group,
-        names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
+        names.LABEL_GROUP: names.HEAD_GROUP if head else group,
+        names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD if head else names.NODE_TYPE_WORKER,
         "a/b~c": "1",
         **draw(st.sampled_from([{}, {}, {names.LABEL_LEGACY_REPLICA_INDEX: "mine-7"}])),
-        **draw(_seat_labels(group, hosts)),
+        **({} if head else draw(_seat_labels(group, hosts))),
     }
     owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": CLUSTER, "uid": uid_of(CLUSTER), "controller": True}
     meta = {"generateName": "c-g-worker-", "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]}
@@ -112,6 +132,10 @@ def cases(draw: st.DrawFn) -> Case:
             optional={
                 names.ANNOTATION_GPU_PROFILES: st.sampled_from(["torchrun", "vllm,mnnvl", "unheard-of", "none"]),
                 names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),
+                names.ANNOTATION_SCHEDULING_GROUP: st.sampled_from(["cluster", "worker-group", "replica", "unheard-of"]),
+                names.ANNOTATION_IPPR: st.sampled_from([IPPR % group, IPPR % names.HEAD_GROUP, "{"]),
+                names.ANNOTATION_SHARD_GROUP: st.just("tables"),
+                names.ANNOTATION_SHARD_INDEX: st.just("3"),
             },
         )
     )

@@ -18,10 +18,12 @@ from webhook.groups.expansion import expand
 from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.kube.shapes import is_dns_label, is_label_value
-from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
+"""Fields of `spec` that are only set where they are empty."""
 
 
 class Seen:
@@ -75,6 +77,10 @@ def _claim(pod: Object, edit: Edit) -> None:
             affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
             rules = affinity[kind] = affinity.get(kind) or {}
             rules[REQUIRED] = [*(rules.get(REQUIRED) or []), term]
+        case AppendResizeRule(resource):
+            container = pod["spec"]["containers"][0]
+            rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
+            container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
         case SetEnv() | Warn():
             pass
 
@@ -109,7 +115,7 @@ def containers(pod: Object) -> list[Object]:
 
 
 def check(case: Case) -> Seen:
-    """Check everything that holds for any worker pod."""
+    """Check everything that holds for any Ray pod."""
     seen = Seen(case)
     if not seen.once.answer.allowed:
         assert seen.once.patch == []
@@ -140,14 +146,18 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
         assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[: len(kept)] == kept
     for mine, theirs in zip(containers(old), containers(new), strict=True):
         assert [entry for entry in theirs.get("env") or [] if entry in (mine.get("env") or [])] == _kept(mine, theirs)
+        rules = mine.get("resizePolicy") or []
+        assert (theirs.get("resizePolicy") or [])[: len(rules)] == rules
         for container in (mine, theirs):
             container.pop("env", None)
+    for container in (old["spec"]["containers"][0], new["spec"]["containers"][0]):
+        container.pop("resizePolicy", None)
     for pod in (old, new):
         del pod["metadata"]["labels"]
-        for key in ("affinity", "hostname", "subdomain"):
+        for key in ("affinity", *EMPTY_ONLY):
             pod["spec"].pop(key, None)
     assert new == old
-    for key in ("hostname", "subdomain"):
+    for key in EMPTY_ONLY:
         if before["spec"].get(key):
             assert after["spec"][key] == before["spec"][key]
 
@@ -177,6 +187,8 @@ def _no_name_occurs_more_often(before: Object, after: Object) -> None:
 def _the_api_server_accepts(pod: Object) -> None:
     for value in pod["metadata"]["labels"].values():
         assert is_label_value(value)
+    rules = [rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy") or []]
+    assert len(set(rules)) == len(rules)
     for key in ("hostname", "subdomain"):
         assert not pod["spec"].get(key) or is_dns_label(pod["spec"][key])
     for container in containers(pod):
@@ -202,7 +214,7 @@ def _references_resolve(before: Object, after: Object) -> None:
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases())
-def test_any_worker_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
+def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
     seen = check(case)
     event("admitted" if seen.once.answer.allowed else "refused")
     event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
@@ -211,7 +223,8 @@ def test_any_worker_pod_is_completed_exactly_once_or_refused_untouched(case: Cas
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(cases())
 def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(case: Case) -> None:
-    assume(not set(names.SEAT_LABELS) & case.pod["metadata"]["labels"].keys())
+    labels = case.pod["metadata"]["labels"]
+    assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER and not set(names.SEAT_LABELS) & labels.keys())
     webhook = Webhook(case.cluster)
     admitted = [webhook.admit(copy.deepcopy(case.pod)) for _ in range(5)]
     seats = [
@@ -238,6 +251,7 @@ def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed:
             carried = seen.before["metadata"]["labels"].keys() & set(names.SEAT_LABELS)
             assert bool(carried) == indexed
             assert names.LABEL_REPLICA_INDEX in seen.after["metadata"]["labels"]
-        head = Webhook(known).admit(pods[0])
-        assert head.answer.allowed
-        assert head.answer.patch is None
+        head = check(Case(json.loads(json.dumps(pods[0])), known))
+        assert head.once.answer.allowed
+        assert head.once.answer.warnings == ()
+        assert not head.after["metadata"]["labels"].keys() & set(names.SEAT_LABELS)

@@ -3,10 +3,18 @@
 https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 """
 
+from typing import Final
+
 from webhook.groups import gang
 from webhook.kube import names
 from webhook.mutation.edit import Edit, SetField, Warn
 from webhook.mutation.worker import Replica
+
+_WHY: Final = {
+    gang.CLUSTER: "all pods of the RayCluster are scheduled together",
+    gang.WORKER_GROUP: "the pods of one group are scheduled together",
+    gang.REPLICA: "the hosts of a replica are scheduled together",
+}
 
 
 def shared(replica: Replica) -> list[Edit]:
@@ -19,8 +27,7 @@ def shared(replica: Replica) -> list[Edit]:
         return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} has gangs of its own")]
     if not replica.policy.pod_groups:
         return [Warn("no scheduling group: the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io")]
-    why = f"pods of one {replica.cluster.gang.granularity} are scheduled together"
-    edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, why)]
+    edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])]
     if not replica.policy.published:
         edits.append(Warn(f"the pod stays pending until you create this PodGroup (or set scheduling.publish): {name}"))
     return edits
