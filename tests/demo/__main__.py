@@ -21,7 +21,15 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"
-SHOWN: Final = (names.TPU_WORKER_ID, names.TPU_NAME, names.MEGASCALE_SLICE_ID, names.NODE_RANK, names.NNODES, names.MASTER_ADDR)
+SHOWN: Final = (
+    names.TPU_WORKER_ID,
+    names.TPU_NAME,
+    names.MEGASCALE_SLICE_ID,
+    names.NODE_RANK,
+    names.NNODES,
+    names.MASTER_ADDR,
+    names.RAY_SHARD_INDEX,
+)
 
 
 class Demo:
@@ -129,7 +137,7 @@ def progress(number: int, total: int) -> None:
 
 def table(pods: list[Object]) -> None:
     """Print what each worker got; of many, the first and the last."""
-    say(f"   {'cluster':<15} {'group':<10} {'replica':>7} {'host':>4}  {'host name':<16} variables of containers[0]")
+    say(f"   {'cluster':<16} {'group':<10} {'replica':>7} {'host':>4}  {'host name':<16} variables of containers[0]")
     shown = pods if len(pods) <= 13 else [*pods[:3], None, *pods[-2:]]
     for pod in shown:
         if pod is None:
@@ -146,8 +154,12 @@ def row(pod: Object) -> str:
     shown = " ".join(f"{name}={env[name]}" for name in SHOWN if name in env)
     peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
     shown += f" TPU_WORKER_HOSTNAMES=({peers + 1} hosts)" if peers else ""
-    where = f"{seat.cluster:<15} {seat.group:<10} {seat.replica:>7} {seat.host:>4}"
-    return f"   {where}  {pod['spec'].get('hostname', '-'):<16} {shown or '-'}"
+    group = pod["spec"].get("schedulingGroup")
+    shown += f" podGroupName={group['podGroupName']}" if group else ""
+    rules = [rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy", [])]
+    shown += f" resizePolicy={','.join(rules)}" if rules else ""
+    where = f"{seat.cluster:<16} {seat.group:<10} {seat.replica:>7} {seat.host:>4}"
+    return f"   {where}  {pod['spec'].get('hostname', '-'):<16} {shown.strip() or '-'}"
 
 
 def seats(pods: Iterable[Object]) -> list[Held | None]:

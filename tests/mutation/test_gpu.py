@@ -63,6 +63,14 @@ def test_torchrun_reads_its_own() -> None:
     assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == (env[names.MASTER_ADDR], "29500")
 
 
+def test_torchrun_meets_where_the_user_said() -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    env = env_of(
+        decide(a_pod().worker("g").of("c").gpu(8).env(names.MASTER_PORT, "1234").env(names.MASTER_ADDR, "mine"), cluster).pod
+    )
+    assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == ("mine", "1234")
+
+
 def test_a_sidecar_without_gpus_has_no_processes_per_node() -> None:
     cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
     pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar"), cluster).pod

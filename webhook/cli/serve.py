@@ -39,7 +39,7 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 async def _run(service: Service) -> int:
-    service.journal.event("info", "started", "ready to answer reviews")
+    service.journal.event("info", "started", "listening for reviews")
     try:
         await supervise(service.runnables, service.drain)
     except ExceptionGroup as group:
@@ -52,11 +52,14 @@ async def _run(service: Service) -> int:
 
 def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:
     host = "127.0.0.1" if settings.serving.host in {"0.0.0.0", "::"} else settings.serving.host  # noqa: S104 - only compared
-    stream.write(
-        f"ray-webhook is ready: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz\n"
-        f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: application/json' "
-        f"-d @tests/demo/review.json https://{host}:{port}/mutate\n"
-    )
+    if not settings.standalone:
+        stream.write(f"ray-webhook listens: https://{host}:{port}; http://{host}:{admin}/readyz?verbose says what it waits for\n")
+    else:
+        stream.write(
+            f"ray-webhook is ready: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz\n"
+            f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: application/json' "
+            f"-d @tests/demo/review.json https://{host}:{port}/mutate\n"
+        )
     stream.flush()
 
 

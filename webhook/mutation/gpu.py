@@ -40,7 +40,7 @@ def shared(replica: Replica) -> list[Edit]:
             Variable(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
         ]
         for profile in chosen:
-            variables += profile(replica, slot, master)
+            variables += profile(replica, slot, _given(slot, names.MASTER_ADDR, master))
         edits += fill(slot, variables)
     return edits
 
@@ -61,11 +61,17 @@ def _rendezvous(replica: Replica) -> bool:
     return replica.hosts > 1 and replica.gpus and NONE not in replica.cluster.gpu_profiles
 
 
+def _given(slot: Slot, name: str, value: str) -> str:
+    """Return the value that the user gave a variable, else `value`: torchrun has to meet where everybody else does."""
+    variable = slot.variable(name)
+    return (variable and variable.value) or value
+
+
 def _torchrun(replica: Replica, slot: Slot, master: str) -> tuple[Variable, ...]:
     variables = (
         Variable(names.PET_NNODES, str(replica.hosts), _WHY_TORCHRUN, identity=True),
         Variable(names.PET_MASTER_ADDR, master, _WHY_TORCHRUN),
-        Variable(names.PET_MASTER_PORT, MASTER_PORT, _WHY_TORCHRUN),
+        Variable(names.PET_MASTER_PORT, _given(slot, names.MASTER_PORT, MASTER_PORT), _WHY_TORCHRUN),
     )
     if slot.gpus:
         return (*variables, Variable(names.PET_NPROC_PER_NODE, str(slot.gpus), _WHY_TORCHRUN))
