@@ -14,7 +14,7 @@ def shared(replica: Replica) -> list[Edit]:
     if not cluster.shard_index:
         return [Warn(f"no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet; any change of it adds one")]
     if read_index(cluster.shard_index) is None:
-        return [Warn(f"no shard variables: {names.ANNOTATION_SHARD_INDEX} is {cluster.shard_index[:20]!r}; remove it to get an index")]
+        return [Warn(f"no shard variables: {names.ANNOTATION_SHARD_INDEX} is {cluster.shard_index[:20]!r}: remove it to get one")]
     variables = (
         Variable(names.RAY_SHARD_INDEX, cluster.shard_index, "this RayCluster among those of its shard group", identity=True),
         Variable(names.RAY_SHARD_GROUP, cluster.shard_group, "the shard group of the RayCluster", identity=True),
