@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import slices, worker_of
+from tests.e2e.rays import scale, slices, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.kube import names
@@ -120,8 +120,9 @@ def test_the_api_server_asks_only_about_clusters_of_a_shard_group(control_plane:
     other["metadata"]["annotations"] = {"team": "search"}
     for cluster in (bare, other, shard("in")):
         api.create(RAY_CLUSTERS, cluster, namespace)
-    api.patch(RAY_CLUSTERS, "in", {"metadata": {"annotations": {GROUP: None}}}, namespace)
-    api.patch(RAY_CLUSTERS, "in", {"metadata": {"annotations": {INDEX: None}}}, namespace)
+    changes: tuple[Json, ...] = ({"labels": {"team": "a"}}, {"annotations": {GROUP: None}}, {"annotations": {INDEX: None}})
+    for change in changes:
+        api.patch(RAY_CLUSTERS, "in", {"metadata": change}, namespace)
     api.create(RAY_CLUSTERS, slices("last", 0), namespace)
 
     until(lambda: reviews(webhook, namespace)[-1:] == [("last", "CREATE")], "the journal has the last review")
@@ -129,7 +130,7 @@ def test_the_api_server_asks_only_about_clusters_of_a_shard_group(control_plane:
         ("bare", "CREATE"): 1,  # by the validating webhook alone
         ("other", "CREATE"): 1,
         ("in", "CREATE"): 2,
-        ("in", "UPDATE"): 3,  # two while the old object was of a group, one after
+        ("in", "UPDATE"): 4,  # by both as it leaves the group, and only by the other one before and after
         ("last", "CREATE"): 1,
     }
 
@@ -146,12 +147,14 @@ def test_pods_learn_their_shard(control_plane: ControlPlane) -> None:
     control_plane.delete_pods(namespace)
 
 
-def test_without_the_webhook_only_clusters_of_a_shard_group_wait_for_it(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(control_plane: ControlPlane, webhook: Webhook) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards-away")
+    api.create(RAY_CLUSTERS, shard("settled"), namespace)
     webhook.stop()
     try:
         api.create(RAY_CLUSTERS, slices("bare", 0), namespace)
         assert refused(api, shard("in"), namespace) == "shards.admission.ray.io"
+        scale(api, "settled", namespace, 1)
     finally:
         webhook.start()
 
