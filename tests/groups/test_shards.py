@@ -105,6 +105,15 @@ def test_a_cluster_that_is_created_again_keeps_its_index_while_the_old_one_is_st
     assert shards.assumed == 0
 
 
+def test_a_cluster_that_is_told_another_index_gives_the_former_one_back() -> None:
+    _, shards = knowing()
+    assert told(shards, "a") == 0
+    shards.assume(KEY, 5, "a", 0.0)
+    assert shards.assumed == 1
+    assert shards.index_for(KEY, "a", 0.0) == 5
+    assert shards.index_for(KEY, "b", 0.0) == 0
+
+
 def test_nothing_expires_where_nothing_watches() -> None:
     shards = Shards(ClusterIndex(), inf)
     assert [told(shards, name, now) for name, now in (("a", 0.0), ("b", 1e9))] == [0, 1]
