@@ -217,3 +217,19 @@ def test_without_shards_every_ray_cluster_passes() -> None:
     mutation = Mutation(PodHandler(ClusterIndex(), members, AssumingRegister(members)))
     review = object_review(a_shard("a", "x").build())
     assert asyncio.run(mutation.review(json.dumps(review).encode(), 0.0)).answer.allowed
+
+
+def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name() -> None:
+    server = Server(a_shard("a", "0"))
+    assert server.index(a_shard("a")) == "0"
+    server.clusters.put(facts(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
+    server.clusters.remove(NAMESPACE, "a", "uid-of-a")
+    assert server.index(a_shard("b")) == "1", "a was created again, and nobody has seen it yet"
+
+
+def test_an_update_is_confirmed_by_the_cluster_that_was_there_before() -> None:
+    server = Server(a_cluster("a"))
+    assert server.index(a_shard("a"), a_cluster("a")) == "0"
+    assert server.shards.assumed == 1
+    server.clusters.put(facts(a_shard("a", "0")))
+    assert server.shards.assumed == 0
