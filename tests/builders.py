@@ -219,6 +219,7 @@ class Webhook:
 
     def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])
+        self.clusters = known.clusters
         self.handler = PodHandler(known.clusters, known.members, known.register, policy)
         self._numbers = itertools.count()
 

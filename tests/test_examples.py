@@ -75,6 +75,7 @@ def test_every_kind_of_cluster_that_we_know_has_an_example() -> None:
         "multi-slice": any(names.MEGASCALE_NUM_SLICES in str(group.spec) for group in groups()),
         "gang per group": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "worker-group") for path in FILES),
         "gang per replica": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "replica") for path in FILES),
+        "shard": any(asks_for(path, names.ANNOTATION_SHARD_GROUP) for path in FILES),
         "resized in place": any(asks_for(path, names.ANNOTATION_IPPR) for path in FILES),
         "mixed": any(len(read_manifests([path])[0].document["spec"]["workerGroupSpecs"]) > 2 for path in FILES),
     }

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import time
 
 from webhook.admission.pods import PodHandler, Register
 from webhook.admission.rays import RayHandler
+from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
+from webhook.admission.shards import ShardHandler
 from webhook.cluster.client import Load, in_cluster, kubeconfig
 from webhook.cluster.errors import ApiError
 from webhook.cluster.files import read_manifests
@@ -18,6 +21,7 @@ from webhook.cluster.state import ClusterState
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.register import AssumingRegister
+from webhook.groups.shards import Shards
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.application import admin_application, review_application
@@ -54,6 +58,7 @@ class _Knowledge:
     clusters: ClusterIndex
     members: Membership
     register: Register
+    shards: Shards
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
     conditions: dict[str, Condition] = field(default_factory=dict)
@@ -66,6 +71,7 @@ def build(settings: Settings, sink: Sink) -> Service:
     journal, metrics = Journal(sink), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
+    metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
     observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
@@ -79,9 +85,10 @@ def build(settings: Settings, sink: Sink) -> Service:
     policy = Policy(resize=settings.resize.policy)
     pods = PodHandler(known.clusters, known.members, known.register, policy)
     rays = RayHandler(settings.validation.rules())
+    shards, resize = ShardHandler(known.shards), ResizeHandler(known.clusters, settings.resize.beyond)
     endpoints = {
-        "/mutate": ReviewEndpoint(Mutation(pods, known.reader), gate, observer),
-        "/validate": ReviewEndpoint(Validation(rays), gate, observer, stateless=True),
+        "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
+        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
     }
     host = settings.serving.host
     reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
@@ -96,7 +103,7 @@ def build(settings: Settings, sink: Sink) -> Service:
 
 def _from_files(paths: Sequence[Path]) -> _Knowledge:
     state = load_state(read_manifests(paths))
-    return _Knowledge(state.clusters, state.members, state.register)
+    return _Knowledge(state.clusters, state.members, state.register, Shards(state.clusters, inf))
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
@@ -106,6 +113,7 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         clusters,
         members,
         AssumingRegister(members),
+        Shards(clusters),
         cluster.reader,
         cluster.watches,
         {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service, fields_of
 from webhook.admission.codec import WARNING_MAX
@@ -148,6 +149,16 @@ def test_levels_and_gates_come_from_the_settings() -> None:
     outcome = reviewed(body, RuleSettings({"num-of-hosts-invalid": WARN}, {"RayClusterMTLS": True}))
     assert outcome.answer.allowed
     assert len(outcome.answer.warnings) == 1
+
+
+def test_settings_may_change_while_the_service_runs() -> None:
+    handler = RayHandler()
+    body = a_review(a_cluster().annotation("admission.ray.io/scheduling-group", "cluster").group().build())
+    said = []
+    for served in (None, False, True):
+        handler.settings = structs.replace(handler.settings, pod_groups=served)
+        said.append(len(asyncio.run(Validation(handler).review(body, 0.0)).answer.warnings))
+    assert said == [0, 1, 0]
 
 
 @pytest.mark.parametrize("depth", [0, 3, 12])

@@ -294,6 +294,40 @@ def test_it_starts_light() -> None:
 def test_the_reader_of_the_output_may_leave_early() -> None:
     command = f"{sys.executable} -m webhook.cli.main mutate -f {EXAMPLES} --explain | head -n 1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False, timeout=30)
-    assert done.stdout.startswith("pod 1: ")
+    assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
     assert "Error" not in done.stderr
+
+
+def a_shard(name: str, index: str = "") -> Object:
+    """Return a RayCluster of the shard group `search`."""
+    built = a_cluster(name).group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    return (built.annotated(names.ANNOTATION_SHARD_INDEX, index) if index else built).build()
+
+
+def test_a_ray_cluster_of_a_shard_group_gets_the_index_that_the_webhook_would_give_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, state = written(tmp_path, a_shard("a"), a_shard("b")), written(tmp_path, a_shard("there", "0"), name="state.yaml")
+    assert main(["mutate", "-f", path, "--state", state, "--explain", "-o", "yaml"]) == 0
+    out = capsys.readouterr().out
+    assert f"+ annotation {names.ANNOTATION_SHARD_INDEX}=1" in out.splitlines()[1]
+    assert "RayCluster b: shard 2 of search" in out
+    pods = list(yaml.safe_load_all(out[out.index("apiVersion") :]))
+    found = [env_of(pod, pod["spec"]["containers"][0]["name"])[names.RAY_SHARD_INDEX] for pod in pods]
+    assert found == ["1", "1", "2", "2"]
+
+
+def test_a_ray_cluster_that_is_in_the_state_keeps_its_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, state = written(tmp_path, a_shard("a")), written(tmp_path, a_shard("a", "7"), name="state.yaml")
+    assert main(["mutate", "-f", path, "--state", state]) == 0
+    assert "RayCluster a: shard 7 of search" in capsys.readouterr().out
+
+
+def test_a_ray_cluster_whose_index_is_taken_is_refused_without_its_pods(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, state = written(tmp_path, a_shard("a", "7")), written(tmp_path, a_shard("b", "7"), name="state.yaml")
+    assert main(["mutate", "-f", path, "--state", state, "--explain"]) == 1
+    out, err = capsys.readouterr()
+    assert "RayCluster a: REFUSED" in out
+    assert "pod 1" not in out
+    assert "b has index 7" in err

@@ -1,10 +1,12 @@
 """What users apply, in a real API server: rendered from the shipped manifests, and taken away again."""
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -27,6 +29,16 @@ def rendered(folder: str = "manifests/base") -> list[Object]:
     command = [str(build.binary("kubectl")), "kustomize", str(ROOT / folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [found for found in yaml.safe_load_all(done.stdout) if found]
+
+
+def rendered_with(component: str) -> list[Object]:
+    """The objects of the base with a component, as an overlay of an administrator's own gives them."""
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        above = os.path.relpath(ROOT, folder)
+        text = {"resources": [f"{above}/manifests/base"], "components": [f"{above}/{component}"]}
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(text))
+        return rendered(name)
 
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:

@@ -4,7 +4,7 @@ import base64
 import copy
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -27,16 +27,20 @@ HOST = "127.0.0.1"
 class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
-    It runs as the service account of the manifests, with the rights and the settings that these give it.
+    It runs as the service account of the manifests, those of the base unless told otherwise, with the rights and the settings
+    that these give it; `settings` stand above them.
     """
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(
+        self, plane: ControlPlane, manifests: Sequence[Object] | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._plane = plane
+        self._settings = settings or {}
         self._port, self._admin_port = free_port(), free_port()
         self._folder = plane.folder / f"webhook-{self._port}"
         self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
-        self.manifests = rendered()
+        self.manifests = manifests or rendered()
         command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags()]
         self._program = plane.process(f"webhook-{self._port}", command, self._environment())
 
@@ -119,7 +123,7 @@ class Webhook:
     def _environment(self) -> dict[str, str]:
         """The settings of the manifests, without the drain: nothing here waits for endpoints to move."""
         (settings,) = (found["data"] for found in self.manifests if found["kind"] == "ConfigMap")
-        return {**settings, "RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "0"}
+        return {**settings, "RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "0", **self._settings}
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route."""

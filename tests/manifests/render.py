@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -41,6 +42,21 @@ def template(*flags: str, release: str = "ray-webhook", namespace: str = "ray-we
 def overlay(mode: str) -> list[Object]:
     """Return the objects that an administrator applies in a mode."""
     return kustomize(f"manifests/overlays/{mode}")
+
+
+def resize_checked(mode: str) -> list[Object]:
+    """Return the objects of an overlay of an administrator's own, with the component that checks resizes."""
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        above = os.path.relpath(ROOT, folder)
+        text = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": [f"{above}/manifests/overlays/{mode}"],
+            "components": [f"{above}/manifests/components/resize-check"],
+        }
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(text))
+        return _objects(_run("kustomize", "build", str(folder)).stdout)
 
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:

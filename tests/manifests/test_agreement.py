@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.manifests.render import MODES, Object, kustomize, one, overlay
+from tests.manifests.render import MODES, Object, kustomize, one, overlay, resize_checked
 from tests.server import Running, serving
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
@@ -55,6 +55,11 @@ def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
+def entries(mode: str) -> dict[str, Object]:
+    """Return all webhooks by name, those of components included."""
+    return {webhook["name"]: webhook for webhook in webhooks(resize_checked(mode))}
+
+
 def webhooks(objects: list[Object]) -> list[Object]:
     """Return the webhooks of both configurations."""
     return [webhook for found in objects if found["kind"].endswith("WebhookConfiguration") for webhook in found["webhooks"]]
@@ -65,10 +70,9 @@ def webhooks(objects: list[Object]) -> list[Object]:
     ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
 )
 def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
-    (webhook,) = one(overlay("self-signed"), kind)["webhooks"]
+    paths = {webhook["clientConfig"]["service"]["path"] for webhook in one(resize_checked("self-signed"), kind)["webhooks"]}
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
-        answer = client.get(server.url + webhook["clientConfig"]["service"]["path"])
-    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
+        assert {client.get(server.url + path).status_code for path in paths} == {httpx.codes.METHOD_NOT_ALLOWED}
 
 
 def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
@@ -80,19 +84,49 @@ def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
 
 
 def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_are_wanted() -> None:
-    (webhook,) = one(overlay("self-signed"), "MutatingWebhookConfiguration")["webhooks"]
-    (label,) = webhook["objectSelector"]["matchExpressions"]
-    assert label == {
-        "key": names.LABEL_NODE_TYPE,
-        "operator": "In",
-        "values": [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER],
+    found = entries("self-signed")
+    selected = {
+        "pods.admission.ray.io": ("pods", ["CREATE"]),
+        "resizes.admission.ray.io": ("pods/resize", ["UPDATE"]),
     }
-    (rule,) = webhook["rules"]
-    assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
-    for found in webhooks(overlay("self-signed")):
-        name, ignore = found["namespaceSelector"]["matchExpressions"]
+    for name, (resource, operations) in selected.items():
+        (label,) = found[name]["objectSelector"]["matchExpressions"]
+        assert label == {
+            "key": names.LABEL_NODE_TYPE,
+            "operator": "In",
+            "values": [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER],
+        }
+        (rule,) = found[name]["rules"]
+        assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], [resource], operations)
+    for entry in webhooks(resize_checked("self-signed")):
+        name, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert name["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
+
+
+def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_the_code_reads() -> None:
+    found = entries("self-signed")["shards.admission.ray.io"]
+    (rule,) = found["rules"]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([names.RAY_GROUP], ["rayclusters"], ["CREATE", "UPDATE"])
+    grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
+    assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
+    assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
+    assert (found["failurePolicy"], found["sideEffects"]) == ("Fail", "NoneOnDryRun")
+    assert found["reinvocationPolicy"] == "Never", "an index that is to be generated a name for cannot be told from another's"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode: str) -> None:
+    with_it, without = resize_checked(mode), overlay(mode)
+    (entry,) = (webhook for webhook in webhooks(with_it) if webhook not in webhooks(without))
+    assert entry["clientConfig"]["service"]["path"] == "/validate"
+    assert (entry["failurePolicy"], entry["sideEffects"]) == ("Ignore", "None")
+    assert [found["kind"] for found in webhook_configurations(with_it)] == [
+        found["kind"] for found in webhook_configurations(without)
+    ]
+    data = one(with_it, "ConfigMap")["data"]
+    assert data == one(without, "ConfigMap")["data"] | {variable("resize.beyond"): DEFAULTS.resize.beyond}
+    assert list(named_permissions(with_it)) == list(named_permissions(without))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, template
+from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, resize_checked, template
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -15,6 +15,20 @@ def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
     assert from_chart.keys() == from_overlay.keys()
     for identity, found in from_chart.items():
         assert found == from_overlay[identity], identity
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode},resizeCheck.enabled=true"))
+    from_overlay = by_identity(resize_checked(mode))
+    del from_overlay["Namespace", "ray-webhook"]
+    assert from_chart == from_overlay
+
+
+def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None:
+    data = one(helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny"), "ConfigMap")["data"]
+    assert data["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
+    assert "RAY_WEBHOOK_RESIZE__BEYOND" not in one(helm(), "ConfigMap")["data"]
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
@@ -32,15 +46,15 @@ def test_every_object_of_a_namespace_names_it() -> None:
 
 
 def test_a_release_of_another_name_in_another_namespace_is_consistent() -> None:
-    objects = helm("--set", "certificates.source=self-signed", release="second", namespace="elsewhere")
+    objects = helm("--set", "certificates.source=self-signed,resizeCheck.enabled=true", release="second", namespace="elsewhere")
     assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
     settings = one(objects, "ConfigMap")["data"]
     assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE"] == "elsewhere"
     assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"] == one(objects, "Secret")["metadata"]["name"]
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        (webhook,) = one(objects, kind)["webhooks"]
-        assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
-        assert "elsewhere" in webhook["namespaceSelector"]["matchExpressions"][0]["values"]
+        for webhook in one(objects, kind)["webhooks"]:
+            assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
+            assert "elsewhere" in webhook["namespaceSelector"]["matchExpressions"][0]["values"]
 
 
 def references(objects: list[Object]) -> list[str]:
@@ -61,6 +75,8 @@ def references(objects: list[Object]) -> list[str]:
         ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
         ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
         ("replicas=2", "replicas"),
+        ("resizeCheck.beyond=refuse", "resizeCheck/beyond"),
+        ("settings.RAY_WEBHOOK_RESIZE__BEYOND=deny", "RAY_WEBHOOK_RESIZE__BEYOND"),
         ("settings.RAY_WEBHOOK_TLS__SOURCE=files", "RAY_WEBHOOK_TLS__SOURCE"),
         ("settings.RAY_WEBHOOK_SERVING__PORT=1", "RAY_WEBHOOK_SERVING__PORT"),
         ("settings.OTHER=x", "OTHER"),
@@ -78,7 +94,7 @@ def test_values_reach_the_objects() -> None:
     pod = one(objects, "Deployment")["spec"]["template"]["spec"]
     assert pod["containers"][0]["image"] == "ray-webhook:v9"
     assert pod["priorityClassName"] == "high"
-    (webhook,) = one(objects, "MutatingWebhookConfiguration")["webhooks"]
-    assert webhook["failurePolicy"] == "Ignore"
-    assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["ray-webhook", "kube-system", "a", "b"]
+    for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
+        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["ray-webhook", "kube-system", "a", "b"]
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}

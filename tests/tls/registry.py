@@ -29,7 +29,8 @@ class Registry:
         self._lock = threading.Lock()
         self._number = 0
         self.put(SECRET, {"data": None})
-        self.put(MUTATING, {"webhooks": [{"name": "pods.ray-webhook.io", "clientConfig": {}, "sideEffects": "NoneOnDryRun"}]})
+        mutating: list[Object] = [{"name": name, "clientConfig": {}, "sideEffects": "NoneOnDryRun"} for name in ("pods", "shards")]
+        self.put(MUTATING, {"webhooks": mutating})
         webhooks = [{"name": name, "clientConfig": {"caBundle": "b2xk"}} for name in ("a", "b")]
         self.put(VALIDATING, {"webhooks": webhooks})
 

@@ -90,6 +90,8 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     yield f"Source: {source.replace(VALIDATION_GO, f'[{VALIDATION_GO}]({VALIDATION_URL})')}\n"
     if sample.gates:
         yield "With " + ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in sample.gates.items()) + ".\n"
+    if sample.pod_groups is False:
+        yield "Where the API server serves no PodGroups.\n"
     if sample.old is not None:
         yield f"Before:\n\n{_yaml(sample.old)}"
     yield f"Fails, at {', '.join(f'`{path}`' for path in sample.at)}:\n\n{_yaml(sample.fails)}"

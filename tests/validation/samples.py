@@ -24,11 +24,12 @@ class Sample(Struct, forbid_unknown_fields=True):
     passes: Json
     old: Json | None = None
     gates: dict[str, bool] = field(default_factory=dict)
+    pod_groups: bool | None = None
 
     @property
     def settings(self) -> RuleSettings:
-        """The settings with the gates of this example."""
-        return RuleSettings(gates=self.gates)
+        """The settings with the gates of this example, and what its API server serves."""
+        return RuleSettings(gates=self.gates, pod_groups=self.pod_groups)
 
     def findings(self, overlay: Json) -> list[Finding]:
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""

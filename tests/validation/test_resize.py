@@ -139,3 +139,24 @@ def test_requests_do_not_count_before_ray_2_41() -> None:
 def test_autoscaled_pods_do_not_restart(version: str | None, policy: str | None, rules: set[str]) -> None:
     options = {"version": version} if version else {"idleTimeoutSeconds": 60}
     assert {rule for rule, _ in found(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy))} == rules
+
+
+RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+AT_POLICY = f"{GROUP}.template.spec.containers[0].resizePolicy[0].restartPolicy"
+
+
+@pytest.mark.parametrize(("policy", "fine"), [("Never", False), ("Always", True), (None, True)])
+def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(policy: str | None, *, fine: bool) -> None:
+    cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
+    assert found(cluster) == (set() if fine else {("resize-policy-with-never", AT_POLICY)})
+
+
+def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
+    cluster = a_cluster().autoscaled(version="v2").group().container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
+    assert found(cluster) == {("resize-policy-with-never", AT_POLICY)}
+
+
+def test_a_group_that_ray_resizes_has_one_finding_for_ray_and_one_for_its_sidecar() -> None:
+    cluster = a_resized_cluster().container(resizePolicy=RESTARTS).sidecar(resizePolicy=RESTARTS)
+    sidecar = AT_POLICY.replace("containers[0]", "containers[1]")
+    assert found(cluster) == {("ippr-restart-container", AT_POLICY), ("resize-policy-with-never", sidecar)}

@@ -6,7 +6,8 @@ import msgspec
 from msgspec import Struct
 
 from webhook.admission.errors import BadReview
-from webhook.kube.objects import Pod
+from webhook.kube import names
+from webhook.kube.objects import Bare, Pod
 from webhook.kube.review import API_VERSION, KIND, AdmissionRequest, Answer, Cause
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ class _Answered(Struct, rename="camel", gc=False):
 
 
 _pod_decoder: Final = msgspec.json.Decoder(_Review[Pod])
+_bare_decoder: Final = msgspec.json.Decoder(_Review[Bare])
 _any_decoder: Final = msgspec.json.Decoder(_Review[Any])
 _encoder: Final = msgspec.json.Encoder()
 
@@ -73,13 +75,23 @@ _KINDS: Final = {(group, resource): kind for (group, kind), resource in _RESOURC
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     """Return the request of a review, its objects read as Pods. Raises BadReview.
 
-    Ask `is_pod` before using the objects: of another kind they are not meaningful.
+    Ask `is_pod` before using the objects: of another kind they are not meaningful. Objects of another kind or of a
+    subresource that are not shaped like Pods are left out.
     """
     try:
         review = _pod_decoder.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         return _decode_unknown(body, error)
     return _checked(review)
+
+
+def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
+    """Return the request of a review, of its objects only their metadata. Raises BadReview."""
+    try:
+        return _checked(_bare_decoder.decode(body))
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        msg = f"the object in the AdmissionReview is malformed: {error}"
+        raise BadReview(msg) from None
 
 
 def decode_object(body: bytes) -> AdmissionRequest[Any]:
@@ -97,6 +109,17 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
 def is_pod(request: AdmissionRequest[Any]) -> bool:
     """Tell whether a request is about a Pod itself, not a subresource."""
     return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
+
+
+def is_raycluster(request: AdmissionRequest[Any]) -> bool:
+    """Tell whether a request is about a RayCluster itself, not a subresource."""
+    kind = request.kind
+    return kind.kind == names.RAYCLUSTER_KIND and kind.group == names.RAY_GROUP and not request.sub_resource
+
+
+def is_resize(request: AdmissionRequest[Any]) -> bool:
+    """Tell whether a request resizes a Pod in place."""
+    return request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
 
 
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:

@@ -23,6 +23,15 @@ class RayHandler:
     def __init__(self, settings: RuleSettings = DEFAULTS) -> None:
         self._settings = settings
 
+    @property
+    def settings(self) -> RuleSettings:
+        """What the rules go by; it may change while the service runs."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: RuleSettings) -> None:
+        self._settings = settings
+
     def __call__(self, request: AdmissionRequest[Any]) -> Answer:
         """Return the answer. Raises BadReview."""
         kind = request.kind

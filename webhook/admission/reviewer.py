@@ -4,10 +4,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from webhook.admission.codec import decode_object, decode_pod, encode, is_pod
+from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode, is_pod, is_raycluster, is_resize
 from webhook.admission.errors import ClusterUnknown, Unsure
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
+from webhook.admission.resize import ResizeHandler
+from webhook.admission.shards import ShardHandler
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 from webhook.kube.review import ALLOWED, NOT_FOUND, AdmissionRequest, Answer, Cause, Denied
@@ -46,15 +48,22 @@ class Outcome(Struct, frozen=True, gc=False):
 class Mutation:
     """Answers `POST /mutate`."""
 
-    def __init__(self, pods: PodHandler, reader: ClusterReader | None = None) -> None:
+    def __init__(self, pods: PodHandler, reader: ClusterReader | None = None, shards: ShardHandler | None = None) -> None:
         self._pods = pods
         self._reader = reader
+        self._shards = shards
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
-        request = decode_pod(body)
+        request: AdmissionRequest[Any] = decode_pod(body)
         try:
-            answer = await self._decide(request, now) if is_pod(request) else ALLOWED
+            if is_pod(request):
+                answer = await self._decide(request, now)
+            elif self._shards is not None and is_raycluster(request):
+                request = decode_bare(body)
+                answer = self._shards(request, now)
+            else:
+                answer = ALLOWED
         except ClusterUnknown as unknown:
             answer = _unknown(unknown)
         except Denied as denied:
@@ -80,13 +89,18 @@ class Mutation:
 class Validation:
     """Answers `POST /validate`."""
 
-    def __init__(self, rays: RayHandler) -> None:
+    def __init__(self, rays: RayHandler, resize: ResizeHandler | None = None) -> None:
         self._rays = rays
+        self._resize = resize
 
     async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002 - the interface of all reviewers
         """Return the outcome of one review. Raises BadReview."""
         request = decode_object(body)
-        answer = self._rays(request)
+        if self._resize is not None and is_resize(request):
+            request = decode_pod(body)
+            answer = self._resize(request)
+        else:
+            answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))
 
 

@@ -13,6 +13,7 @@ import yaml
 
 from webhook.admission.errors import ClusterUnknown
 from webhook.admission.pods import Placement, PodHandler
+from webhook.cli.sharding import Sharded, sharded
 from webhook.cluster.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
 from webhook.cluster.standalone import load_state
 from webhook.groups.expansion import expand
@@ -59,29 +60,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot be read."""
     try:
-        given = read_manifests([arguments.file])
-        results = list(_results(given, read_manifests(arguments.state), indexed=arguments.multi_host_indexing))
+        given, state = read_manifests([arguments.file]), read_manifests(arguments.state)
+        clusters = list(sharded([manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state))
+        results = list(_results(given, clusters, state, indexed=arguments.multi_host_indexing))
     except ManifestError as error:
         sys.stderr.write(f"ray-webhook mutate: {error}\n")
         return 2
-    if not results:
+    if not results and not clusters:
         sys.stderr.write(f"ray-webhook mutate: {arguments.file}: no RayCluster or Pod in it\n")
         return 2
     if arguments.explain or not arguments.output:
+        for cluster in clusters:
+            sys.stdout.write(cluster.explained())
         for number, result in enumerate(results):
             sys.stdout.write(_explain(number, result))
     if arguments.output:
         sys.stdout.write(_OUTPUTS[arguments.output](results))
-    for result in results:
-        if result.refused:
-            sys.stderr.write(f"ray-webhook mutate: {_name(result.pod)}: refused: {result.refused}\n")
-    return 1 if any(result.refused for result in results) else 0
+    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [(_name(each.pod), each.refused) for each in results]
+    for name, reason in refused:
+        if reason:
+            sys.stderr.write(f"ray-webhook mutate: {name}: refused: {reason}\n")
+    return 1 if any(reason for _, reason in refused) else 0
 
 
-def _results(given: list[Manifest], state: list[Manifest], *, indexed: bool) -> Iterator[_Result]:
-    """Play KubeRay and the API server: each pod is created after the one before it was admitted."""
+def _results(given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool) -> Iterator[_Result]:
+    """Play KubeRay and the API server: each pod is created after the one before it was admitted.
+
+    `sent` are the RayClusters among the given ones; one that is refused has no pods.
+    """
     pods = [manifest for manifest in given if manifest.kind == "Pod"]
-    clusters = [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND]
+    clusters = [cluster.manifest for cluster in sent if not cluster.refused]
     views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == "Pod"]
     known = load_state([*state, *clusters, *_owners(pods)])
     handler = PodHandler(known.clusters, known.members, known.register)

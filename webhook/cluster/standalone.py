@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from webhook.cluster.files import Manifest, ManifestError, as_cluster, as_pod
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
 from webhook.groups.register import StandaloneRegister
 from webhook.groups.seat import GroupKey
 from webhook.groups.seating import carried_seat
+from webhook.groups.shards import ShardKey, Shards
 from webhook.kube import names
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
@@ -26,6 +29,8 @@ class Standalone:
 def load_state(manifests: Sequence[Manifest]) -> Standalone:
     """Return the state that RayClusters and pods make; other kinds, head pods and terminating pods have no part in it.
 
+    A RayCluster of a shard group that has no index yet gets one.
+
     Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
     """
     members = Membership()
@@ -34,6 +39,7 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             state.clusters.put(facts_of(as_cluster(manifest, [pod for _, pod in pods])))
+    _shard(state.clusters)
     for manifest, pod in pods:
         try:
             _seat(state, pod)
@@ -41,6 +47,15 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
             msg = f"{manifest.path}: Pod {pod.metadata.name or ''}: {denied}"
             raise ManifestError(msg) from None
     return state
+
+
+def _shard(clusters: ClusterIndex) -> None:
+    """Give the RayClusters of shard groups the index that they would have got when they were created."""
+    shards = Shards(clusters)
+    lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
+    for facts in lacking:
+        index = shards.index_for(ShardKey(facts.namespace, facts.shard_group), facts.name, 0.0)
+        clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
 def _seat(state: Standalone, pod: Pod) -> None:

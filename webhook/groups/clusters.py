@@ -1,6 +1,6 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -65,6 +65,7 @@ class ClusterIndex:
 
     def __init__(self) -> None:
         self._clusters: dict[tuple[str, str], ClusterFacts] = {}
+        self._followers: list[Callable[[ClusterFacts], None]] = []
 
     def __len__(self) -> int:
         """Return how many RayClusters are known."""
@@ -82,6 +83,12 @@ class ClusterIndex:
         key = facts.namespace, facts.name
         if self._clusters.get(key) != facts:
             self._clusters[key] = facts
+            for tell in self._followers:
+                tell(facts)
+
+    def follow(self, tell: Callable[[ClusterFacts], None]) -> None:
+        """Have `tell` called with every RayCluster that is new or has changed, from now on."""
+        self._followers.append(tell)
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
         """Record that a RayCluster is gone, unless another one has taken its name since."""

@@ -37,6 +37,12 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     deletion_timestamp: str | None = None
 
 
+class Bare(Struct, frozen=True, gc=False):
+    """An object of any kind, of which only the metadata matter."""
+
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+
 class ValueFrom(Struct, frozen=True, gc=False):
     """`valueFrom` of a variable: only known to be there."""
 

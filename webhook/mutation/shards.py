@@ -1,5 +1,6 @@
 """Shard variables: which of the RayClusters of a shard group this is."""
 
+from webhook.groups.shards import read_index
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Variable, fill
@@ -11,7 +12,9 @@ def shared(replica: Replica) -> list[Edit]:
     if not cluster.shard_group:
         return []
     if not cluster.shard_index:
-        return [Warn(f"no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX}; create it again to get one")]
+        return [Warn(f"no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet; any change of it adds one")]
+    if read_index(cluster.shard_index) is None:
+        return [Warn(f"no shard variables: {names.ANNOTATION_SHARD_INDEX} is {cluster.shard_index[:20]!r}: remove it to get one")]
     variables = (
         Variable(names.RAY_SHARD_INDEX, cluster.shard_index, "this RayCluster among those of its shard group", identity=True),
         Variable(names.RAY_SHARD_GROUP, cluster.shard_group, "the shard group of the RayCluster", identity=True),

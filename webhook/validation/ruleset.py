@@ -25,6 +25,7 @@ from webhook.validation.resize import RESIZE
 from webhook.validation.rule import Rule
 from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
+from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.subject import Subject, read_subject
@@ -42,7 +43,7 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*METADATA, *STATUS)
+OBJECT_RULES: Final = (*METADATA, *STATUS, *SHARDS)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
@@ -64,7 +65,7 @@ CLUSTER_RULES: Final = (
 JOB_RULES: Final = (*RAYJOB, *DELETION)
 SERVICE_RULES: Final = RAYSERVICE
 CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = UPDATES
+UPDATE_RULES: Final = (*UPDATES, *SHARD_UPDATES)
 
 RULES: Final[tuple[Rule[Any], ...]] = (
     *OBJECT_RULES,

@@ -1,14 +1,16 @@
-"""Gang scheduling, which the label `ray.io/gang-scheduling-enabled` asks for."""
+"""Gang scheduling: KubeRay's, which a label asks for, and the webhook's own, which an annotation asks for."""
 
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.gang import GRANULARITIES, NO_GANG, REPLICA, Gang, read_gang
 from webhook.kube import names
+from webhook.kube.objects import HeadGroup, ObjectMeta, RayCluster, RayClusterSpec, Template, TemplateSpec, WorkerGroup
 from webhook.kube.review import NOT_SUPPORTED
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import warn
+from webhook.validation.rule import deny, warn
 
 _GATE: Final = "KubernetesWAS"
 _WORKER_GROUPS_MAX: Final = 7
@@ -82,7 +84,78 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
         if field.given and _asked(cluster):
             yield Fault(field, f"remove it: KubeRay writes its own, as {names.LABEL_GANG} asks for")
         elif field.given:
-            yield Fault(field, f"pods of {group.label} wait until you create that PodGroup: remove it, or use {names.LABEL_GANG}")
+            yield Fault(field, f"pending until that PodGroup exists: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}")
+
+
+def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """A scheduling group of a kind that does not exist.
+
+    The pods would be scheduled one by one, without a word.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    value = cluster.annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
+    if value and value not in GRANULARITIES:
+        yield Fault(_annotation(cluster), f"{value[:40]!r}: write {', '.join(GRANULARITIES[:-1])} or {REPLICA}", NOT_SUPPORTED)
+
+
+def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
+    """A scheduling group that the cluster cannot have.
+
+    The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will come, so only replicas of
+    several hosts can be grouped; KubeRay and other schedulers bring gangs of their own; and a PodGroup whose pods differ in
+    priority or scheduler is never scheduled.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    gang = _gang(cluster)
+    if gang.obstacle and gang.granularity in GRANULARITIES:
+        yield Fault(_annotation(cluster), f"not grouped: {gang.obstacle}")
+
+
+def scheduling_group_without_effect(cluster: Cluster) -> Iterator[Fault]:
+    """A scheduling group per replica, in a cluster whose replicas are single pods.
+
+    There is nothing to schedule together. The pods of a worker group are, with worker-group.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    gang = _gang(cluster)
+    if gang.active and gang.granularity == REPLICA and not any(group.hosts > 1 for group in cluster.groups):
+        yield Fault(_annotation(cluster), "no effect: no group has several hosts; write worker-group, or set numOfHosts")
+
+
+def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
+    """A scheduling group where the API server serves no PodGroups.
+
+    It drops the field from pods without a word, and they are scheduled one by one. `ray-webhook validate` cannot know.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    if cluster.settings.pod_groups is False and _gang(cluster).active:
+        yield Fault(_annotation(cluster), "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API")
+
+
+def _gang(cluster: Cluster) -> Gang:
+    """Return what the mutation of pods makes of the same object."""
+    if not {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING} & cluster.annotations.keys():
+        return NO_GANG
+    spec = RayClusterSpec(
+        head_group_spec=HeadGroup(_template(cluster.head)),
+        enable_in_tree_autoscaling=cluster.autoscaling,
+        worker_group_specs=[WorkerGroup(group.name, template=_template(group)) for group in cluster.groups],
+    )
+    return read_gang(RayCluster(ObjectMeta(labels=cluster.labels, annotations=cluster.annotations), spec))
+
+
+def _template(group: Group) -> Template:
+    return Template(TemplateSpec((group.pod / "priorityClassName").text, (group.pod / "schedulerName").text))
+
+
+def _annotation(cluster: Cluster) -> Field:
+    """Return the annotation that asks for scheduling groups: ours, else the one that KubeRay never took."""
+    own = cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
+    return own if own.given else cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
 
 
 def _asked(cluster: Cluster) -> bool:
@@ -99,4 +172,8 @@ SCHEDULING: Final = (
     warn(gang_too_many_groups),
     warn(gang_label_value),
     warn(scheduling_group_in_template),
+    deny(scheduling_group_unknown),
+    warn(scheduling_group_obstacle),
+    warn(scheduling_group_without_effect),
+    warn(scheduling_group_not_served),
 )

@@ -23,12 +23,14 @@ GATES: Final[Mapping[str, bool]] = {
 class RuleSettings(Struct, frozen=True):
     """Levels by rule id and operator feature gates by name, each where it differs from its default.
 
-    `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its shape is checked.
+    `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its shape is checked. `pod_groups`
+    tells whether the API server serves PodGroups; None, where nobody knows, says nothing about it.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
     time_zones: frozenset[str] = frozenset()
+    pod_groups: bool | None = None
 
     def enabled(self, gate: str) -> bool:
         """Tell whether the operator runs with a feature gate on."""

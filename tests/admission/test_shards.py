@@ -1,0 +1,235 @@
+"""RayClusters of shard groups: who gets an index, who keeps one, who is refused; from bytes to bytes."""
+
+import asyncio
+import base64
+import copy
+import json
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.apiserver import Object, object_review
+from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, facts
+from webhook.admission.errors import BadReview
+from webhook.admission.pods import PodHandler
+from webhook.admission.reviewer import Mutation
+from webhook.admission.shards import ShardHandler
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.register import AssumingRegister
+from webhook.groups.shards import Shards
+from webhook.kube import names
+
+GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
+AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{GROUP}]"
+
+
+def a_shard(name: str = "a", index: str = "", group: str = "search") -> ClusterBuilder:
+    """Return a RayCluster of a shard group."""
+    built = a_cluster(name).annotated(GROUP, group)
+    return built.annotated(INDEX, index) if index else built
+
+
+class Server:
+    """An API server that asks the webhook about RayClusters, and a watch that shows them when it is told to."""
+
+    def __init__(self, *there: ClusterBuilder) -> None:
+        self.clusters = ClusterIndex()
+        members = Membership()
+        self.shards = Shards(self.clusters)
+        pods = PodHandler(self.clusters, members, AssumingRegister(members))
+        self.mutation = Mutation(pods, shards=ShardHandler(self.shards))
+        for cluster in there:
+            self.clusters.put(facts(cluster))
+
+    def ask(self, new: Object, old: Object | None = None, **request: object) -> Object:
+        """Return the response to a review."""
+        review = object_review(new, old=old)
+        review["request"] |= request
+        outcome = asyncio.run(self.mutation.review(json.dumps(review).encode(), 0.0))
+        response: Object = json.loads(outcome.body)["response"]
+        return response
+
+    def index(self, new: ClusterBuilder, old: ClusterBuilder | None = None, **request: object) -> str | None:
+        """Return the index that a RayCluster has after its review."""
+        document = new.build()
+        return _index(document, self.ask(document, old.build() if old else None, **request))
+
+    def refused(self, new: ClusterBuilder, old: ClusterBuilder | None = None) -> tuple[str, str]:
+        """Return the field of the only cause, and the message."""
+        response = self.ask(new.build(), old.build() if old else None)
+        assert response["allowed"] is False
+        assert "patch" not in response
+        (cause,) = response["status"]["details"]["causes"]
+        return cause["field"], cause["message"]
+
+
+def _index(document: Object, response: Object) -> str | None:
+    assert response["allowed"], response
+    patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    patched: Any = jsonpatch.apply_patch(copy.deepcopy(document), patch)
+    return (patched["metadata"].get("annotations") or {}).get(INDEX)
+
+
+def test_clusters_of_a_shard_group_get_one_index_after_another() -> None:
+    server = Server(a_shard("there", "1"))
+    assert [server.index(a_shard(name)) for name in ("a", "b", "c")] == ["0", "2", "3"]
+
+
+def test_a_cluster_of_no_shard_group_passes_untouched() -> None:
+    server = Server()
+    assert server.ask(a_cluster("a").build()).keys() == {"uid", "allowed"}
+    assert server.ask(a_shard(group="").build()).keys() == {"uid", "allowed"}
+    assert server.ask(a_cluster("a").annotated(INDEX, "x").build()).keys() == {"uid", "allowed"}
+    assert server.shards.assumed == 0
+
+
+def test_a_retry_gets_the_same_index_and_a_dry_run_holds_none() -> None:
+    server = Server()
+    assert server.index(a_shard("dry"), dryRun=True) == "0"
+    assert [server.index(a_shard(name)) for name in ("a", "a", "b")] == ["0", "0", "1"]
+
+
+def test_a_name_that_is_to_be_generated_gets_an_index() -> None:
+    server, document = Server(), a_shard().build()
+    document["metadata"] |= {"generateName": "a-", "name": None}
+    found = [_index(document, server.ask(copy.deepcopy(document), name="")) for _ in range(2)]
+    assert found == ["0", "1"]
+
+
+def test_a_cluster_that_comes_back_with_the_index_it_was_told_keeps_it() -> None:
+    server = Server()
+    assert server.index(a_shard("a")) == "0"
+    assert server.ask(a_shard("a", "0").build()).keys() == {"uid", "allowed"}
+    assert server.index(a_shard("b")) == "1"
+
+
+def test_an_index_that_is_free_is_trusted_and_held() -> None:
+    server = Server()
+    assert "patch" not in server.ask(a_shard("a", "5").build())
+    assert server.refused(a_shard("b", "5"))[0] == AT_INDEX
+
+
+def test_an_index_that_another_cluster_has_is_refused_with_its_name() -> None:
+    field, message = Server(a_shard("holder", "3")).refused(a_shard("a", "3"))
+    assert field == AT_INDEX
+    assert "holder" in message
+    assert "remove the annotation" in message
+
+
+@pytest.mark.parametrize("index", ["-1", "01", "one", "1048576", " 1"])
+def test_what_is_no_index_is_refused(index: str) -> None:
+    server = Server()
+    assert server.refused(a_shard("a", index))[0] == AT_INDEX
+    assert server.index(a_shard("b")) == "0"
+
+
+@pytest.mark.parametrize("group", ["a b", "-a", "x" * 64, "ä", "a\n"])
+def test_a_group_that_is_no_label_value_is_refused(group: str) -> None:
+    assert Server().refused(a_shard(group=group))[0] == AT_GROUP
+
+
+def test_an_index_that_an_update_drops_is_put_back() -> None:
+    server = Server(a_shard("a", "4"))
+    response = server.ask(a_shard("a").build(), a_shard("a", "4").build())
+    assert _index(a_shard("a").build(), response) == "4"
+    assert "warnings" not in response
+
+
+def test_an_index_that_is_changed_by_hand_is_refused() -> None:
+    field, message = Server(a_shard("a", "4")).refused(a_shard("a", "5"), a_shard("a", "4"))
+    assert field == AT_INDEX
+    assert "immutable" in message
+
+
+def test_an_index_that_was_none_may_be_corrected() -> None:
+    server = Server(a_shard("a", "x"), a_shard("b", "1"))
+    assert server.index(a_shard("a", "2"), a_shard("a", "x")) == "2"
+    assert server.index(a_shard("a"), a_shard("a", "x")) == "2", "as it was told a moment ago"
+    assert server.refused(a_shard("a", "1"), a_shard("a", "x"))[0] == AT_INDEX
+
+
+def test_a_live_cluster_that_joins_a_group_gets_an_index_and_a_warning() -> None:
+    server = Server(a_cluster("a"), a_shard("b", "0"))
+    response = server.ask(a_shard("a").build(), a_cluster("a").build())
+    assert _index(a_shard("a").build(), response) == "1"
+    assert len(response["warnings"]) == 1
+
+
+def test_a_cluster_that_moves_to_another_group_gets_an_index_there_and_a_warning() -> None:
+    server = Server(a_shard("a", "0"), a_shard("b", "0", "ads"))
+    moved = a_shard("a", "0", "ads").build()
+    response = server.ask(moved, a_shard("a", "0").build())
+    assert _index(moved, response) == "1"
+    assert len(response["warnings"]) == 1
+
+
+def test_a_cluster_that_leaves_its_group_is_left_as_it_is() -> None:
+    server = Server(a_shard("a", "0"))
+    left = a_cluster("a").annotated(INDEX, "0")
+    assert server.ask(left.build(), a_shard("a", "0").build()).keys() == {"uid", "allowed"}
+
+
+def test_an_update_that_leaves_the_shard_alone_passes_however_wrong_it_was_before() -> None:
+    server = Server()
+    for cluster in (a_shard("a", "x"), a_shard("a", "0"), a_shard("a", group="a b")):
+        assert server.ask(cluster.labelled("team", "x").build(), cluster.build()).keys() == {"uid", "allowed"}
+    assert server.shards.assumed == 0
+
+
+def test_clusters_that_are_deleted_or_ignored_pass_untouched() -> None:
+    server = Server()
+    ignored = a_shard("a", "x").labelled(names.LABEL_IGNORE, "true")
+    assert server.ask(ignored.build()).keys() == {"uid", "allowed"}
+    going = a_shard("a", "7").build()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert server.ask(going, a_shard("a", "1").build()).keys() == {"uid", "allowed"}
+
+
+@pytest.mark.parametrize("request_fields", [{"subResource": "status"}, {"operation": "DELETE"}, {"operation": "CONNECT"}])
+def test_subresources_and_other_operations_pass(request_fields: Object) -> None:
+    assert Server().ask(a_shard("a", "x").build(), **request_fields)["allowed"]
+
+
+def test_the_index_that_the_watch_shows_is_no_longer_assumed() -> None:
+    server = Server()
+    assert server.index(a_shard("a")) == "0"
+    assert server.shards.assumed == 1
+    server.clusters.put(facts(a_shard("a", "0")))
+    assert server.shards.assumed == 0
+    server.clusters.remove(NAMESPACE, "a", "uid-of-a")
+    assert server.index(a_shard("b")) == "0"
+
+
+@pytest.mark.parametrize(
+    "broken", [None, [], {"metadata": []}, {"metadata": {"annotations": {GROUP: 1}}}, {"metadata": {"name": {}}}]
+)
+def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
+    review = object_review(a_shard().build())
+    review["request"]["object"] = broken
+    with pytest.raises(BadReview):
+        asyncio.run(Server().mutation.review(json.dumps(review).encode(), 0.0))
+
+
+def test_without_shards_every_ray_cluster_passes() -> None:
+    members = Membership()
+    mutation = Mutation(PodHandler(ClusterIndex(), members, AssumingRegister(members)))
+    review = object_review(a_shard("a", "x").build())
+    assert asyncio.run(mutation.review(json.dumps(review).encode(), 0.0)).answer.allowed
+
+
+def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name() -> None:
+    server = Server(a_shard("a", "0"))
+    assert server.index(a_shard("a")) == "0"
+    server.clusters.put(facts(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
+    server.clusters.remove(NAMESPACE, "a", "uid-of-a")
+    assert server.index(a_shard("b")) == "1", "a was created again, and nobody has seen it yet"
+
+
+def test_an_update_is_confirmed_by_the_cluster_that_was_there_before() -> None:
+    server = Server(a_cluster("a"))
+    assert server.index(a_shard("a"), a_cluster("a")) == "0"
+    assert server.shards.assumed == 1
+    server.clusters.put(facts(a_shard("a", "0")))
+    assert server.shards.assumed == 0

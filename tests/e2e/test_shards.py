@@ -1,0 +1,166 @@
+"""Shard indices from a real API server: who is asked about, what is stored, what is refused."""
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.rays import scale, slices, worker_of
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from webhook.kube import names
+
+pytestmark = pytest.mark.e2e
+
+GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
+
+
+@pytest.fixture(autouse=True)
+def registered(webhook: Webhook) -> None:
+    """The webhook."""
+    assert webhook.ready
+
+
+def shard(name: str, **annotations: str) -> Json:
+    """A RayCluster of a shard group; `index` gives it an index."""
+    cluster = slices(name, 0)
+    cluster["metadata"]["annotations"] = {GROUP: annotations.get("group", "search")}
+    if "index" in annotations:
+        cluster["metadata"]["annotations"][INDEX] = annotations["index"]
+    return cluster
+
+
+def index_of(cluster: Json) -> str | None:
+    index: str | None = (cluster["metadata"].get("annotations") or {}).get(INDEX)
+    return index
+
+
+def mutations(webhook: Webhook, namespace: str) -> list[Json]:
+    """The reviews of RayClusters of a namespace that ended with a patch."""
+    return [line for line in webhook.admissions("RayCluster") if (line["namespace"], line["verdict"]) == (namespace, "patched")]
+
+
+def reviews(webhook: Webhook, namespace: str) -> list[tuple[str, str]]:
+    """Name and operation of the reviews of RayClusters of a namespace, by both webhooks, in order."""
+    lines = webhook.admissions("RayCluster")
+    return [(line["name"], line["operation"]) for line in lines if line["namespace"] == namespace]
+
+
+def test_clusters_get_indices_that_are_kept_given_back_and_never_shared(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards")
+
+    created = [api.create(RAY_CLUSTERS, shard(name), namespace) for name in ("a", "b", "c")]
+    assert [index_of(cluster) for cluster in created] == ["0", "1", "2"]
+
+    api.delete(RAY_CLUSTERS, "b", namespace)
+    until(lambda: len(api.list(RAY_CLUSTERS, namespace)) == 2, "b is gone")
+    until(
+        lambda: index_of(api.create(RAY_CLUSTERS, shard("probe"), namespace, dryRun="All")) == "1",
+        "the watch has told that b is gone",
+    )
+    assert index_of(api.create(RAY_CLUSTERS, shard("d"), namespace)) == "1"
+
+    with pytest.raises(ApiError, match="has index 1 of shard group search") as refusal:
+        api.create(RAY_CLUSTERS, shard("e", index="1"), namespace)
+    assert refusal.value.status["reason"] == "Invalid"
+    with pytest.raises(ApiError, match="is no shard index"):
+        api.create(RAY_CLUSTERS, shard("e", index="one"), namespace)
+    until(lambda: len(mutations(webhook, namespace)) == 4, "the journal has a patch for each of the four")
+
+
+def test_clusters_that_are_created_at_once_get_different_indices(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-at-once")
+
+    def create(number: int) -> str | None:
+        cluster = shard(f"c{number}")
+        if number % 2:
+            cluster["metadata"] |= {"generateName": "generated-", "name": ""}
+        return index_of(api.create(RAY_CLUSTERS, cluster, namespace))
+
+    with ThreadPoolExecutor(12) as pool:
+        found = sorted(int(index or -1) for index in pool.map(create, range(24)))
+    assert found == list(range(24))
+
+
+def test_an_index_is_put_back_after_a_replace_and_cannot_be_changed(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-kept")
+    api.create(RAY_CLUSTERS, shard("z"), namespace)
+    stored = api.create(RAY_CLUSTERS, shard("a"), namespace)
+    assert index_of(stored) == "1"
+
+    del stored["metadata"]["annotations"][INDEX]
+    replaced = api.request("PUT", RAY_CLUSTERS.path(namespace, "a"), stored).body
+    assert index_of(replaced) == "1"
+
+    with pytest.raises(ApiError, match="immutable"):
+        api.patch(RAY_CLUSTERS, "a", {"metadata": {"annotations": {INDEX: "7"}}}, namespace)
+    done = control_plane.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(shard("a")))
+    assert done.returncode == 0, done.stderr
+    assert index_of(api.get(RAY_CLUSTERS, "a", namespace)) == "1"
+
+
+def test_a_live_cluster_that_joins_moves_or_leaves(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-late")
+    api.create(RAY_CLUSTERS, slices("late", 0), namespace)
+    for group, index, warned in (("search", "0", 1), ("ads", "0", 1), (None, "0", 0)):
+        change = {"metadata": {"annotations": {GROUP: group}}}
+        answer = api.request("PATCH", RAY_CLUSTERS.path(namespace, "late"), change, MERGE_PATCH)
+        assert index_of(answer.body) == index
+        assert len([warning for warning in answer.warnings if "shard" in warning]) >= warned, answer.warnings
+
+
+def test_the_api_server_asks_only_about_clusters_of_a_shard_group(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-asked")
+
+    bare, other = slices("bare", 0), slices("other", 0)
+    bare["metadata"].pop("annotations", None)
+    other["metadata"]["annotations"] = {"team": "search"}
+    for cluster in (bare, other, shard("in")):
+        api.create(RAY_CLUSTERS, cluster, namespace)
+    changes: tuple[Json, ...] = ({"labels": {"team": "a"}}, {"annotations": {GROUP: None}}, {"annotations": {INDEX: None}})
+    for change in changes:
+        api.patch(RAY_CLUSTERS, "in", {"metadata": change}, namespace)
+    api.create(RAY_CLUSTERS, slices("last", 0), namespace)
+
+    until(lambda: reviews(webhook, namespace)[-1:] == [("last", "CREATE")], "the journal has the last review")
+    assert Counter(reviews(webhook, namespace)) == {
+        ("bare", "CREATE"): 1,  # by the validating webhook alone
+        ("other", "CREATE"): 1,
+        ("in", "CREATE"): 2,
+        ("in", "UPDATE"): 4,  # by both as it leaves the group, and only by the other one before and after
+        ("last", "CREATE"): 1,
+    }
+
+
+def test_pods_learn_their_shard(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-pods")
+    api.create(RAY_CLUSTERS, shard("first"), namespace)
+    cluster = api.create(RAY_CLUSTERS, shard("second"), namespace)
+    cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
+    pod = api.create(PODS, worker_of(cluster), namespace)
+    for container in [*pod["spec"]["containers"], *pod["spec"]["initContainers"]]:
+        values = {variable["name"]: variable.get("value") for variable in container["env"]}
+        assert (values[names.RAY_SHARD_INDEX], values[names.RAY_SHARD_GROUP]) == ("1", "search")
+    control_plane.delete_pods(namespace)
+
+
+def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(control_plane: ControlPlane, webhook: Webhook) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("shards-away")
+    api.create(RAY_CLUSTERS, shard("settled"), namespace)
+    webhook.stop()
+    try:
+        api.create(RAY_CLUSTERS, slices("bare", 0), namespace)
+        assert refused(api, shard("in"), namespace) == "shards.admission.ray.io"
+        scale(api, "settled", namespace, 1)
+    finally:
+        webhook.start()
+
+
+def refused(api: Api, cluster: Json, namespace: str) -> str:
+    """The name of the webhook for whose absence a RayCluster is refused."""
+    with pytest.raises(ApiError) as refusal:
+        api.create(RAY_CLUSTERS, cluster, namespace)
+    return str(refusal.value).split('failed calling webhook "')[1].split('"')[0]

@@ -1,0 +1,50 @@
+"""Shard variables on the pods of a RayCluster that has an index."""
+
+import msgspec
+import pytest
+
+from tests.builders import Webhook, a_cluster, a_pod, decide, env_of, facts
+from webhook.kube import names
+
+SHARD = a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search").annotated(names.ANNOTATION_SHARD_INDEX, "3")
+
+
+@pytest.mark.parametrize("node_type", ["head", "worker"])
+def test_every_container_of_head_and_workers_knows_its_shard(node_type: str) -> None:
+    pod = a_pod().worker("g").of("c").label(names.LABEL_NODE_TYPE, node_type).container("sidecar").init("wait")
+    decided = decide(pod, SHARD)
+    for container in ("ray-worker", "sidecar", "wait"):
+        found = env_of(decided.pod, container)
+        assert (found[names.RAY_SHARD_INDEX], found[names.RAY_SHARD_GROUP]) == ("3", "search")
+    assert decided.answer.warnings == ()
+
+
+def test_a_value_of_the_user_stays_with_a_warning() -> None:
+    decided = decide(a_pod().worker("g").of("c").env(names.RAY_SHARD_INDEX, "9"), SHARD)
+    assert env_of(decided.pod)[names.RAY_SHARD_INDEX] == "9"
+    assert env_of(decided.pod)[names.RAY_SHARD_GROUP] == "search"
+    assert len(decided.answer.warnings) == 1
+
+
+@pytest.mark.parametrize("index", ["", "x", "01"])
+def test_a_cluster_without_an_index_warns_and_sets_nothing(index: str) -> None:
+    webhook = Webhook()
+    webhook.clusters.put(msgspec.structs.replace(facts(SHARD), shard_index=index))
+    decided = webhook.admit(a_pod().worker("g").of("c").build())
+    assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
+    (warning,) = decided.answer.warnings
+    assert names.ANNOTATION_SHARD_INDEX in warning
+
+
+def test_a_cluster_in_a_file_has_the_index_that_its_creation_would_have_given_it() -> None:
+    first = SHARD.build()
+    second = a_cluster("d").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search").build()
+    webhook = Webhook(second, first)
+    assert env_of(webhook.admit(a_pod().worker("g").of("d").build()).pod)[names.RAY_SHARD_INDEX] == "0"
+    assert env_of(webhook.admit(a_pod().worker("g").of("c").build()).pod)[names.RAY_SHARD_INDEX] == "3"
+
+
+def test_an_index_alone_is_no_shard() -> None:
+    decided = decide(a_pod().worker("g").of("c"), a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_INDEX, "0"))
+    assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
+    assert decided.answer.warnings == ()

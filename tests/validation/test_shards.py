@@ -1,0 +1,70 @@
+"""Shard groups and indices, as people write them."""
+
+import pytest
+
+from tests.validation.builders import Built, a_cluster, a_cron_job, a_job, a_service, found, found_in_update
+from webhook.kube import names
+
+GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
+AT_GROUP, AT_INDEX = f"metadata.annotations[{GROUP}]", f"metadata.annotations[{INDEX}]"
+
+
+def shard(group: str | None = "search", index: str | None = None) -> Built:
+    """Return a RayCluster with these annotations."""
+    cluster = a_cluster().group()
+    for name, value in ((GROUP, group), (INDEX, index)):
+        if value is not None:
+            cluster.annotation(name, value)
+    return cluster
+
+
+@pytest.mark.parametrize("group", ["search", "A", "a.b_c-d", "x" * 63, ""])
+def test_any_label_value_names_a_shard_group(group: str) -> None:
+    assert found(shard(group)) == set()
+
+
+@pytest.mark.parametrize("group", ["a b", "-a", "a.", "x" * 64, "a/b"])
+@pytest.mark.parametrize("embed", [lambda: a_cluster().group(), a_job, a_service])
+def test_nothing_else_does_in_whatever_object(embed: type[Built], group: str) -> None:
+    assert found(embed().annotation(GROUP, group)) == {("shard-group-invalid", AT_GROUP)}
+
+
+@pytest.mark.parametrize("index", ["", "-1", "01", "1048576", "one"])
+def test_what_is_no_index_is_refused(index: str) -> None:
+    assert found(shard("search", index)) == {("shard-index-invalid", AT_INDEX)}
+
+
+def test_an_index_needs_a_group() -> None:
+    assert found(shard(None, "0")) == found(shard("", "0")) == {("shard-index-alone", AT_INDEX)}
+
+
+@pytest.mark.parametrize("embed", [a_job, a_service])
+def test_an_index_that_would_be_copied_to_several_clusters_is_refused(embed: type[Built]) -> None:
+    assert found(embed().annotation(GROUP, "search").annotation(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
+    assert found(embed().annotation(GROUP, "search")) == set()
+
+
+def test_annotations_of_a_cron_job_reach_no_cluster() -> None:
+    assert found(a_cron_job().annotation(GROUP, "a b").annotation(INDEX, "x")) == set()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rules"),
+    [
+        (shard("search", "0"), shard("search", "1"), {("deny", "shard-index-changed", AT_INDEX)}),
+        (shard("search", "0"), shard("search"), set()),
+        (shard("search"), shard("search", "0"), set()),
+        (shard("search", "x"), shard("search", "0"), set()),
+        (shard("search", "0"), shard("ads", "1"), set()),
+        (shard(None, "0"), shard("search", "1"), set()),
+    ],
+    ids=["changed", "dropped", "added", "corrected", "another group", "joined"],
+)
+def test_an_index_stays_while_the_group_stays(old: Built, new: Built, rules: set[tuple[str, str, str]]) -> None:
+    assert found_in_update(old, new) == rules
+
+
+def test_an_index_that_was_wrong_before_does_not_block_an_update() -> None:
+    assert found_in_update(shard("search", "x"), shard("search", "x").label("team", "a")) == {
+        ("warn", "shard-index-invalid", AT_INDEX)
+    }

@@ -1,0 +1,96 @@
+"""Resizes: a Ray pod that grows in place beyond the maxima of its group is warned about or refused; all else passes."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final, Literal
+
+from webhook.admission.errors import BadReview
+from webhook.groups.clusters import ClusterFacts, ClusterIndex
+from webhook.groups.ippr import Amount, Maxima
+from webhook.kube import names
+from webhook.kube.objects import Amounts, Pod
+from webhook.kube.quantity import parse_quantity
+from webhook.kube.review import ALLOWED, INVALID, AdmissionRequest, Answer, Cause
+
+Beyond = Literal["off", "warn", "deny"]
+
+RULE: Final = "resize-beyond-maximum"
+"""What metrics call a refusal."""
+
+_RESOURCES: Final = ("cpu", "memory")
+
+
+class ResizeHandler:
+    """Answers reviews of `pods/resize`; what is not known of a RayCluster is not asked for."""
+
+    def __init__(self, clusters: ClusterIndex, beyond: Beyond = "warn") -> None:
+        self._clusters = clusters
+        self._beyond = beyond
+
+    def __call__(self, request: AdmissionRequest[Pod]) -> Answer:
+        """Return the answer. Raises BadReview."""
+        if self._beyond == "off" or request.operation != "UPDATE":
+            return ALLOWED
+        if request.object is None:
+            msg = "the Pod in the AdmissionReview of a resize is missing or malformed: an UPDATE carries the whole pod"
+            raise BadReview(msg)
+        cluster = self._cluster_of(request.object, request.namespace or "")
+        group = _group_of(request.object)
+        maxima = cluster.resizable.get(group) if cluster else None
+        if cluster is None or maxima is None:
+            return ALLOWED
+        causes = tuple(
+            Cause(INVALID, f"{text} of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})", field)
+            for field, text in _beyond(request.object, request.old_object or Pod(), maxima)
+        )
+        if self._beyond == "deny":
+            return Answer(causes, rules=(RULE,)) if causes else ALLOWED
+        return Answer(warnings=tuple(cause.message for cause in causes))
+
+    def _cluster_of(self, pod: Pod, namespace: str) -> ClusterFacts | None:
+        """Return the RayCluster that a Ray pod belongs to, if it is known and not to be left alone."""
+        owner = pod.controller
+        name = pod.labels.get(names.LABEL_CLUSTER)
+        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
+            return None
+        cluster = self._clusters.get(namespace or pod.metadata.namespace or "default", name)
+        return cluster if cluster is not None and cluster.uid == owner.uid and not cluster.ignored else None
+
+
+def _group_of(pod: Pod) -> str:
+    """Return what `ray.io/ippr` calls the group of a pod; nothing for one that is no Ray node."""
+    match pod.labels.get(names.LABEL_NODE_TYPE):
+        case names.NODE_TYPE_HEAD:
+            return names.HEAD_GROUP
+        case names.NODE_TYPE_WORKER:
+            return pod.labels.get(names.LABEL_GROUP, "")
+    return ""
+
+
+def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
+    """Yield field and finding for each amount of Ray's container that grows, and grows beyond its maximum."""
+    limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
+    for kind in ("requests", "limits"):
+        before, after = _amounts(old, kind), _amounts(new, kind)
+        for resource in _RESOURCES:
+            most, amount = limits[resource], after.get(resource)
+            if most is None or amount is None or not 0 < _number(most) < _number(amount):
+                continue
+            if _number(amount) > _number(before.get(resource)):
+                yield f"spec.containers[0].resources.{kind}.{resource}", f"{resource} {amount} is beyond max-{resource} {most}"
+
+
+def _amounts(pod: Pod, kind: str) -> Amounts:
+    containers = pod.spec.containers
+    resources = containers[0].resources if containers else None
+    if resources is None:
+        return {}
+    return (resources.limits if kind == "limits" else resources.requests) or {}
+
+
+def _number(amount: Amount | None) -> Decimal:
+    """Return an amount as a number, 0 for what is none: the API server refuses it by itself."""
+    try:
+        return parse_quantity(amount) if amount is not None else Decimal(0)
+    except ValueError:
+        return Decimal(0)

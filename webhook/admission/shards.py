@@ -1,0 +1,113 @@
+"""Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other RayCluster passes untouched."""
+
+from typing import Final
+
+from webhook.admission.errors import BadReview
+from webhook.groups.shards import INDEX_LIMIT, ShardKey, Shards, read_index
+from webhook.kube import names
+from webhook.kube.objects import Bare, ObjectMeta
+from webhook.kube.paths import pointer
+from webhook.kube.review import ALLOWED, DUPLICATE, FORBIDDEN, INVALID, AdmissionRequest, Answer, Cause, Denied
+from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
+from webhook.mutation.fold import Operation
+from webhook.mutation.patch import SharedPatch
+
+PATH: Final = pointer("metadata", "annotations", names.ANNOTATION_SHARD_INDEX)
+
+_LATE: Final = "pods that are there already have no shard variables: they were created before"
+_MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
+
+
+class ShardHandler:
+    """Answers reviews of RayClusters."""
+
+    def __init__(self, shards: Shards) -> None:
+        self._shards = shards
+
+    def __call__(self, request: AdmissionRequest[Bare], now: float) -> Answer:
+        """Return the answer. Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index."""
+        if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
+            return ALLOWED
+        if request.object is None:
+            msg = f"request.object is missing: a {request.operation} carries the RayCluster"
+            raise BadReview(msg)
+        new = request.object.metadata
+        old = request.old_object.metadata if request.old_object and request.operation == "UPDATE" else ObjectMeta()
+        group, index = _shard(new)
+        if not group or new.deletion_timestamp or (new.labels or {}).get(names.LABEL_IGNORE) == "true":
+            return ALLOWED
+        before, kept = _shard(old)
+        if group == before and index and index == kept:
+            return ALLOWED
+        if group == before and read_index(kept) is not None:
+            return _kept(index, kept)
+        if not is_label_value(group):
+            if group == before:
+                return ALLOWED
+            raise Denied(_no_group(group))
+        given = "" if before and index == kept else index
+        return self._told(request, ShardKey(request.namespace or new.namespace or "default", group), given, now)
+
+    def _told(self, request: AdmissionRequest[Bare], key: ShardKey, given: str, now: float) -> Answer:
+        """Return the answer that gives an index, or trusts the given one, and remember it."""
+        name = request.name or (request.object.metadata.name if request.object else "") or ""
+        if given:
+            index = read_index(given)
+            if index is None:
+                raise Denied(_no_index(given))
+            holder = self._shards.holder(key, index, name, now)
+            if holder:
+                raise Denied(_taken(index, key.group, holder))
+        else:
+            index = self._shards.index_for(key, name, now)
+        create = request.operation == "CREATE"
+        if not request.dry_run:
+            self._shards.assume(key, index, name, now, before=self._shards.uid_of(key.namespace, name) if create else "")
+        return Answer((), None if given else _written(str(index)), () if create else (_warning(request),))
+
+
+def _shard(meta: ObjectMeta) -> tuple[str, str]:
+    """Return shard group and shard index as written; nothing for what is not there."""
+    annotations = meta.annotations or {}
+    return annotations.get(names.ANNOTATION_SHARD_GROUP, ""), annotations.get(names.ANNOTATION_SHARD_INDEX, "")
+
+
+def _kept(index: str, kept: str) -> Answer:
+    """Return the answer that puts a lost index back: a PUT, or KubeRay's update for a RayService, drops it."""
+    if not index:
+        return Answer((), _written(kept))
+    text = f"the shard index is immutable: write {kept} again, or remove the annotation from what you apply"
+    raise Denied(Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_INDEX)))
+
+
+def _written(index: str) -> bytes | None:
+    # The annotation of the group is there, so `metadata.annotations` is.
+    return SharedPatch([Operation("add", PATH, index)]).after([])
+
+
+def _warning(request: AdmissionRequest[Bare]) -> str:
+    moved = request.old_object is not None and bool(_shard(request.old_object.metadata)[0])
+    former, current = (_shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object))
+    return _MOVED if moved and former != current else _LATE
+
+
+def _no_group(group: str) -> Cause:
+    text = (
+        f"{group[:LABEL_VALUE_MAX]!r} cannot name a shard group: use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', "
+        f"and a letter or digit at both ends"
+    )
+    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_GROUP))
+
+
+def _no_index(given: str) -> Cause:
+    text = f"{given[:40]!r} is no shard index: remove the annotation to get one, or write a number from 0 to {INDEX_LIMIT - 1}"
+    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
+
+
+def _taken(index: int, group: str, holder: str) -> Cause:
+    text = f"{holder} has index {index} of shard group {group}: remove the annotation, and the RayCluster gets a free one"
+    return Cause(DUPLICATE, text, _field(names.ANNOTATION_SHARD_INDEX))
+
+
+def _field(annotation: str) -> str:
+    return f"metadata.annotations[{annotation}]"

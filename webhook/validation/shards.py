@@ -1,0 +1,98 @@
+"""Shard groups: RayClusters that share one have an index each, which the webhook writes when they are created."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.groups.shards import INDEX_LIMIT, read_index
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN
+from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+from webhook.validation.subject import Subject
+from webhook.validation.updates import Update
+
+_COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+"""Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""
+
+
+def shard_group_invalid(subject: Subject) -> Iterator[Fault]:
+    """A name of a shard group that is no label value.
+
+    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob or RayService either.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+    """
+    field = _annotation(subject, names.ANNOTATION_SHARD_GROUP)
+    if subject.kind != names.RAYCRONJOB_KIND and not is_label_value(field.text):
+        yield Fault(
+            field, f"{field.text[:20]!r}: use up to {LABEL_VALUE_MAX} letters, digits, '-', '_', '.'; not those at the ends"
+        )
+
+
+def shard_index_invalid(subject: Subject) -> Iterator[Fault]:
+    """A shard index that is none.
+
+    The pods of the cluster get no shard variables.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
+    if subject.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
+        yield Fault(field, f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to {INDEX_LIMIT - 1}")
+
+
+def shard_index_alone(subject: Subject) -> Iterator[Fault]:
+    """A shard index without a shard group.
+
+    It has no effect: indices are counted per group.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
+    if subject.kind == names.RAYCLUSTER_KIND and field.given and not _annotation(subject, names.ANNOTATION_SHARD_GROUP).text:
+        yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
+
+
+def shard_index_copied(subject: Subject) -> Iterator[Fault]:
+    """A shard index on a RayJob or RayService.
+
+    KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an upgrade, and the second one
+    would be refused, as its index is taken.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
+    """
+    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
+    if subject.kind in _COPIED and field.given:
+        yield Fault(field, f"remove it: each cluster of a {subject.kind} gets an index of its own", FORBIDDEN)
+
+
+def shard_index_changed(update: Update) -> Iterator[Fault]:
+    """Another shard index for a RayCluster that stays in its shard group.
+
+    Its pods know the index that it had, and do not learn the new one.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
+    """
+    field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
+    old, new = update.old.annotations, update.new.annotations
+    group, index = (old.get(name, "") for name in (names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX))
+    if update.service is not None or not group or new.get(names.ANNOTATION_SHARD_GROUP) != group or read_index(index) is None:
+        return
+    if field.given and field.text != index:
+        yield Fault(field, f"immutable: write {index} again, or remove the annotation from what you apply", FORBIDDEN)
+
+
+def _annotation(subject: Subject, name: str) -> Field:
+    return (subject.meta / "annotations").key(name)
+
+
+SHARDS: Final = (
+    deny(shard_group_invalid),
+    deny(shard_index_invalid),
+    warn(shard_index_alone),
+    deny(shard_index_copied),
+)
+
+SHARD_UPDATES: Final = (deny(shard_index_changed),)
