@@ -1,7 +1,9 @@
 """What users apply, in a real API server: rendered from the shipped manifests, and taken away again."""
 
 import json
+import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +24,16 @@ REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def rendered(folder: str = "manifests/base") -> list[Object]:
-    """The objects of a kustomization, as the kubectl of the control plane renders it."""
-    command = [str(build.binary("kubectl")), "kustomize", str(ROOT / folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+def rendered(components: Sequence[str] = ()) -> list[Object]:
+    """The base with components, each a folder, as the kubectl of the control plane renders it."""
+    with tempfile.TemporaryDirectory() as given:
+        here = Path(given).resolve()
+        base, *others = (
+            os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components)
+        )  # absolute, kustomize refuses
+        (here / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], "components": others}))
+        command = [str(build.binary("kubectl")), "kustomize", str(here)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [found for found in yaml.safe_load_all(done.stdout) if found]
 
 

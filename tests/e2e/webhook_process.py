@@ -4,7 +4,7 @@ import base64
 import copy
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -27,16 +27,17 @@ HOST = "127.0.0.1"
 class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
-    It runs as the service account of the manifests, with the rights and the settings that these give it.
+    It runs as the service account of the manifests, with the rights and the settings that these, and `components` of them,
+    give it.
     """
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, components: Sequence[str] = ()) -> None:
         self._plane = plane
         self._port, self._admin_port = free_port(), free_port()
         self._folder = plane.folder / f"webhook-{self._port}"
         self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
-        self.manifests = rendered()
+        self.manifests = rendered(components)
         command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags()]
         self._program = plane.process(f"webhook-{self._port}", command, self._environment())
 

@@ -1,0 +1,52 @@
+"""What the service account asked an API server, as that server's audit log tells."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.e2e.installation import ACCOUNT, Object
+
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
+
+
+class AuditLog:
+    """The log of one API server, which takes `flags`. `folder` holds the policy and the log."""
+
+    def __init__(self, folder: Path) -> None:
+        policy, self._log = folder / "policy.json", folder / "audit.log"
+        rules = [{"level": "Metadata", "users": [ACCOUNT], "omitStages": ["RequestReceived"]}, {"level": "None"}]
+        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
+        self.flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
+
+    def requests(self) -> "list[Asked]":
+        """The requests of the account that were answered."""
+        return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
+
+
+class Asked(NamedTuple):
+    """A request: its answer, and the right that it needed; one that is for no resource needs its path."""
+
+    code: int
+    path: str
+    right: Right
+
+
+def _asked(entry: dict[str, Any]) -> Asked:
+    reference, path, code = entry.get("objectRef"), entry["requestURI"], entry["responseStatus"]["code"]
+    if reference is None:
+        return Asked(code, path, ("", path, entry["verb"]))
+    resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
+    return Asked(code, path, (reference.get("apiGroup", ""), resource, entry["verb"]))
+
+
+def rights(role: Object) -> set[Right]:
+    """What a role grants."""
+    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
