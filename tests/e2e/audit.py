@@ -23,21 +23,30 @@ class AuditLog:
         """The requests of the account that were answered."""
         return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
 
+    def used(self) -> set[Right]:
+        """The rights that these needed, but for discovery, which everybody has who is authenticated."""
+        return {asked.right for asked in self.requests() if not asked.discovers}
+
 
 class Asked(NamedTuple):
     """A request: its answer, and the right that it needed; one that is for no resource needs its path."""
 
     code: int
-    path: str
     right: Right
+
+    @property
+    def discovers(self) -> bool:
+        """Whether it asked what the API server serves."""
+        _, resource, verb = self.right
+        return verb == "get" and resource.startswith("/apis")
 
 
 def _asked(entry: dict[str, Any]) -> Asked:
-    reference, path, code = entry.get("objectRef"), entry["requestURI"], entry["responseStatus"]["code"]
+    reference, code = entry.get("objectRef"), entry["responseStatus"]["code"]
     if reference is None:
-        return Asked(code, path, ("", path, entry["verb"]))
+        return Asked(code, ("", entry["requestURI"], entry["verb"]))
     resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
-    return Asked(code, path, (reference.get("apiGroup", ""), resource, entry["verb"]))
+    return Asked(code, (reference.get("apiGroup", ""), resource, entry["verb"]))
 
 
 def rights(role: Object) -> set[Right]:
