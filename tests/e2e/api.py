@@ -45,6 +45,7 @@ CRDS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", namespac
 RAY_CLUSTERS = Resource("ray.io/v1", "rayclusters")
 RAY_JOBS = Resource("ray.io/v1", "rayjobs")
 RAY_SERVICES = Resource("ray.io/v1", "rayservices")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 POD_GROUPS = Resource("scheduling.k8s.io/v1beta1", "podgroups")
 WORKLOADS = Resource("scheduling.k8s.io/v1beta1", "workloads")
 MUTATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False)

@@ -118,12 +118,12 @@ def live_in_groups(plane: ControlPlane, webhook: Webhook) -> None:
     api, namespace = plane.api, plane.namespace("audited-groups")
     with Operator(plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
-        until_equal(lambda: counts(api, namespace).get("one-worker-workers"), HOSTS, "a PodGroup")
+        until_equal(lambda: counts(api, namespace).get("one-worker-workers", 0), HOSTS, "a PodGroup")
         wait_for_workers(api, namespace, HOSTS)
         webhook.kill()
         webhook.start()
         scale(api, "one", namespace, 2)
-        until_equal(lambda: counts(api, namespace).get("one-worker-workers"), 2 * HOSTS, "the count follows")
+        until_equal(lambda: counts(api, namespace).get("one-worker-workers", 0), 2 * HOSTS, "the count follows")
         wait_for_workers(api, namespace, 2 * HOSTS)
         api.create(PODS, worker_of(api.get(RAY_CLUSTERS, "one", namespace)), namespace)  # beyond what is desired
         api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": OPTED_OUT}}, namespace)

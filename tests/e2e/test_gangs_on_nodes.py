@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects
+from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.component import scheduler
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import by, grouped, pod_groups
 from tests.e2e.kuberay import Operator
 from tests.e2e.nodes import present
-from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
+from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers, workers
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.kube import names
@@ -20,6 +20,9 @@ pytestmark = pytest.mark.e2e
 
 ROOM = 6
 """Hosts that find a Node in the stories of two replicas: more than one replica has, less than two have."""
+
+ONE_POD = {"cpu": "4"}
+"""Of a Node that a head or a worker of the examples fills."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -35,8 +38,8 @@ def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(gated_plane:
     cluster = slices("tpu", 1)
     cluster["metadata"]["annotations"] = by("replica")
     pool = {"cloud.google.com/gke-nodepool": "pool", **node_selector(cluster)}
-    chips = {"google.com/tpu": "4"}
-    with present(api, ["for-the-head"]), present(api, [f"host-{n}" for n in range(HOSTS - 1)], pool, chips):
+    chips = {"google.com/tpu": "4", "cpu": "12"}  # and room for a head beside any host
+    with present(api, [f"host-{n}" for n in range(HOSTS - 1)], pool, chips):
         api.create(RAY_CLUSTERS, cluster, namespace)
         wait_for_workers(api, namespace, HOSTS)
         until_equal(lambda: scheduling(api, namespace), ["Unschedulable"], "the scheduler finds no room for the PodGroup")
@@ -51,7 +54,7 @@ def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(gated_plane:
 
 def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("one-and-a-half")
-    with present(api, nodes(ROOM + 1), capacity={"cpu": "4"}):
+    with present(api, nodes(ROOM + 1), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("two", {"hosts": (2, HOSTS)}, by("replica")), namespace)
         wait_for_workers(api, namespace, 2 * HOSTS)
         until_equal(lambda: sorted(scheduling(api, namespace)), ["Scheduled", "Unschedulable"], "the scheduler has tried both")
@@ -62,11 +65,37 @@ def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(gat
 
 def test_without_groups_the_same_nodes_go_to_halves(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("halves")
-    with present(api, nodes(ROOM + 1), capacity={"cpu": "4"}):
+    with present(api, nodes(ROOM + 1), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("two", {"hosts": (2, HOSTS)}, {}), namespace)
         wait_for_workers(api, namespace, 2 * HOSTS)
         until_equal(lambda: sum(bound_of_replicas(api, namespace).values()), ROOM, "every Node is taken")
         gated_plane.delete_ray_cluster("two", namespace)
+
+
+def test_a_gang_that_runs_takes_in_the_pods_that_come_later(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("later")
+    with present(api, nodes(ROOM), capacity=ONE_POD):
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, by("cluster")), namespace)
+        until_equal(lambda: len(bound(api.list(PODS, namespace))), 3, "head and workers are bound")
+
+        before = wait_for_workers(api, namespace, 2)
+        api.delete(PODS, before[0]["metadata"]["name"], namespace, grace=0)
+        until(lambda: names_of(bound(workers(api, namespace))) - names_of(before), "the pod that replaces it is bound")
+        scale(api, "one", namespace, 4)
+        until_equal(lambda: len(bound(api.list(PODS, namespace))), 5, "the pods that are added are bound")
+        gated_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("priority")
+    api.create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 7})
+    cluster = grouped("one", {"workers": (1, HOSTS)}, by("replica"))
+    cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["priorityClassName"] = "urgent"
+    with present(api, nodes(HOSTS + 1), capacity=ONE_POD):
+        api.create(RAY_CLUSTERS, cluster, namespace)
+        until_equal(lambda: len(bound(workers(api, namespace))), HOSTS, "all hosts are bound")
+        gated_plane.delete_ray_cluster("one", namespace)
+    api.delete(PRIORITY_CLASSES, "urgent")
 
 
 def nodes(count: int) -> list[str]:
@@ -88,6 +117,11 @@ def head(api: Api, namespace: str) -> Objects:
 def bound(pods: Objects) -> Objects:
     """The pods that have a Node."""
     return [pod for pod in pods if pod["spec"].get("nodeName")]
+
+
+def names_of(pods: Objects) -> set[str]:
+    """The names of pods."""
+    return {pod["metadata"]["name"] for pod in pods}
 
 
 def bound_of_replicas(api: Api, namespace: str) -> Counter[str]:
