@@ -32,6 +32,9 @@ pytestmark = pytest.mark.e2e
 MANY = 9
 """Worker groups of a RayCluster that has more than the templates of a Workload can name."""
 
+HEAD = 0
+"""What the PodGroup of a head waits for: nothing, as it has one pod."""
+
 
 @pytest.fixture(scope="module", autouse=True)
 def operator(gated_plane: ControlPlane, publisher: Webhook) -> Iterator[Operator]:
@@ -173,6 +176,18 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(gated_p
     await_nothing(api, namespace)
 
 
+@pytest.mark.parametrize("how", ["native", "cluster", "worker-group"])
+def test_a_cluster_that_an_autoscaler_scales_is_not_grouped_otherwise(gated_plane: ControlPlane, how: str) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace(f"autoscaled-{how}")
+    cluster = autoscaled("auto", 1)
+    cluster["metadata"]["annotations"] = NATIVE if how == "native" else by(how)
+    api.create(RAY_CLUSTERS, cluster, namespace)
+
+    assert set(map(group_of, wait_for_pods(api, namespace, 1 + HOSTS))) == {None}
+    assert [*pod_groups(api, namespace), *workloads(api, namespace)] == []
+    gated_plane.delete_ray_cluster("auto", namespace)
+
+
 def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("many")
     groups = {f"group-{number}": (1, 1) for number in range(MANY)}
@@ -197,10 +212,6 @@ def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(gated_plan
     await_counts(api, namespace, {"one-all": 1 + 2 + 8})
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
-
-
-HEAD = 1
-"""What the PodGroup of a head waits for."""
 
 
 def await_counts(api: Api, namespace: str, wanted: dict[str, int]) -> None:
