@@ -32,7 +32,8 @@ def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 @pytest.fixture(scope="session")
 def gated_plane(request: pytest.FixtureRequest, account_log: AuditLog) -> Iterator[ControlPlane]:
     """A control plane that serves PodGroups and collects garbage, as one with scheduling groups does."""
-    with ControlPlane(*GROUPS_SERVED, api_server_flags=account_log.flags) as plane, controllers(plane):
+    flags = [*account_log.flags, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]  # as OpenShift has it
+    with ControlPlane(*GROUPS_SERVED, api_server_flags=flags) as plane, controllers(plane):
         request.config.stash.setdefault(PLANES, {})["gated_plane"] = plane
         yield plane
 
