@@ -38,7 +38,15 @@ _CHUNK_BYTES: Final = 1 << 16
 _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
 _SUCCESSES: Final = frozenset({200, 201, 202})
-_REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 409: "conflict", 410: "expired", 422: "invalid", 429: "throttled"}
+_REASONS: Final = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "missing",
+    409: "conflict",
+    410: "expired",
+    422: "invalid",
+    429: "throttled",
+}
 
 
 def in_cluster(

@@ -19,6 +19,7 @@ class Identity(Struct, frozen=True, gc=False):
     deleting: bool = False
     labelled: bool = True
     """It bears the labels by which we find it again."""
+    labels: dict[str, str] = {}
 
 
 class SeenPodGroup(Struct, frozen=True, gc=False):
