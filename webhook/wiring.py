@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import time
 
+from msgspec.structs import replace
+
 from webhook.admission.pods import PodHandler, Register
 from webhook.admission.rays import RayHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
 from webhook.cluster.client import Load, in_cluster, kubeconfig
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
 from webhook.cluster.files import read_manifests
+from webhook.cluster.publisher import Publisher
 from webhook.cluster.secrets import SecretVault
 from webhook.cluster.standalone import load_state
 from webhook.cluster.state import ClusterState
@@ -29,6 +33,7 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.journal import Journal, Sink, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.publishing import PublishCollector
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -56,6 +61,8 @@ class _Knowledge:
     register: Register
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
+    discovery: Discovery | None = None
+    publisher: Publisher | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
@@ -68,6 +75,8 @@ def build(settings: Settings, sink: Sink) -> Service:
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
+    if known.publisher is not None:
+        metrics.registry.register(PublishCollector(known.publisher))
     observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook.cluster", journal)
 
@@ -76,8 +85,10 @@ def build(settings: Settings, sink: Sink) -> Service:
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(resize=settings.resize.policy)
+    policy = Policy(known.discovery is None, known.publisher is not None or settings.standalone, settings.resize.policy)
     pods = PodHandler(known.clusters, known.members, known.register, policy)
+    if known.discovery is not None:
+        known.discovery.subscribe(lambda version: _tell(pods, pod_groups=version is not None))
     rays = RayHandler(settings.validation.rules())
     endpoints = {
         "/mutate": ReviewEndpoint(Mutation(pods, known.reader), gate, observer),
@@ -102,15 +113,28 @@ def _from_files(paths: Sequence[Path]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
+    publisher = Publisher(cluster, clusters, members) if settings.scheduling.publish else None
+    cluster.beside["discovery"] = discovery
+    if publisher is not None:
+        discovery.subscribe(publisher.serve)
+        cluster.beside["publisher"] = publisher
     return _Knowledge(
         clusters,
         members,
         AssumingRegister(members),
         cluster.reader,
         cluster.watches,
-        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced},
+        discovery,
+        publisher,
+        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
         {"cluster": cluster},
     )
+
+
+def _tell(pods: PodHandler, *, pod_groups: bool) -> None:
+    """Let pods be completed by what the API server serves."""
+    pods.policy = replace(pods.policy, pod_groups=pod_groups)
 
 
 def _connection(config: Path | None) -> Load:
