@@ -15,6 +15,7 @@ from webhook.cluster.client import Load, in_cluster, kubeconfig
 from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
 from webhook.cluster.files import read_manifests
+from webhook.cluster.pace import PublishingPace
 from webhook.cluster.publisher import Publisher
 from webhook.cluster.secrets import SecretVault
 from webhook.cluster.standalone import load_state
@@ -114,7 +115,8 @@ def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
-    publisher = Publisher(cluster, clusters, members) if settings.scheduling.publish else None
+    pace = PublishingPace(sweep=settings.scheduling.sweep_seconds)
+    publisher = Publisher(cluster, clusters, members, pace) if settings.scheduling.publish else None
     cluster.beside["discovery"] = discovery
     if publisher is not None:
         discovery.subscribe(publisher.serve)

@@ -4,10 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.installation import ACCOUNT, Object
-
-Right = tuple[str, str, str]
-"""Group, resource and verb."""
+from tests.e2e.installation import ACCOUNT, Right
 
 
 class AuditLog:
@@ -47,15 +44,3 @@ def _asked(entry: dict[str, Any]) -> Asked:
         return Asked(code, ("", entry["requestURI"], entry["verb"]))
     resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
     return Asked(code, (reference.get("apiGroup", ""), resource, entry["verb"]))
-
-
-def rights(role: Object) -> set[Right]:
-    """What a role grants."""
-    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
-    return {
-        (group, resource, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }

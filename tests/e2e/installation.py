@@ -16,6 +16,8 @@ from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
 
 Object = dict[str, Any]
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
@@ -79,3 +81,21 @@ def account_may(plane: ControlPlane, verb: str, resource: str) -> bool:
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
     review = {"spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
     return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
+
+
+def rights(role: Object) -> set[Right]:
+    """What a role grants."""
+    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def asked(right: Right) -> tuple[str, str]:
+    """A right as `account_may` takes it."""
+    group, resource, verb = right
+    return verb, f"{resource}.{group}" if group else resource

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS
-from tests.e2e.audit import Asked, AuditLog, Right, rights
+from tests.e2e.audit import Asked, AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import NATIVE, OPTED_OUT, counts, grouped, pod_groups, workloads
-from tests.e2e.installation import account_may
+from tests.e2e.installation import Right, account_may, asked, rights
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, in_seat, scale, seats, slices, wait_for_workers, whole, worker_of
 from tests.e2e.waiting import until, until_equal
@@ -57,7 +57,7 @@ def test_the_account_uses_every_right_it_has_and_lacks_none(audited: Audited) ->
 
     assert refused(audited.log) == []
     assert audited.log.used() == granted
-    assert may == as_reviewed(granted)
+    assert may == set(map(asked, granted))
 
 
 def test_the_account_of_a_publisher_too(gated_plane: ControlPlane, publisher: Webhook, account_log: AuditLog) -> None:
@@ -65,12 +65,12 @@ def test_the_account_of_a_publisher_too(gated_plane: ControlPlane, publisher: We
     granted = rights_of(publisher)
     assert refused(account_log) == []
     assert account_log.used() == granted
-    assert allowed(gated_plane) == as_reviewed(granted)
+    assert allowed(gated_plane) == set(map(asked, granted))
 
 
 def refused(log: AuditLog) -> list[Asked]:
     """The requests that failed otherwise than by what others had done meanwhile."""
-    return [asked for asked in log.requests() if asked.code >= 400 and asked.code not in {404, 409}]
+    return [found for found in log.requests() if found.code >= 400 and found.code not in {404, 409}]
 
 
 def rights_of(webhook: Webhook) -> set[Right]:
@@ -83,11 +83,6 @@ def rights_of(webhook: Webhook) -> set[Right]:
 def allowed(plane: ControlPlane) -> set[tuple[str, str]]:
     """What the API server says that the account may do."""
     return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource)}
-
-
-def as_reviewed(granted: set[Right]) -> set[tuple[str, str]]:
-    """Rights as `allowed` names them."""
-    return {(verb, f"{resource}.{group}" if group else resource) for group, resource, verb in granted}
 
 
 def live(plane: ControlPlane, webhook: Webhook) -> None:

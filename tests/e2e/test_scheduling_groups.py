@@ -112,23 +112,25 @@ def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_pla
     until_equal(lambda: set(uids(api.list(POD_GROUPS, namespace))), foreign, "only what is foreign is left")
 
 
-def test_what_somebody_deletes_is_made_again(gated_plane: ControlPlane) -> None:
+def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane: ControlPlane, publisher: Webhook) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("deleted")
-    api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
     wanted = {"one-head": HEAD, "one-worker-workers": 3}
-    await_counts(api, namespace, wanted)
-    wait_for_pods(api, namespace, 4)
-    kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
+    with publisher.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}):
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
+        await_counts(api, namespace, wanted)
+        wait_for_pods(api, namespace, 4)
+        kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
 
-    api.delete(POD_GROUPS, "one-worker-workers", namespace)
-    api.patch(POD_GROUPS, "one-worker-workers", {"metadata": {"finalizers": None}}, namespace)  # else it lasts as long as its pods
-    until(lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone, "there is another one")
-    assert counts(api, namespace) == wanted
-    assert uids(pod_groups(api, namespace))["one-head"] == kept
+        api.delete(POD_GROUPS, "one-worker-workers", namespace)
+        api.patch(
+            POD_GROUPS, "one-worker-workers", {"metadata": {"finalizers": None}}, namespace
+        )  # else it lasts as long as its pods
+        until(lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone, "there is another one")
+        assert counts(api, namespace) == wanted
+        assert uids(pod_groups(api, namespace))["one-head"] == kept
 
-    (workload,) = workloads(api, namespace)
-    api.delete(WORKLOADS, workload["metadata"]["name"], namespace)
-    until_equal(lambda: list(uids(workloads(api, namespace))), ["one.gang"], "the Workload is there again")
+        api.delete(WORKLOADS, "one.gang", namespace)
+        until_equal(lambda: list(uids(workloads(api, namespace))), ["one.gang"], "the Workload is there again")
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
