@@ -72,10 +72,11 @@ def test_without_groups_the_same_nodes_go_to_halves(gated_plane: ControlPlane) -
         gated_plane.delete_ray_cluster("two", namespace)
 
 
-def test_a_gang_that_runs_takes_in_the_pods_that_come_later(gated_plane: ControlPlane) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace("later")
+@pytest.mark.parametrize("size", ["cluster", "worker-group"])
+def test_a_gang_that_runs_takes_in_the_pods_that_come_later(gated_plane: ControlPlane, size: str) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace(f"later-{size}")
     with present(api, nodes(ROOM), capacity=ONE_POD):
-        api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, by("cluster")), namespace)
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, by(size)), namespace)
         until_equal(lambda: len(bound(api.list(PODS, namespace))), 3, "head and workers are bound")
 
         before = wait_for_workers(api, namespace, 2)

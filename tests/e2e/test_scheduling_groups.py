@@ -87,6 +87,61 @@ def test_a_cluster_that_is_suspended_keeps_its_workload_alone(gated_plane: Contr
     gated_plane.delete_ray_cluster("one", namespace)
 
 
+def test_a_worker_group_that_is_added_later_has_a_pod_group_too(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("added")
+    api.create(RAY_CLUSTERS, grouped("one", {"first": (1, 1)}, NATIVE), namespace)
+    await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1})
+    wait_for_pods(api, namespace, 2)
+    before = uids(pod_groups(api, namespace))
+
+    groups = grouped("one", {"first": (1, 1), "second": (2, 1)}, NATIVE)["spec"]["workerGroupSpecs"]
+    api.patch(RAY_CLUSTERS, "one", {"spec": {"workerGroupSpecs": groups}}, namespace)
+
+    await_counts(api, namespace, {"one-head": HEAD, "one-worker-first": 1, "one-worker-second": 2})
+    assert Counter(map(group_of, wait_for_pods(api, namespace, 4)))["one-worker-second"] == 2
+    assert before.items() <= uids(pod_groups(api, namespace)).items()  # pods still name them
+    gated_plane.delete_ray_cluster("one", namespace)
+    await_nothing(api, namespace)
+
+
+def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("replaced")
+    old = api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, NATIVE), namespace)
+    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
+    wait_for_pods(api, namespace, 3)
+
+    api.delete(RAY_CLUSTERS, "one", namespace)
+    new = api.create(RAY_CLUSTERS, grouped("one", {"workers": (4, 1)}, NATIVE), namespace)
+
+    assert new["metadata"]["uid"] != old["metadata"]["uid"]
+    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 4})
+    until_equal(
+        lambda: {owner_of(each)[1] for each in [*pod_groups(api, namespace), *workloads(api, namespace)]},
+        {new["metadata"]["uid"]},
+        "all belongs to the new RayCluster",
+    )
+    assert Counter(map(group_of, wait_for_pods(api, namespace, 5))) == {"one-head": 1, "one-worker-workers": 4}
+    gated_plane.delete_ray_cluster("one", namespace)
+    await_nothing(api, namespace)
+
+
+def test_a_cluster_that_asks_for_other_groups_gets_them_for_the_pods_that_come(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("other-size")
+    api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, by("worker-group")), namespace)
+    await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": HOSTS})
+    old = wait_for_workers(api, namespace, HOSTS)
+
+    api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": by("replica")}}, namespace)
+    until_equal(lambda: "one-worker-workers" in counts(api, namespace), wanted=False, what="the former PodGroups go")
+    scale(api, "one", namespace, 2)
+
+    new = [pod for pod in wait_for_workers(api, namespace, 2 * HOSTS) if not uids([pod]).items() <= uids(old).items()]
+    (name,) = set(map(group_of, new))
+    until_equal(lambda: counts(api, namespace).get(str(name), 0), HOSTS, "the new replica has a PodGroup")
+    gated_plane.delete_ray_cluster("one", namespace)
+    await_nothing(api, namespace)
+
+
 def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_plane: ControlPlane) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("opted-out")
     for name in ("one", "other"):
