@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.component import scheduler
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import by, grouped, pod_groups
+from tests.e2e.gangs import NATIVE, OPTED_OUT, by, grouped, pod_groups
 from tests.e2e.kuberay import Operator
 from tests.e2e.nodes import present
 from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers, workers
@@ -97,6 +97,35 @@ def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(gated_pl
         until_equal(lambda: len(bound(workers(api, namespace))), HOSTS, "all hosts are bound")
         gated_plane.delete_ray_cluster("one", namespace)
     api.delete(PRIORITY_CLASSES, "urgent")
+
+
+def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("smaller")
+    with present(api, nodes(3), capacity=ONE_POD):
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (HOSTS, 1)}, by("cluster")), namespace)
+        wait_for_workers(api, namespace, HOSTS)
+        until_equal(lambda: scheduling(api, namespace), ["Unschedulable"], "the scheduler finds no room for head and workers")
+        assert bound(api.list(PODS, namespace)) == []
+
+        scale(api, "one", namespace, 2)
+        until_equal(lambda: len(bound(api.list(PODS, namespace))), 3, "head and workers are bound")
+        gated_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(gated_plane: ControlPlane) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("waiting")
+    with present(api, nodes(2), capacity=ONE_POD):
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        wait_for_workers(api, namespace, HOSTS)
+        until(lambda: bound(head(api, namespace)), "the head, which waits for nobody, is bound")
+        until(lambda: "Unschedulable" in scheduling(api, namespace), "the scheduler finds no room for the workers")
+        assert bound(workers(api, namespace)) == []
+
+        api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": OPTED_OUT}}, namespace)
+        until(lambda: not pod_groups(api, namespace), "the PodGroups are being deleted")
+        with present(api, ["added-1", "added-2", "added-3"], capacity=ONE_POD):
+            until_equal(lambda: len(bound(workers(api, namespace))), HOSTS, "all workers are bound")
+            gated_plane.delete_ray_cluster("one", namespace)
 
 
 def nodes(count: int) -> list[str]:
