@@ -20,6 +20,10 @@ class AuditLog:
         """The requests of the account that were answered."""
         return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
 
+    def refused(self) -> "list[Asked]":
+        """The requests that failed otherwise than by what others had done meanwhile."""
+        return [asked for asked in self.requests() if asked.code >= 400 and asked.code not in {404, 409}]
+
     def used(self) -> set[Right]:
         """The rights that these needed, but for discovery, which everybody has who is authenticated."""
         return {asked.right for asked in self.requests() if not asked.discovers}

@@ -23,16 +23,29 @@ ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+RESOURCES = (
+    "pods",
+    "pods/log",
+    "pods/exec",
+    "secrets",
+    "configmaps",
+    "nodes",
+    "rayclusters.ray.io",
+    "rayclusters.ray.io/status",
+    "rayclusters.ray.io/finalizers",
+    "workloads.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io/status",
+)
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def rendered(components: Sequence[str] = ()) -> list[Object]:
-    """The base with components, each a folder, as the kubectl of the control plane renders it."""
+    """The base with components, each a folder, as the kubectl of the control plane renders it; kustomize wants relative paths."""
     with tempfile.TemporaryDirectory() as given:
         here = Path(given).resolve()
-        base, *others = (
-            os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components)
-        )  # absolute, kustomize refuses
+        base, *others = (os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components))
         (here / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], "components": others}))
         command = [str(build.binary("kubectl")), "kustomize", str(here)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
@@ -93,6 +106,11 @@ def rights(role: Object) -> set[Right]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
+
+
+def account_rights(plane: ControlPlane) -> set[tuple[str, str]]:
+    """What the service account may do, as the API server says: of what it might want, or be given by mistake."""
+    return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource)}
 
 
 def asked(right: Right) -> tuple[str, str]:

@@ -14,7 +14,18 @@ from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import NAMESPACE, REGISTRATIONS, Object, account_may, applied, asked, rendered, rights, token_kubeconfig
+from tests.e2e.installation import (
+    NAMESPACE,
+    REGISTRATIONS,
+    Object,
+    Right,
+    account_may,
+    applied,
+    asked,
+    rendered,
+    rights,
+    token_kubeconfig,
+)
 from tests.e2e.process import Program, free_port
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
@@ -67,6 +78,13 @@ class Webhook:
         return self._program.log
 
     @property
+    def rights(self) -> set[Right]:
+        """What the manifests grant, all of it in ClusterRoles."""
+        roles = [found for found in self.manifests if found["kind"] in {"Role", "ClusterRole"}]
+        assert {found["kind"] for found in roles} == {"ClusterRole"}
+        return {right for found in roles for right in rights(found)}
+
+    @property
     def ready(self) -> bool:
         """Whether its probe says that it can be asked."""
         return self._is_ready(self._admin_port)
@@ -114,8 +132,7 @@ class Webhook:
             return False
 
     def _is_authorized(self) -> bool:
-        roles = [found for found in self.manifests if found["kind"] == "ClusterRole"]
-        return all(account_may(self._plane, *asked(right)) for role in roles for right in rights(role))
+        return all(account_may(self._plane, *asked(right)) for right in self.rights)
 
     def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
         command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags(port, admin_port)]
