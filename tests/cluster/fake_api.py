@@ -278,6 +278,8 @@ class FakeApi:
         method = head[0].split()[0]
         verb = _VERBS.get(method) or ("watch" if query.get("watch") == "true" else "list")
         resource, name = _resource(url.path)
+        if verb == "create":
+            name = msgspec.json.decode(body)["metadata"]["name"]
         authorization = lower.get("authorization", "")
         request = Request(verb, resource, query, authorization, asyncio.get_running_loop().time(), name)
         self.requests.append(request)
