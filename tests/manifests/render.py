@@ -28,6 +28,15 @@ def kustomize(folder: str) -> list[Object]:
     return _objects(_run("kustomize", "build", str(ROOT / folder)).stdout)
 
 
+def with_component(mode: str, component: str, folder: Path) -> list[Object]:
+    """Return the objects of a mode with one more component, by a kustomization in an empty folder."""
+    path = os.path.relpath(ROOT / "manifests", folder.resolve())
+    parts = {"resources": [f"{path}/overlays/{mode}"], "components": [f"{path}/components/{component}"]}
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts}))
+    return _objects(_run("kustomize", "build", str(folder)).stdout)
+
+
 def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
     """Return the objects of the chart."""
     return _objects(template(*flags, release=release, namespace=namespace).stdout)

@@ -7,10 +7,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.manifests.render import MODES, Object, kustomize, one, overlay
+from tests.cluster.fake_api import RAYCLUSTERS, FakeApi
+from tests.cluster.following import eventually
+from tests.cluster.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
+from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.manifests.render import MODES, Object, kustomize, one, overlay, with_component
 from tests.server import Running, serving
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
+from webhook.groups.gang import WORKER_GROUP
 from webhook.kube import names
 from webhook.serving.server import GRACE_SECONDS
 from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
@@ -177,3 +182,33 @@ def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}
     assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] in accounts
+
+
+def test_with_scheduling_groups_the_webhook_may_do_what_it_does_and_nothing_else(tmp_path: Path) -> None:
+    done: set[tuple[str, str]] = set()
+
+    async def story(api: FakeApi) -> None:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with publishing(api):
+            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
+            await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 20})
+            opted_out(api)
+            await eventually(lambda: not api.objects(WORKLOADS))
+        done.update((request.verb, request.resource) for request in api.requests if request.resource in {PODGROUPS, WORKLOADS})
+
+    run(story)
+    role = one(with_component("self-signed", "scheduling-groups", tmp_path), "ClusterRole", "ray-webhook-scheduling-groups")
+    (rule,) = role["rules"]
+    assert rule["apiGroups"] == [names.SCHEDULING_GROUP]
+    assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_component_for_scheduling_groups_turns_the_publisher_on(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in one(with_component(mode, "scheduling-groups", tmp_path), "ConfigMap")["data"].items():
+        monkeypatch.setenv(name, value)
+    assert read_settings([]).scheduling.publish
+    assert not DEFAULTS.scheduling.publish

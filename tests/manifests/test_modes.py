@@ -1,10 +1,11 @@
 """The two ways to install, rendered twice: by kustomize and by Helm."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, template
+from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, template, with_component
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -15,6 +16,20 @@ def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
     assert from_chart.keys() == from_overlay.keys()
     for identity, found in from_chart.items():
         assert found == from_overlay[identity], identity
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str, tmp_path: Path) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode},schedulingGroups.publish=true"))
+    from_overlay = by_identity(with_component(mode, "scheduling-groups", tmp_path))
+    del from_overlay["Namespace", "ray-webhook"]
+    assert from_chart == from_overlay
+    assert one(from_chart.values(), "ConfigMap")["data"]["RAY_WEBHOOK_SCHEDULING__PUBLISH"] == "true"
+    plain = by_identity(overlay(mode))
+    assert from_overlay.keys() - plain.keys() == {
+        ("ClusterRole", "ray-webhook-scheduling-groups"),
+        ("ClusterRoleBinding", "ray-webhook-scheduling-groups"),
+    }
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
@@ -63,6 +78,8 @@ def references(objects: list[Object]) -> list[str]:
         ("replicas=2", "replicas"),
         ("settings.RAY_WEBHOOK_TLS__SOURCE=files", "RAY_WEBHOOK_TLS__SOURCE"),
         ("settings.RAY_WEBHOOK_SERVING__PORT=1", "RAY_WEBHOOK_SERVING__PORT"),
+        ("settings.RAY_WEBHOOK_SCHEDULING__PUBLISH=true", "RAY_WEBHOOK_SCHEDULING__PUBLISH"),
+        ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
         ("settings.OTHER=x", "OTHER"),
     ],
 )

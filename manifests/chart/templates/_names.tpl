@@ -19,6 +19,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- range $key, $value := .Values.settings }}
 {{ $key }}: {{ $value | quote }}
 {{- end }}
+{{- if .Values.schedulingGroups.publish }}
+RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
+{{- end }}
 {{- if eq .Values.certificates.source "self-signed" }}
 RAY_WEBHOOK_TLS__SOURCE: self-signed
 RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE: {{ .Release.Namespace }}
