@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS, Refusal, admitted, check_preconditions, patched
+from webhook.kube import names
 
 Object = dict[str, Any]
 
@@ -86,7 +87,7 @@ class FakeApi:
     default_priority: str = ""
     """The PriorityClass that PodGroups get which name none."""
     protected: set[str] = field(default_factory=set)
-    """PodGroups that a finalizer keeps after they were deleted."""
+    """PodGroups that a finalizer keeps after they were deleted, until it is taken off."""
     before: Callable[[Request], int] = lambda _: 0
     """Looks at a request before it is answered: with this status, if it returns one. It may change what is stored."""
 
@@ -129,12 +130,6 @@ class FakeApi:
     def objects(self, resource: str) -> dict[str, Object]:
         """Return what is stored of a resource, by name."""
         return {name: obj for (_, name), obj in self._objects[resource].items()}
-
-    def release(self, name: str, namespace: str = "default") -> None:
-        """Take the finalizer off a PodGroup, which goes if it was deleted."""
-        self.protected.discard(name)
-        if "deletionTimestamp" in self._objects[PODGROUPS][namespace, name]["metadata"]:
-            self.delete(PODGROUPS, name, namespace)
 
     def rewind(self, version: int) -> None:
         """Set the store back, as a restore of etcd from a backup does: objects stay, versions start again."""
@@ -325,10 +320,15 @@ class FakeApi:
             return self.put(resource, admitted(version, resource, body, self.default_priority)), 201
         assert old is not None
         if method == "PATCH":
-            return self.put(resource, patched(version, old, body)), 200
+            new = self.put(resource, patched(version, old, body))
+            if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+                self.protected.discard(name)
+                self.delete(resource, name, namespace)
+            return new, 200
         check_preconditions(old, body)
         if name in self.protected:
-            self.put(resource, {**old, "metadata": {**old["metadata"], "deletionTimestamp": "2026-11-21T10:00:00Z"}})
+            kept = {"deletionTimestamp": "2026-11-21T10:00:00Z", "finalizers": [names.FINALIZER_POD_GROUP]}
+            self.put(resource, {**old, "metadata": {**old["metadata"], **kept}})
         else:
             self.delete(resource, name, namespace)
         return {"kind": "Status"}, 200

@@ -15,6 +15,7 @@ from webhook.groups.lifecycle import (
     Identity,
     Label,
     Observed,
+    Release,
     Resize,
     Seen,
     SeenPodGroup,
@@ -50,6 +51,9 @@ class Model:
         if isinstance(action, Create):
             self._create(action)
             return
+        if isinstance(action, Release):
+            self._release(action.seen)
+            return
         seen = action.seen
         name = seen.identity.name
         assert seen in self.observed.all, "an action on something that is not there"
@@ -84,6 +88,11 @@ class Model:
             self._store(replace(seen, identity=replace(seen.identity, deleting=True)))
         else:
             del self.groups[name]
+
+    def _release(self, seen: SeenPodGroup) -> None:
+        assert self.groups[seen.identity.name] == seen
+        assert seen.identity.deleting, "without protection it could be deleted under its pods"
+        del self.groups[seen.identity.name]
 
     def _resize(self, action: Resize) -> None:
         assert self.resizable
@@ -121,6 +130,7 @@ class Model:
 
 
 COUNTS = st.integers(0, 3)
+PROTECTIONS = st.none() | st.just(0)
 CLASSES = st.sampled_from(["", "high"])
 NAMES = st.sampled_from(["c-head", "c-a", "c-b", "c-c"])
 TEMPLATE_NAMES = ["head", "a", "b", "c"]
@@ -153,7 +163,7 @@ def models(draw: st.DrawFn, counts: st.SearchStrategy[bool] = st.booleans()) -> 
     model = Model(resizable=draw(counts))
     for name in draw(st.lists(NAMES, unique=True)):
         reference = draw(st.sampled_from([("", ""), (WORKLOAD, "a"), ("gone", "a")]))
-        model.groups[name] = SeenPodGroup(draw(identities(name)), draw(COUNTS), draw(CLASSES), *reference)
+        model.groups[name] = SeenPodGroup(draw(identities(name)), draw(COUNTS), draw(CLASSES), *reference, draw(PROTECTIONS))
     for name in draw(st.lists(st.sampled_from([WORKLOAD, "former"]), unique=True)):
         model.workloads[name] = SeenWorkload(draw(identities(name)), draw(templates()), draw(CLASSES))
     model.protected = draw(st.frozensets(NAMES))
@@ -291,6 +301,25 @@ def test_a_pod_group_that_is_being_deleted_is_waited_for(model: Model) -> None:
     assert waits(ONE, model.observed)
     model.time_passes()
     assert next_actions(ONE, model) == [("Create", "c-a")]
+
+
+@pytest.mark.parametrize("controller", [UID, "a former RayCluster of the name"])
+def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(model: Model, controller: str) -> None:
+    going = Identity("c-a", "u", "1", controller, deleting=True)
+    model.groups["c-a"] = SeenPodGroup(going, 2, "", protection=1)
+    assert next_actions(replace(ONE, pod_groups=()), model) == [("Create", WORKLOAD)]
+    assert next_actions(ONE, model, "c-a") == [("Release", "c-a"), ("Create", WORKLOAD)]
+    assert strangers(ONE, model.observed) == []
+    model.settle(ONE, frozenset({"c-a"}))
+    assert (model.groups["c-a"].min_count, model.groups["c-a"].identity.controller) == (4, UID)
+
+
+@pytest.mark.parametrize("going", [{"controller": ""}, {"labelled": False}, {"deleting": False}])
+def test_a_pod_group_of_others_keeps_its_protection(model: Model, going: dict[str, object]) -> None:
+    mine = Identity("c-a", "u", "1", "another", deleting=True)
+    model.groups["c-a"] = SeenPodGroup(replace(mine, **going), 2, "", protection=0)
+    assert next_actions(ONE, model) == [("Create", WORKLOAD)]
+    assert waits(ONE, model.observed)
 
 
 def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model) -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from webhook.cluster.client import Operation
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.lifecycle import Create, Identity, Label, Resize, Seen, SeenPodGroup, SeenWorkload
+from webhook.groups.lifecycle import Create, Identity, Label, Release, Resize, Seen, SeenPodGroup, SeenWorkload
 from webhook.groups.podgroups import BASIC, PodGroup, Template, Workload
 from webhook.kube import names
 from webhook.kube.objects import ObjectMeta
@@ -26,6 +26,7 @@ _KINDS: Final = {WORKLOADS: "Workload", POD_GROUPS: "PodGroup"}
 
 class _Meta(ObjectMeta, rename="camel", frozen=True):
     resource_version: str = ""
+    finalizers: list[str] | None = None
 
 
 class _Gang(Struct, rename="camel"):
@@ -75,9 +76,9 @@ class ReadPodGroup(Struct):
         reference = self.spec.workload_ref or (old and old.workload) or _Reference()
         priority = (self.metadata.annotations or {}).get(names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name)
         template = reference.template_name or reference.pod_group_template_name
-        return SeenPodGroup(
-            _identity(self.metadata), _count(self.spec.scheduling_policy), priority, reference.workload_name, template
-        )
+        count, finalizers = _count(self.spec.scheduling_policy), self.metadata.finalizers or []
+        protection = finalizers.index(names.FINALIZER_POD_GROUP) if names.FINALIZER_POD_GROUP in finalizers else None
+        return SeenPodGroup(_identity(self.metadata), count, priority, reference.workload_name, template, protection)
 
 
 class ReadWorkload(Struct):
@@ -159,7 +160,7 @@ def resource_of(what: Seen | Workload | PodGroup) -> str:
     return WORKLOADS if isinstance(what, Workload | SeenWorkload) else POD_GROUPS
 
 
-def operations(action: Resize | Label, cluster: str) -> Sequence[Operation]:
+def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
     """Return the JSON Patch of an action, which does nothing to an object that has changed since: that is a conflict."""
     identity = action.seen.identity
     pinned: list[Mapping[str, object]] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}]
@@ -169,6 +170,8 @@ def operations(action: Resize | Label, cluster: str) -> Sequence[Operation]:
         old = [template.min_count for template in action.seen.templates]
         pairs = enumerate(zip(old, action.min_counts, strict=True))
         return [*pinned, *[_replace(f"/spec/podGroupTemplates/{place}", new) for place, (was, new) in pairs if was != new]]
+    if isinstance(action, Release):
+        return [*pinned, {"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
     return [*pinned, {"op": "add", "path": "/metadata/labels", "value": identity.labels | labels(cluster)}]
 
 

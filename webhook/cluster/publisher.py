@@ -22,12 +22,12 @@ _log: Final = logging.getLogger("webhook.cluster")
 _SLOTS: Final = 8
 """RayClusters that are worked on at the same time."""
 _ROUNDS: Final = 6
-"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs four."""
+"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs five."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the object is another by now: look again."""
 _REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 """Failures of one object, which say nothing about the next one."""
-_VERBS: Final = {"Create": "created", "Delete": "deleted", "Resize": "patched", "Label": "patched"}
+_VERBS: Final = {"Create": "created", "Delete": "deleted", "Resize": "patched", "Label": "patched", "Release": "patched"}
 
 
 class PublishCounters(Struct):

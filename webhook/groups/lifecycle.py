@@ -1,7 +1,8 @@
 """The lifecycle of a RayCluster's Workload and PodGroups: from what should exist and what does, the next actions.
 
 An object that another RayCluster controls, or nobody, is never touched. What cannot be changed is left until no pod depends on it,
-then deleted, and made anew when it is gone.
+then deleted, and made anew when it is gone. Pods keep a PodGroup that is being deleted, and those that come after them name
+the next one by the same name: so that it can come, the protection is taken off the one that goes.
 """
 
 from msgspec import Struct
@@ -19,6 +20,12 @@ class Identity(Struct, frozen=True, gc=False):
     deleting: bool = False
     labelled: bool = True
     """It bears the labels by which we find it again."""
+
+    @property
+    def goes(self) -> bool:
+        """Tell whether it was made here, for this or a former RayCluster of the name, and is being deleted."""
+        return self.deleting and self.labelled and bool(self.controller)
+
     labels: dict[str, str] = {}
 
 
@@ -30,6 +37,13 @@ class SeenPodGroup(Struct, frozen=True, gc=False):
     priority_class: str
     workload: str = ""
     template: str = ""
+    protection: int | None = None
+    """The place of the finalizer by which pods keep it, among its finalizers."""
+
+    @property
+    def lingers(self) -> bool:
+        """Tell whether pods keep it from going, those of today or those that name it by the name of the next one."""
+        return self.identity.goes and self.protection is not None
 
 
 class SeenWorkload(Struct, frozen=True, gc=False):
@@ -75,13 +89,19 @@ class Label(Struct, frozen=True, gc=False):
     seen: Seen
 
 
+class Release(Struct, frozen=True, gc=False):
+    """Take the protection off a PodGroup that is being deleted."""
+
+    seen: SeenPodGroup
+
+
 class Delete(Struct, frozen=True, gc=False):
     """Delete an object."""
 
     seen: Seen
 
 
-Action = Create | Resize | Label | Delete
+Action = Create | Resize | Label | Release | Delete
 
 
 def decide(wish: Wish, observed: Observed, *, resizable: bool, live: frozenset[str]) -> list[Action]:
@@ -117,15 +137,16 @@ def waits(wish: Wish, observed: Observed) -> bool:
 
 
 def strangers(wish: Wish, observed: Observed) -> list[str]:
-    """Return the names that are wished for, but that objects have which are not this RayCluster's."""
+    """Return the names that are wished for, but that objects have which are not this RayCluster's, and do not go by themselves."""
     wanted = {group.name for group in wish.pod_groups} | ({wish.workload.name} if wish.workload else set())
-    return sorted(
-        {seen.identity.name for seen in observed.all if seen.identity.controller != wish.uid and seen.identity.name in wanted}
-    )
+    others = [seen.identity for seen in observed.all if seen.identity.controller != wish.uid]
+    return sorted({other.name for other in others if other.name in wanted and not other.goes})
 
 
 def _fate(seen: SeenPodGroup, want: PodGroup | None, wish: Wish, live: frozenset[str], *, resizable: bool) -> Action | None:
     """Return what becomes of a PodGroup."""
+    if want is not None and seen.lingers:
+        return Release(seen)
     if not _ours(seen.identity, wish):
         return None
     if want is None:

@@ -50,6 +50,7 @@ RAY_GROUP: Final = "ray.io"
 
 # https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 SCHEDULING_GROUP: Final = "scheduling.k8s.io"
+FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
 
 # Extended resources of devices.
 RESOURCE_TPU: Final = "google.com/tpu"

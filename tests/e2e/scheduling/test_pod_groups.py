@@ -176,10 +176,7 @@ def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane:
         wait_for_pods(api, namespace, 4)
         kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
 
-        api.delete(POD_GROUPS, "one-worker-workers", namespace)
-        api.patch(
-            POD_GROUPS, "one-worker-workers", {"metadata": {"finalizers": None}}, namespace
-        )  # else it lasts as long as its pods
+        api.delete(POD_GROUPS, "one-worker-workers", namespace)  # its pods, which live, would keep it for ever
         until(lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone, "there is another one")
         assert counts(api, namespace) == wanted
         assert uids(pod_groups(api, namespace))["one-head"] == kept
