@@ -121,6 +121,12 @@ def sweeps(api: FakeApi) -> int:
     return sum(request.resource == PODGROUPS and request.query.get("labelSelector", "") == ALL for request in api.requests)
 
 
+async def more_sweeps(api: FakeApi) -> None:
+    """Wait until everything was looked at again, from now on."""
+    until = sweeps(api) + 3
+    await eventually(lambda: sweeps(api) >= until)
+
+
 ALL = "app.kubernetes.io/managed-by=ray-webhook"
 
 

@@ -137,5 +137,9 @@ def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_rea
             api.before = lambda _: 0
             api.served = {"v1beta1"}
             await eventually(lambda: asked.told == [None, "v1beta1"])
+            api.before = lambda _: 403
+            seen = len(api.requests)
+            await eventually(lambda: len(api.requests) > seen + 3)
+            assert asked.discovery.served == "v1beta1"
 
     run(story)

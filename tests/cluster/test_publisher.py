@@ -12,6 +12,7 @@ from tests.cluster.publishing import (
     edit,
     groups_of,
     lists,
+    more_sweeps,
     opted_out,
     publishing,
     run,
@@ -296,12 +297,10 @@ def test_objects_of_a_former_cluster_of_the_same_name_are_not_touched(version: s
             anew["metadata"]["uid"] = "another-uid"
             api.delete(RAYCLUSTERS, "ray")
             before = writes(api)
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 2)
+            await more_sweeps(api)
             assert writes(api) == before
             api.put(RAYCLUSTERS, anew)
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 2)
+            await more_sweeps(api)
             assert {verb for verb, _ in writes(api)[len(before) :]} <= {"create"}
             for name in [*api.objects(PODGROUPS)]:
                 api.delete(PODGROUPS, name)
@@ -321,8 +320,7 @@ def test_opting_out_removes_everything_and_then_nothing_is_asked(version: str) -
             await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
             await eventually(lambda: sweeps(api) > 2)
             quiet = lists(api)
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 2)
+            await more_sweeps(api)
             assert lists(api) == quiet
 
     run(story)
@@ -345,17 +343,20 @@ def test_suspension_removes_pod_groups_and_resuming_brings_them_back(version: st
     run(story)
 
 
-def test_an_ignored_cluster_is_left_alone_with_all_that_it_has(version: str) -> None:
+@pytest.mark.parametrize("metadata", [{"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}])
+def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_it_has(version: str, metadata: Object) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-        async with publishing(api, version):
+        async with publishing(api, version) as p:
             await eventually(lambda: counts(api) == BY_GROUP)
-            ignored = a_cluster("")
-            ignored["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
-            api.put(RAYCLUSTERS, ignored)
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 2)
-            assert counts(api) == BY_GROUP
+            left_alone = a_cluster("")
+            left_alone["metadata"] |= metadata
+            api.put(RAYCLUSTERS, left_alone)
+            await eventually(lambda: not known_to_ask(p))
+            await more_sweeps(api)
+            api.delete(PODGROUPS, "ray-head")
+            await more_sweeps(api)
+            assert counts(api) == {"ray-worker-tpu": 8}
 
     run(story)
 
@@ -377,20 +378,13 @@ def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(version
 def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(version: str) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(REPLICA))
-        refused: list[int] = []
-
-        def refuse_the_first(request: Request) -> int:
-            if request.verb == "create" and request.resource == PODGROUPS and not refused:
-                refused.append(403)
-                return 403
-            return 0
-
-        api.before = refuse_the_first
+        api.before = lambda request: 403 if request.verb == "create" and request.name.endswith("bbbbb") else 0
         for number, name in enumerate(("tpu-bbbbb", "tpu-ccccc", "tpu-ddddd")):
             api.put(PODS, a_pod(name, Seat(number, 0, name)))
         async with publishing(api, version) as p:
-            await eventually(lambda: len(counts(api)) == 3)
-            assert p.publisher.counters.failures == {"forbidden": 1}
+            await eventually(lambda: counts(api) == {"ray-worker-tpu-ccccc": 4, "ray-worker-tpu-ddddd": 4})
+            await eventually(lambda: p.publisher.counters.failures.get("forbidden", 0) > 2)
+            assert api.count("create", WORKLOADS) == 1
 
     run(story)
 
@@ -451,8 +445,7 @@ def test_a_settled_cluster_costs_only_the_sweeps(version: str) -> None:
             await eventually(lambda: counts(api) == BY_GROUP)
             await eventually(lambda: sweeps(api) > 2)
             quiet = lists(api)
-            seen = sweeps(api)
-            await eventually(lambda: sweeps(api) > seen + 3)
+            await more_sweeps(api)
             assert lists(api) == quiet
 
     run(story)

@@ -40,6 +40,7 @@ class Model:
     protected: frozenset[str] = frozenset()
     deleted: list[str] = field(default_factory=list)
     numbers: "count[int]" = field(default_factory=count)
+    wish: Wish | None = None
 
     @property
     def observed(self) -> Observed:
@@ -83,6 +84,8 @@ class Model:
     def _delete(self, seen: Seen) -> None:
         name = seen.identity.name
         if isinstance(seen, SeenWorkload):
+            replaced = self.wish is not None and self.wish.workload is not None and self.wish.workload.name == name
+            assert not replaced or name not in {group.workload for group in self.groups.values()}, "replaced while referred to"
             del self.workloads[name]
         elif name in self.protected:
             self._store(replace(seen, identity=replace(seen.identity, deleting=True)))
@@ -114,6 +117,7 @@ class Model:
 
     def settle(self, wish: Wish, live: frozenset[str] = frozenset()) -> None:
         """Decide and act until there is nothing to do."""
+        self.wish = wish
         for _ in range(6):
             actions = decide(wish, self.observed, resizable=self.resizable, live=live)
             if not actions:
@@ -345,3 +349,11 @@ def test_labels_that_somebody_took_off_come_back(model: Model) -> None:
     seen = model.groups["c-a"]
     model.groups["c-a"] = replace(seen, identity=replace(seen.identity, labelled=False))
     assert next_actions(ONE, model) == [("Label", "c-a")]
+
+
+def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_refers_to_it(model: Model) -> None:
+    model.settle(ONE)
+    alone = replace(ONE, workload=None)
+    assert next_actions(alone, model) == []
+    model.settle(replace(alone, pod_groups=()))
+    assert (set(model.groups), set(model.workloads)) == (set(), set())

@@ -22,6 +22,8 @@ _log: Final = logging.getLogger("webhook.cluster")
 _SECONDS: Final = 10.0
 """Deadline of a question."""
 _FIRST_DELAY: Final = 0.5
+_LONGEST_DELAY: Final = 5.0
+"""Delays after failures: the service is not ready before the first answer."""
 _NEEDED: Final = frozenset({"podgroups", "workloads"})
 
 
@@ -47,7 +49,7 @@ class Discovery:
         self._api = api
         self._seconds = seconds
         self._world = world or World()
-        self._backoff = Backoff(min(_FIRST_DELAY, seconds), seconds, self._world.random)
+        self._backoff = Backoff(min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._world.random)
         self._listeners: list[Listener] = []
         self._trouble = ""
 

@@ -106,11 +106,11 @@ class Publisher:
     def _current(self) -> Iterator[tuple[Course, ClusterFacts]]:
         """Yield the RayClusters that want scheduling groups or may have some, and forget those that are gone or left alone."""
         for facts in self._clusters:
-            if facts.gang.active and not facts.ignored and (facts.namespace, facts.name) not in self._courses:
+            if facts.gang.active and not _left_alone(facts) and (facts.namespace, facts.name) not in self._courses:
                 self._begin((facts.namespace, facts.name))
         for place, course in [*self._courses.items()]:
             known = self._clusters.get(*place)
-            if known is not None and not known.ignored and not course.over(known):
+            if known is not None and not _left_alone(known) and not course.over(known):
                 yield course, known
             elif not course.running:
                 del self._courses[place]
@@ -146,7 +146,7 @@ class Publisher:
     def _compare(self, store: GroupStore, place: Place, observed: Observed) -> None:
         """Let a RayCluster be worked on when its objects are not as they should be."""
         facts = self._clusters.get(*place)
-        if facts is None or facts.ignored:
+        if facts is None or _left_alone(facts):
             return
         wish = wish_of(facts, occupied(facts, self._members))
         actions = decide(wish, observed, resizable=store.dialect.resizable, live=wish.live)
@@ -235,3 +235,8 @@ class Publisher:
 
     def _count(self, error: ApiError) -> None:
         self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
+
+
+def _left_alone(facts: ClusterFacts) -> bool:
+    """Tell whether nothing is done for a RayCluster: it says so, or it is being deleted and its objects with it."""
+    return facts.ignored or facts.deleting
