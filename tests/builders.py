@@ -148,7 +148,13 @@ class ClusterBuilder:
     def __init__(self, name: str) -> None:
         self._meta: Object = {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)}
         self._groups: list[Object] = []
-        self._fields: Object = {}
+        self._spec: Object = {}
+        self._head: Object = {}
+
+    def head(self, **fields: object) -> Self:
+        """Set fields of the `spec` of the head's template."""
+        self._head |= fields
+        return self
 
     def group(self, name: str, *, hosts: int = 1, replicas: int = 1, **fields: object) -> Self:
         """Add a worker group."""
@@ -163,7 +169,7 @@ class ClusterBuilder:
 
     def spec(self, **fields: object) -> Self:
         """Set fields of `spec` as they are."""
-        self._fields |= fields
+        self._spec |= fields
         return self
 
     def labelled(self, key: str, value: str) -> Self:
@@ -175,9 +181,9 @@ class ClusterBuilder:
         """Return the RayCluster."""
         head = {
             "rayStartParams": {},
-            "template": {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}]}},
+            "template": {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}], **self._head}},
         }
-        spec = {"headGroupSpec": head, "workerGroupSpecs": self._groups, **self._fields}
+        spec = {**self._spec, "headGroupSpec": head, "workerGroupSpecs": self._groups}
         return copy.deepcopy({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec})
 
 

@@ -137,6 +137,9 @@ class Scheduling(_Section):
     discovery_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
     """How often the API server is asked whether it serves PodGroups: an upgrade or a feature gate may change it."""
 
+    sweep_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
+    """How often all that was published is listed, to repair what others did to it. What RayClusters change needs no sweep."""
+
 
 class Resize(_Section):
     """Resize in place; `docs/resize.md` tells more."""

@@ -7,14 +7,19 @@ from math import inf
 from pathlib import Path
 from time import time
 
+from msgspec.structs import replace
+
 from webhook.admission.pods import PodHandler, Register
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
 from webhook.admission.shards import ShardHandler
 from webhook.cluster.client import Load, in_cluster, kubeconfig
+from webhook.cluster.discovery import Discovery
 from webhook.cluster.errors import ApiError
 from webhook.cluster.files import read_manifests
+from webhook.cluster.pace import PublishingPace
+from webhook.cluster.publisher import Publisher
 from webhook.cluster.secrets import SecretVault
 from webhook.cluster.standalone import load_state
 from webhook.cluster.state import ClusterState
@@ -33,6 +38,7 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.journal import Journal, Sink, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.publishing import PublishCollector
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -61,6 +67,8 @@ class _Knowledge:
     shards: Shards
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
+    discovery: Discovery | None = None
+    publisher: Publisher | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
@@ -74,6 +82,8 @@ def build(settings: Settings, sink: Sink) -> Service:
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
+    if known.publisher is not None:
+        metrics.registry.register(PublishCollector(known.publisher))
     observer = ReviewObserver(journal, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook.cluster", journal)
 
@@ -82,9 +92,11 @@ def build(settings: Settings, sink: Sink) -> Service:
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(resize=settings.resize.policy)
+    policy = Policy(known.discovery is None, known.publisher is not None or settings.standalone, settings.resize.policy)
     pods = PodHandler(known.clusters, known.members, known.register, policy)
     rays = RayHandler(settings.validation.rules())
+    if known.discovery is not None:
+        known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
     shards, resize = ShardHandler(known.shards), ResizeHandler(known.clusters, settings.resize.beyond)
     endpoints = {
         "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
@@ -109,6 +121,13 @@ def _from_files(paths: Sequence[Path]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
+    pace = PublishingPace(sweep=settings.scheduling.sweep_seconds)
+    publisher = Publisher(cluster, clusters, members, pace) if settings.scheduling.publish else None
+    cluster.beside["discovery"] = discovery
+    if publisher is not None:
+        discovery.subscribe(publisher.serve)
+        cluster.beside["publisher"] = publisher
     return _Knowledge(
         clusters,
         members,
@@ -116,9 +135,17 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         Shards(clusters),
         cluster.reader,
         cluster.watches,
-        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced},
+        discovery,
+        publisher,
+        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
         {"cluster": cluster},
     )
+
+
+def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
+    """Let pods be completed, and RayClusters be checked, by what the API server serves."""
+    pods.policy = replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = replace(rays.settings, pod_groups=pod_groups)
 
 
 def _connection(config: Path | None) -> Load:

@@ -14,6 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS, Refusal, admitted, check_preconditions, patched
+from webhook.kube import names
+
 Object = dict[str, Any]
 
 PODS: Final = "pods"
@@ -47,6 +50,7 @@ class Request:
     query: dict[str, str]
     authorization: str
     at: float
+    name: str = ""
 
 
 @dataclass
@@ -78,11 +82,21 @@ class FakeApi:
     """Chunks that a line of a watch is sent in."""
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    served: set[str] = field(default_factory=set)
+    """Versions of scheduling.k8s.io."""
+    default_priority: str = ""
+    """The PriorityClass that PodGroups get which name none."""
+    protected: set[str] = field(default_factory=set)
+    """PodGroups that a finalizer keeps after they were deleted, until it is taken off."""
+    before: Callable[[Request], int] = lambda _: 0
+    """Looks at a request before it is answered: with this status, if it returns one. It may change what is stored."""
 
     def __post_init__(self) -> None:
         self.port = 0
         self.version = 100
-        self._objects: dict[str, dict[tuple[str, str], Object]] = {PODS: {}, RAYCLUSTERS: {}}
+        self._objects: dict[str, dict[tuple[str, str], Object]] = {
+            resource: {} for resource in (PODS, RAYCLUSTERS, PODGROUPS, WORKLOADS)
+        }
         self._history: list[Change] = []
         self._compacted = 0
         self._muted: list[Change] | None = None
@@ -112,6 +126,10 @@ class FakeApi:
         """Delete an object, and tell the watches."""
         gone = deepcopy(self._objects[resource].pop((namespace, name)))
         self._told("DELETED", resource, gone)
+
+    def objects(self, resource: str) -> dict[str, Object]:
+        """Return what is stored of a resource, by name."""
+        return {name: obj for (_, name), obj in self._objects[resource].items()}
 
     def rewind(self, version: int) -> None:
         """Set the store back, as a restore of etcd from a backup does: objects stay, versions start again."""
@@ -244,18 +262,30 @@ class FakeApi:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:  # noqa: PLR0911 - one for each way to answer
         """Answer one request, and tell whether the connection stays."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         url = urlsplit(head[0].split()[1])
         headers = dict(line.split(": ", 1) for line in head[1:] if line)
         query = dict(parse_qsl(url.query))
-        verb = "watch" if query.get("watch") == "true" else "list"
-        resource = url.path.rsplit("/", 1)[1]
-        authorization = {name.lower(): value for name, value in headers.items()}.get("authorization", "")
-        self.requests.append(Request(verb, resource, query, authorization, asyncio.get_running_loop().time()))
+        lower = {name.lower(): value for name, value in headers.items()}
+        body = await reader.readexactly(int(lower.get("content-length", "0")))
+        method = head[0].split()[0]
+        verb = _VERBS.get(method) or ("watch" if query.get("watch") == "true" else "list")
+        resource, name = _resource(url.path)
+        if verb == "create":
+            name = msgspec.json.decode(body)["metadata"]["name"]
+        authorization = lower.get("authorization", "")
+        request = Request(verb, resource, query, authorization, asyncio.get_running_loop().time(), name)
+        self.requests.append(request)
         if self.accepts and authorization.strip() != self.accepts:
             return await _refuse(writer, 401)
+        if status := self.before(request):
+            return await _refuse(writer, status)
+        if url.path.startswith(_SCHEDULING):
+            version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
+            if version not in self.served or not resource or verb in _VERBS.values():
+                return await self._schedule(writer, url.path, method, version, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False
@@ -265,6 +295,43 @@ class FakeApi:
         if verb == "watch":
             return await self._watch(writer, query, matches, fault, resource)
         return await self._list(writer, query, matches, fault, resource)
+
+    async def _schedule(self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes) -> bool:
+        """Tell what is served of the API for scheduling, or create, patch or delete a Workload or a PodGroup."""
+        resource, name = _resource(path)
+        if version not in self.served:
+            return await _refuse(writer, 404)
+        if not resource:
+            return await _succeed(writer, {"resources": [{"name": WORKLOADS}, {"name": PODGROUPS}]})
+        try:
+            found, status = self._write(resource, name, path, method, version, msgspec.json.decode(content))
+        except Refusal as refusal:
+            return await _refuse(writer, refusal.status)
+        return await _succeed(writer, found, status)
+
+    def _write(self, resource: str, name: str, path: str, method: str, version: str, body: Any) -> tuple[Object, int]:  # noqa: ANN401 - an object, or the operations of a patch
+        """Return what became of an object. Raises Refusal."""
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        stored = self._objects[resource]
+        old = stored.get((namespace, name or body["metadata"]["name"]))
+        if (method == "POST") == (old is not None):
+            raise Refusal(409 if old else 404)
+        if method == "POST":
+            return self.put(resource, admitted(version, resource, body, self.default_priority)), 201
+        assert old is not None
+        if method == "PATCH":
+            new = self.put(resource, patched(version, old, body))
+            if "deletionTimestamp" in new["metadata"] and not new["metadata"].get("finalizers"):
+                self.protected.discard(name)
+                self.delete(resource, name, namespace)
+            return new, 200
+        check_preconditions(old, body)
+        if name in self.protected:
+            kept = {"deletionTimestamp": "2026-11-21T10:00:00Z", "finalizers": [names.FINALIZER_POD_GROUP]}
+            self.put(resource, {**old, "metadata": {**old["metadata"], **kept}})
+        else:
+            self.delete(resource, name, namespace)
+        return {"kind": "Status"}, 200
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
         if resource != PODS:
@@ -348,6 +415,26 @@ class FakeApi:
             piece = line[start : start + size]
             writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
             await writer.drain()
+
+
+_SCHEDULING: Final = "/apis/scheduling.k8s.io/"
+_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+
+
+def _resource(path: str) -> tuple[str, str]:
+    """Return resource and name in a path, empty where it has none."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if rest[:1] == ["namespaces"]:
+        rest = rest[2:]
+    return (rest[0] if rest else ""), (rest[1] if len(rest) > 1 else "")
+
+
+async def _succeed(writer: asyncio.StreamWriter, found: Object, status: int = 200) -> bool:
+    body = msgspec.json.encode(found)
+    writer.write(b"HTTP/1.1 %d Yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
+    await writer.drain()
+    return True
 
 
 _STATUSES: Final = {

@@ -15,6 +15,7 @@ Objects = list[Json]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 
@@ -34,6 +35,7 @@ class Resource:
         return "/" + "/".join(part for part in parts if part)
 
 
+NODES = Resource("v1", "nodes", namespaced=False)
 NAMESPACES = Resource("v1", "namespaces", namespaced=False)
 PODS = Resource("v1", "pods")
 SERVICES = Resource("v1", "services")
@@ -43,6 +45,9 @@ CRDS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", namespac
 RAY_CLUSTERS = Resource("ray.io/v1", "rayclusters")
 RAY_JOBS = Resource("ray.io/v1", "rayjobs")
 RAY_SERVICES = Resource("ray.io/v1", "rayservices")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+POD_GROUPS = Resource("scheduling.k8s.io/v1beta1", "podgroups")
+WORKLOADS = Resource("scheduling.k8s.io/v1beta1", "workloads")
 MUTATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False)
 VALIDATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False)
 

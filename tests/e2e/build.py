@@ -51,7 +51,7 @@ TOOLS = (
     Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
-REQUIRED = ("etcd", "kube-apiserver", "kubectl", "kuberay-operator")
+REQUIRED = ("etcd", "kube-apiserver", "kubectl", "kuberay-operator", "kube-controller-manager", "kube-scheduler")
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 

@@ -1,4 +1,4 @@
-"""One control plane for all end-to-end tests, and its logs beside a failure."""
+"""The control plane that most end-to-end tests share, and the logs of theirs beside a failure."""
 
 from collections.abc import Generator, Iterator
 
@@ -7,14 +7,11 @@ import pytest
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.webhook_process import Webhook
 
-PLANE = pytest.StashKey[ControlPlane]()
-
 
 @pytest.fixture(scope="session")
-def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
+def control_plane() -> Iterator[ControlPlane]:
     """A control plane that tests share; each test takes a namespace of its own."""
     with ControlPlane() as plane:
-        request.config.stash[PLANE] = plane
         yield plane
 
 
@@ -32,7 +29,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds the end of every log to the report of a failed test."""
     report = yield
-    plane = item.config.stash.get(PLANE, None)
-    if report.failed and plane is not None and "control_plane" in getattr(item, "fixturenames", ()):
-        report.sections.append(("control plane", plane.tail()))
+    fixtures: dict[str, object] = getattr(item, "funcargs", {})
+    for name, plane in fixtures.items():
+        if report.failed and isinstance(plane, ControlPlane):
+            report.sections.append((name.replace("_", " "), plane.tail()))
     return report

@@ -1,6 +1,7 @@
 """A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's resources served.
 
-There is no scheduler, no kubelet and no controller manager: pods stay Pending, and nothing collects garbage.
+There is no kubelet, and neither scheduler nor controller manager unless a story starts one (`component`): pods stay Pending,
+and nothing collects garbage.
 """
 
 import shutil
@@ -35,7 +36,7 @@ class ControlPlane:
         runtime_config: Mapping[str, bool] | None = None,
         api_server_flags: Sequence[str] = (),
     ) -> None:
-        self._feature_gates = feature_gates or {}
+        self.feature_gates = feature_gates or {}
         self._runtime_config = runtime_config or {}
         self._extra_flags = api_server_flags
         self._stack = ExitStack()
@@ -61,7 +62,7 @@ class ControlPlane:
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as that account."""
-        return self._credentials.kubeconfig(self.server, user, groups)
+        return self.credentials.kubeconfig(self.server, user, groups)
 
     def program(self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
         """A built program, not started, whose log lies beside the others and is shown with them."""
@@ -118,7 +119,7 @@ class ControlPlane:
         return "\n".join(program.tail(lines) for program in self._programs)
 
     def _start(self) -> None:
-        self._credentials = Credentials(self.folder / "credentials")
+        self.credentials = Credentials(self.folder / "credentials")
         etcd_port, port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{port}"
         self.admin_kubeconfig = self.kubeconfig("test-admin", [MASTERS])
@@ -146,7 +147,7 @@ class ControlPlane:
         ]
 
     def _api_server_flags(self, port: int, etcd_port: int) -> list[str]:
-        keys = self._credentials
+        keys = self.credentials
         flags = [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             "--bind-address=127.0.0.1",
@@ -164,10 +165,10 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--disable-admission-plugins=ServiceAccount",  # nothing creates the accounts that pods name
         ]
-        if self._feature_gates:
-            flags.append(f"--feature-gates={_pairs(self._feature_gates)}")
+        if self.feature_gates:
+            flags.append(f"--feature-gates={pairs(self.feature_gates)}")
         if self._runtime_config:
-            flags.append(f"--runtime-config={_pairs(self._runtime_config)}")
+            flags.append(f"--runtime-config={pairs(self._runtime_config)}")
         return [*flags, *self._extra_flags]
 
     def _serve_ray(self) -> None:
@@ -181,7 +182,8 @@ class ControlPlane:
         return established and self.api.ok("/apis/ray.io/v1/rayclusters")
 
 
-def _pairs(values: Mapping[str, bool]) -> str:
+def pairs(values: Mapping[str, bool]) -> str:
+    """Switches as flags of Kubernetes programs take them."""
     return ",".join(f"{key}={str(value).lower()}" for key, value in values.items())
 
 

@@ -3,10 +3,10 @@
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
@@ -16,29 +16,40 @@ from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
 
 Object = dict[str, Any]
+Right = tuple[str, str, str]
+"""Group, resource and verb."""
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
+RESOURCES = (
+    "pods",
+    "pods/log",
+    "pods/exec",
+    "secrets",
+    "configmaps",
+    "nodes",
+    "rayclusters.ray.io",
+    "rayclusters.ray.io/status",
+    "rayclusters.ray.io/finalizers",
+    "workloads.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io",
+    "podgroups.scheduling.k8s.io/status",
+)
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-def rendered(folder: str = "manifests/base") -> list[Object]:
-    """The objects of a kustomization, as the kubectl of the control plane renders it."""
-    command = [str(build.binary("kubectl")), "kustomize", str(ROOT / folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+def rendered(components: Sequence[str] = ()) -> list[Object]:
+    """The base with components, each a folder, as the kubectl of the control plane renders it; kustomize wants relative paths."""
+    with tempfile.TemporaryDirectory() as given:
+        here = Path(given).resolve()
+        base, *others = (os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components))
+        (here / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], "components": others}))
+        command = [str(build.binary("kubectl")), "kustomize", str(here)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [found for found in yaml.safe_load_all(done.stdout) if found]
-
-
-def rendered_with(component: str) -> list[Object]:
-    """The objects of the base with a component, as an overlay of an administrator's own gives them."""
-    with TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        above = os.path.relpath(ROOT, folder)
-        text = {"resources": [f"{above}/manifests/base"], "components": [f"{above}/{component}"]}
-        (folder / "kustomization.yaml").write_text(yaml.safe_dump(text))
-        return rendered(name)
 
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
@@ -83,3 +94,26 @@ def account_may(plane: ControlPlane, verb: str, resource: str) -> bool:
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
     review = {"spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
     return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
+
+
+def rights(role: Object) -> set[Right]:
+    """What a role grants."""
+    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def account_rights(plane: ControlPlane) -> set[tuple[str, str]]:
+    """What the service account may do, as the API server says: of what it might want, or be given by mistake."""
+    return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource)}
+
+
+def asked(right: Right) -> tuple[str, str]:
+    """A right as `account_may` takes it."""
+    group, resource, verb = right
+    return verb, f"{resource}.{group}" if group else resource

@@ -1,46 +1,33 @@
 """The service account of the manifests may do what the process does, and nothing else, as the API server's audit log tells."""
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS
+from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import ACCOUNT, Object, account_may
+from tests.e2e.installation import account_rights, asked
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, in_seat, scale, seats, slices, wait_for_workers, whole, worker_of
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
 
-Right = tuple[str, str, str]
-VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
-RESOURCES = ("pods", "pods/log", "pods/exec", "secrets", "configmaps", "nodes", "rayclusters.ray.io", "rayclusters.ray.io/status")
-
 
 class Audited(NamedTuple):
     """A control plane that writes down what the account asks."""
 
     plane: ControlPlane
-    log: Path
-
-    def entries(self) -> list[dict[str, Any]]:
-        """The requests of the account that were answered."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+    log: AuditLog
 
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     """A control plane of its own: the account of the other one is lent to other modes of installation."""
-    folder = tmp_path_factory.mktemp("audit")
-    policy, log = folder / "policy.json", folder / "audit.log"
-    rules = [{"level": "Metadata", "users": [ACCOUNT], "omitStages": ["RequestReceived"]}, {"level": "None"}]
-    policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
-    flags = [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
-    with ControlPlane(api_server_flags=flags) as plane:
+    log = AuditLog(tmp_path_factory.mktemp("audit"))
+    with ControlPlane(api_server_flags=log.flags) as plane:
         yield Audited(plane, log)
 
 
@@ -48,15 +35,11 @@ def test_the_account_uses_every_right_it_has_and_lacks_none(audited: Audited) ->
     plane = audited.plane
     with Webhook(plane) as webhook:
         live(plane, webhook)
-        granted = {right for found in webhook.manifests if found["kind"] == "ClusterRole" for right in rights(found)}
-        bound = {found["kind"] for found in webhook.manifests if found["kind"] in {"Role", "ClusterRole"}}
-        may = {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource)}
+        may = account_rights(plane)
 
-    entries = audited.entries()
-    assert [entry for entry in entries if entry["responseStatus"]["code"] != 200] == []
-    assert {used(entry) for entry in entries} == granted
-    assert bound == {"ClusterRole"}
-    assert may == {(verb, f"{resource}.{group}" if group else resource) for group, resource, verb in granted}
+    assert audited.log.refused() == []
+    assert audited.log.used() == webhook.rights
+    assert may == set(map(asked, webhook.rights))
 
 
 def live(plane: ControlPlane, webhook: Webhook) -> None:
@@ -80,24 +63,3 @@ def live(plane: ControlPlane, webhook: Webhook) -> None:
     assert seats([api.create(PODS, worker_of(full), namespace)]) == [(3, 0)]  # beyond what is desired: the group is read live
     for name in ("fresh", "one"):
         plane.delete_ray_cluster(name, namespace)
-
-
-def rights(role: Object) -> set[Right]:
-    """What a role grants: group, resource and verb."""
-    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
-    return {
-        (group, resource, verb)
-        for rule in role["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
-def used(entry: dict[str, Any]) -> Right:
-    """What a request needed; one that is for no resource needs its path."""
-    reference = entry.get("objectRef")
-    if reference is None:
-        return "", entry["requestURI"], entry["verb"]
-    resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
-    return reference.get("apiGroup", ""), resource, entry["verb"]

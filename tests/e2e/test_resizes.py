@@ -8,7 +8,6 @@ import pytest
 
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Answer, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import rendered_with
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
@@ -29,8 +28,7 @@ def beyond(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def checked(control_plane: ControlPlane, beyond: str) -> Iterator[Webhook]:
     """The webhook, installed with the component."""
-    manifests = rendered_with("manifests/components/resize-check")
-    with Webhook(control_plane, manifests, {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}) as running:
+    with Webhook(control_plane, ["manifests/components/resize-check"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}) as running:
         yield running
 
 

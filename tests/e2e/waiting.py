@@ -14,3 +14,11 @@ def until(found: Callable[[], T], what: str, seconds: float = 60) -> T:
         assert monotonic() < deadline, f"not within {seconds:g} s: {what}"
         sleep(0.05)
     return value
+
+
+def until_equal(found: Callable[[], T], wanted: T, what: str, seconds: float = 60) -> None:
+    """Return as soon as `found` returns what is wanted. Fails with what it returned instead."""
+    deadline = monotonic() + seconds
+    while (value := found()) != wanted:
+        assert monotonic() < deadline, f"not within {seconds:g} s: {what}: wanted {wanted}, found {value}"
+        sleep(0.05)

@@ -4,8 +4,8 @@ import base64
 import copy
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,8 +14,19 @@ from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import NAMESPACE, REGISTRATIONS, Object, account_may, applied, rendered, token_kubeconfig
-from tests.e2e.process import free_port
+from tests.e2e.installation import (
+    NAMESPACE,
+    REGISTRATIONS,
+    Object,
+    Right,
+    account_may,
+    applied,
+    asked,
+    rendered,
+    rights,
+    token_kubeconfig,
+)
+from tests.e2e.process import Program, free_port
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from webhook.cli.main import main
@@ -27,22 +38,19 @@ HOST = "127.0.0.1"
 class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
-    It runs as the service account of the manifests, those of the base unless told otherwise, with the rights and the settings
-    that these give it; `settings` stand above them.
+    It runs as the service account of the manifests, with the rights and the settings that these, and `components` of them,
+    give it; `settings` stand above them.
     """
 
-    def __init__(
-        self, plane: ControlPlane, manifests: Sequence[Object] | None = None, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, plane: ControlPlane, components: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> None:
         self._plane = plane
         self._settings = settings or {}
         self._port, self._admin_port = free_port(), free_port()
         self._folder = plane.folder / f"webhook-{self._port}"
         self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
-        self.manifests = manifests or rendered()
-        command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags()]
-        self._program = plane.process(f"webhook-{self._port}", command, self._environment())
+        self.manifests = rendered(components)
+        self._program = self._process(self._port, self._admin_port, {})
 
     def __enter__(self) -> Self:
         self._folder.mkdir()
@@ -53,7 +61,7 @@ class Webhook:
         with ExitStack() as stack:
             stack.enter_context(applied(self._plane, others))
             token_kubeconfig(self._plane, self._kubeconfig)
-            until(lambda: account_may(self._plane, "list", "pods"), "the authorizer knows the rights of the account")
+            until(self._is_authorized, "the authorizer knows the rights of the account")
             stack.callback(self.stop)
             self.start()
             stack.callback(self._await_silence)
@@ -71,12 +79,16 @@ class Webhook:
         return self._program.log
 
     @property
+    def rights(self) -> set[Right]:
+        """What the manifests grant, all of it in ClusterRoles."""
+        roles = [found for found in self.manifests if found["kind"] in {"Role", "ClusterRole"}]
+        assert {found["kind"] for found in roles} == {"ClusterRole"}
+        return {right for found in roles for right in rights(found)}
+
+    @property
     def ready(self) -> bool:
         """Whether its probe says that it can be asked."""
-        try:
-            return bool(self._admin("/readyz"))
-        except (URLError, OSError):
-            return False
+        return self._is_ready(self._admin_port)
 
     def start(self) -> None:
         """Start it, on the ports it had, and wait until it is ready."""
@@ -91,9 +103,17 @@ class Webhook:
         """End it with SIGKILL."""
         self._program.kill()
 
+    @contextmanager
+    def replica(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """Another process of the same installation, with settings of its own. The API server does not ask it."""
+        port, admin_port = free_port(), free_port()
+        with self._process(port, admin_port, settings) as program:
+            program.wait_until(lambda: self._is_ready(admin_port), START_SECONDS)
+            yield
+
     def metric(self, name: str) -> float:
         """The value of one of its metrics without labels."""
-        lines = self._admin("/metrics").splitlines()
+        lines = self._admin("/metrics", self._admin_port).splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
@@ -101,20 +121,33 @@ class Webhook:
         lines = [json.loads(line) for line in self.journal.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
         return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
 
-    def _admin(self, path: str) -> str:
-        with self._opener.open(f"http://{HOST}:{self._admin_port}{path}", timeout=5) as answer:
+    def _admin(self, path: str, port: int) -> str:
+        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
             text: str = answer.read().decode()
             return text
+
+    def _is_ready(self, admin_port: int) -> bool:
+        try:
+            return bool(self._admin("/readyz", admin_port))
+        except (URLError, OSError):
+            return False
+
+    def _is_authorized(self) -> bool:
+        return all(account_may(self._plane, *asked(right)) for right in self.rights)
+
+    def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
+        command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags(port, admin_port)]
+        return self._plane.process(f"webhook-{port}", command, {**self._environment(), **settings})
 
     @property
     def _kubeconfig(self) -> Path:
         return self._folder / "kubeconfig"
 
-    def _flags(self) -> list[str]:
+    def _flags(self, port: int, admin_port: int) -> list[str]:
         return [
             f"--host={HOST}",
-            f"--port={self._port}",
-            f"--admin-port={self._admin_port}",
+            f"--port={port}",
+            f"--admin-port={admin_port}",
             f"--kubeconfig={self._kubeconfig}",
             f"--tls.certificate={self._folder / 'tls.crt'}",
             f"--tls.key={self._folder / 'tls.key'}",

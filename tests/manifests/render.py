@@ -29,6 +29,17 @@ def kustomize(folder: str) -> list[Object]:
     return _objects(_run("kustomize", "build", str(ROOT / folder)).stdout)
 
 
+def with_component(mode: str, component: str) -> list[Object]:
+    """Return the objects of an overlay of an administrator's own: those of a mode, with one more component."""
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        path = os.path.relpath(ROOT / "manifests", folder)
+        parts = {"resources": [f"{path}/overlays/{mode}"], "components": [f"{path}/components/{component}"]}
+        head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts}))
+        return _objects(_run("kustomize", "build", str(folder)).stdout)
+
+
 def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
     """Return the objects of the chart."""
     return _objects(template(*flags, release=release, namespace=namespace).stdout)
@@ -42,21 +53,6 @@ def template(*flags: str, release: str = "ray-webhook", namespace: str = "ray-we
 def overlay(mode: str) -> list[Object]:
     """Return the objects that an administrator applies in a mode."""
     return kustomize(f"manifests/overlays/{mode}")
-
-
-def resize_checked(mode: str) -> list[Object]:
-    """Return the objects of an overlay of an administrator's own, with the component that checks resizes."""
-    with TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        above = os.path.relpath(ROOT, folder)
-        text = {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "resources": [f"{above}/manifests/overlays/{mode}"],
-            "components": [f"{above}/manifests/components/resize-check"],
-        }
-        (folder / "kustomization.yaml").write_text(yaml.safe_dump(text))
-        return _objects(_run("kustomize", "build", str(folder)).stdout)
 
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:

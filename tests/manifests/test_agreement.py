@@ -7,10 +7,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.manifests.render import MODES, Object, kustomize, one, overlay, resize_checked
+from tests.cluster.fake_api import RAYCLUSTERS, FakeApi
+from tests.cluster.following import eventually
+from tests.cluster.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
+from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.manifests.render import MODES, Object, kustomize, one, overlay, with_component
 from tests.server import Running, serving
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
+from webhook.groups.gang import WORKER_GROUP
 from webhook.kube import names
 from webhook.serving.server import GRACE_SECONDS
 from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
@@ -57,7 +62,7 @@ PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 def entries(mode: str) -> dict[str, Object]:
     """Return all webhooks by name, those of components included."""
-    return {webhook["name"]: webhook for webhook in webhooks(resize_checked(mode))}
+    return {webhook["name"]: webhook for webhook in webhooks(with_component(mode, "resize-check"))}
 
 
 def webhooks(objects: list[Object]) -> list[Object]:
@@ -70,7 +75,10 @@ def webhooks(objects: list[Object]) -> list[Object]:
     ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
 )
 def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
-    paths = {webhook["clientConfig"]["service"]["path"] for webhook in one(resize_checked("self-signed"), kind)["webhooks"]}
+    paths = {
+        webhook["clientConfig"]["service"]["path"]
+        for webhook in one(with_component("self-signed", "resize-check"), kind)["webhooks"]
+    }
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
         assert {client.get(server.url + path).status_code for path in paths} == {httpx.codes.METHOD_NOT_ALLOWED}
 
@@ -98,7 +106,7 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
         }
         (rule,) = found[name]["rules"]
         assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], [resource], operations)
-    for entry in webhooks(resize_checked("self-signed")):
+    for entry in webhooks(with_component("self-signed", "resize-check")):
         name, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert name["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
@@ -117,7 +125,7 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode: str) -> None:
-    with_it, without = resize_checked(mode), overlay(mode)
+    with_it, without = with_component(mode, "resize-check"), overlay(mode)
     (entry,) = (webhook for webhook in webhooks(with_it) if webhook not in webhooks(without))
     assert entry["clientConfig"]["service"]["path"] == "/validate"
     assert (entry["failurePolicy"], entry["sideEffects"]) == ("Ignore", "None")
@@ -211,3 +219,31 @@ def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}
     assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] in accounts
+
+
+def test_with_scheduling_groups_the_webhook_may_do_what_it_does_and_nothing_else() -> None:
+    done: set[tuple[str, str]] = set()
+
+    async def story(api: FakeApi) -> None:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with publishing(api):
+            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(5)))
+            await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 20})
+            opted_out(api)
+            await eventually(lambda: not api.objects(WORKLOADS))
+        done.update((request.verb, request.resource) for request in api.requests if request.resource in {PODGROUPS, WORKLOADS})
+
+    run(story)
+    role = one(with_component("self-signed", "scheduling-groups"), "ClusterRole", "ray-webhook-scheduling-groups")
+    (rule,) = role["rules"]
+    assert rule["apiGroups"] == [names.SCHEDULING_GROUP]
+    assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_component_for_scheduling_groups_turns_the_publisher_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in one(with_component(mode, "scheduling-groups"), "ConfigMap")["data"].items():
+        monkeypatch.setenv(name, value)
+    assert read_settings([]).scheduling.publish
+    assert not DEFAULTS.scheduling.publish

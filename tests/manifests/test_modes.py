@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, resize_checked, template
+from tests.manifests.render import MODES, Object, by_identity, helm, kustomize, one, overlay, template, with_component
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -20,7 +20,7 @@ def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> None:
     from_chart = by_identity(helm("--set", f"certificates.source={mode},resizeCheck.enabled=true"))
-    from_overlay = by_identity(resize_checked(mode))
+    from_overlay = by_identity(with_component(mode, "resize-check"))
     del from_overlay["Namespace", "ray-webhook"]
     assert from_chart == from_overlay
 
@@ -29,6 +29,20 @@ def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None
     data = one(helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny"), "ConfigMap")["data"]
     assert data["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
     assert "RAY_WEBHOOK_RESIZE__BEYOND" not in one(helm(), "ConfigMap")["data"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode},schedulingGroups.publish=true"))
+    from_overlay = by_identity(with_component(mode, "scheduling-groups"))
+    del from_overlay["Namespace", "ray-webhook"]
+    assert from_chart == from_overlay
+    assert one(from_chart.values(), "ConfigMap")["data"]["RAY_WEBHOOK_SCHEDULING__PUBLISH"] == "true"
+    plain = by_identity(overlay(mode))
+    assert from_overlay.keys() - plain.keys() == {
+        ("ClusterRole", "ray-webhook-scheduling-groups"),
+        ("ClusterRoleBinding", "ray-webhook-scheduling-groups"),
+    }
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
@@ -79,6 +93,8 @@ def references(objects: list[Object]) -> list[str]:
         ("settings.RAY_WEBHOOK_RESIZE__BEYOND=deny", "RAY_WEBHOOK_RESIZE__BEYOND"),
         ("settings.RAY_WEBHOOK_TLS__SOURCE=files", "RAY_WEBHOOK_TLS__SOURCE"),
         ("settings.RAY_WEBHOOK_SERVING__PORT=1", "RAY_WEBHOOK_SERVING__PORT"),
+        ("settings.RAY_WEBHOOK_SCHEDULING__PUBLISH=true", "RAY_WEBHOOK_SCHEDULING__PUBLISH"),
+        ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
         ("settings.OTHER=x", "OTHER"),
     ],
 )

@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import aiohttp
 import msgspec
@@ -37,7 +37,16 @@ _CHUNK_BYTES: Final = 1 << 16
 """The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
 _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
-_REASONS: Final = {401: "unauthorized", 403: "forbidden", 404: "missing", 409: "conflict", 410: "expired", 429: "throttled"}
+_SUCCESSES: Final = frozenset({200, 201, 202})
+_REASONS: Final = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "missing",
+    409: "conflict",
+    410: "expired",
+    422: "invalid",
+    429: "throttled",
+}
 
 
 def in_cluster(
@@ -60,6 +69,17 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
         await load_kube_config(path, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call] # as above
 
     return load
+
+
+class _Send(NamedTuple):
+    """What a request asks for. Without a content type there is no body."""
+
+    method: str
+    content_type: str = ""
+    body: object = None
+
+
+_GET: Final = _Send("GET")
 
 
 class Api:
@@ -97,10 +117,16 @@ class Api:
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
-        with _failures(f"within {deadline:g} s"):
-            async with asyncio.timeout(deadline):
-                response = await self._request(path, (), aiohttp.ClientTimeout(), operations)
-                response.close()
+        await self._change(_Send("PATCH", "application/json-patch+json", list(operations)), path, deadline)
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> None:
+        """Create an object in the collection at `path`. Raises ApiError, of reason `conflict` when there is one of its name."""
+        await self._change(_Send("POST", "application/json", dict(body)), path, deadline)
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete the object at `path` if it still has this uid and version. Raises ApiError, of reason `conflict` if not."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid, "resourceVersion": version}}
+        await self._change(_Send("DELETE", "application/json", options), path, deadline)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -113,36 +139,38 @@ class Api:
             finally:
                 response.close()
 
+    async def _change(self, what: _Send, path: str, deadline: float) -> None:
+        with _failures(f"within {deadline:g} s"):
+            async with asyncio.timeout(deadline):
+                response = await self._request(path, (), aiohttp.ClientTimeout(), what)
+                async with response:
+                    await response.read()  # so that the connection serves the next request too
+
     async def _request(
-        self, path: str, query: Query, limits: aiohttp.ClientTimeout, operations: Sequence[Operation] | None = None
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None
     ) -> aiohttp.ClientResponse:
-        """Return a response of 200. On 401 the credentials are loaded again, and the request is repeated once."""
-        response = await self._send(path, query, limits, operations)
+        """Return a response of success. On 401 the credentials are loaded again, and the request is repeated once."""
+        response = await self._send(path, query, limits, what or _GET)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             response.close()
             await self._renew()
-            response = await self._send(path, query, limits, operations)
-        if response.status == 200:  # noqa: PLR2004 - the HTTP status
+            response = await self._send(path, query, limits, what or _GET)
+        if response.status in _SUCCESSES:
             return response
         try:
             raise _refusal(response, await response.content.read(_ERROR_BYTES))
         finally:
             response.close()
 
-    async def _send(
-        self, path: str, query: Query, limits: aiohttp.ClientTimeout, operations: Sequence[Operation] | None
-    ) -> aiohttp.ClientResponse:
-        """Send a GET, or a PATCH when there are operations."""
+    async def _send(self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send) -> aiohttp.ClientResponse:
         client = self._client
         if client is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        method, kind = ("GET", {}) if operations is None else ("PATCH", {"Content-Type": "application/json-patch+json"})
-        header_params = {"Accept": "application/json", **kind}
+        header_params = {"Accept": "application/json", **({"Content-Type": what.content_type} if what.content_type else {})}
         method, url, headers, _, _ = await client.param_serialize(
-            method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
+            what.method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
         )
-        body = None if operations is None else list(operations)
-        response = await client.rest_client.request(method, url, headers, body, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
+        response = await client.rest_client.request(method, url, headers, what.body, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
         raw: aiohttp.ClientResponse = response.response
         return raw
 

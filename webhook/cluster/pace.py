@@ -28,6 +28,19 @@ class Pace(Struct, frozen=True):
     """Delays double up to this, and a `Retry-After` counts up to this."""
 
 
+class PublishingPace(Struct, frozen=True):
+    """Times of the publisher of scheduling groups, in seconds."""
+
+    poll: float = 0.25
+    """How often it looks what is wanted, which asks nobody. A pod waits for its PodGroup about this long."""
+    sweep: float = 60.0
+    """How often it lists all its objects, to find what others did to them."""
+    first_delay: float = 0.25
+    first_look: float = 1.0
+    """Another look at objects that only time can change, such as one that is being deleted; the next ones take longer."""
+    longest_delay: float = 30.0
+
+
 class World(Struct, frozen=True):
     """What a list-watch takes from outside: chance, from 0 to 1, and monotonic time in seconds."""
 

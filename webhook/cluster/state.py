@@ -22,6 +22,13 @@ class Watching(Protocol):
     counters: Counters
 
 
+class Runnable(Protocol):
+    """Something that runs until it is cancelled."""
+
+    async def run(self) -> None:
+        """Run."""
+
+
 class ClusterState:
     """Keeps a cluster index and a membership in step with the cluster. Without namespaces, with all of them."""
 
@@ -42,6 +49,8 @@ class ClusterState:
             ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, pace) for namespace, feeds in self.feeds.items()
         ]
         self.reader = LiveReader(self.api, self.feeds)
+        self.beside: dict[str, Runnable] = {}
+        """What else runs, by name, while the connection is open."""
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""
@@ -50,6 +59,10 @@ class ClusterState:
     def clusters_synced(self) -> bool:
         """Tell whether the RayClusters were listed: a condition of readiness."""
         return all(watch.synced for watch in self.clusters)
+
+    def synced(self) -> bool:
+        """Tell whether both were listed."""
+        return self.pods_synced() and self.clusters_synced()
 
     @property
     def watches(self) -> list[Watching]:
@@ -70,6 +83,8 @@ class ClusterState:
                     group.create_task(pods.run(), name=pods.name)
                 for clusters in self.clusters:
                     group.create_task(clusters.run(), name=clusters.name)
+                for name, runnable in self.beside.items():
+                    group.create_task(runnable.run(), name=name)
         finally:
             await self.reader.close()
             await self.api.close()

@@ -20,6 +20,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     uid: str
     groups: dict[str, WorkerGroup]
     ignored: bool = False
+    deleting: bool = False
     topology_key: str = ""
     gpu_profiles: tuple[str, ...] = ()
     head: HeadGroup = _HEAD
@@ -49,6 +50,7 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         uid=meta.uid or "",
         groups=groups,
         ignored=(meta.labels or {}).get(names.LABEL_IGNORE) == "true",
+        deleting=meta.deletion_timestamp is not None,
         topology_key=annotations.get(names.ANNOTATION_TOPOLOGY_KEY, ""),
         gpu_profiles=tuple(profile for part in profiles.split(",") if (profile := part.strip())),
         head=cluster.spec.head_group_spec,

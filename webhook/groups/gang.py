@@ -99,9 +99,13 @@ def group_pod_group(cluster: str, group: str) -> str:
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
-    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name adds to the group's."""
+    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name adds to the group's.
+
+    What is added has no dash, so that replica `b-c` of group `a` and replica `c` of group `a-b` stay apart.
+    """
     suffix = replica_name.removeprefix(f"{group}-")
-    if not is_dns_label(suffix) or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
+    plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
+    if not plain or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
         suffix = _digest(replica_name)
     return f"{group_pod_group(cluster, group)}-{suffix}"
 
@@ -109,6 +113,10 @@ def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
 def workload_name(cluster: str) -> str:
     """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as the RayCluster is."""
     return f"{cluster}.gang"
+
+
+HEAD_TEMPLATE: Final = "head"
+CLUSTER_TEMPLATE: Final = "cluster"
 
 
 def template_name(group: str) -> str:

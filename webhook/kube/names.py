@@ -30,6 +30,13 @@ ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
 
+# On our PodGroups: the API server fills in the default priority class where we ask for none.
+ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "ray-webhook"
+
 # The opt-in of a proposal for KubeRay that was not merged; people have it in their manifests.
 # https://github.com/ray-project/kuberay/pull/4723
 ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
@@ -40,6 +47,10 @@ RAY_SHARD_INDEX: Final = "RAY_SHARD_INDEX"
 
 RAYCLUSTER_KIND: Final = "RayCluster"
 RAY_GROUP: Final = "ray.io"
+
+# https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+SCHEDULING_GROUP: Final = "scheduling.k8s.io"
+FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
 
 # Extended resources of devices.
 RESOURCE_TPU: Final = "google.com/tpu"

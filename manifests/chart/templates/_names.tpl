@@ -22,6 +22,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
+{{- if .Values.schedulingGroups.publish }}
+RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
+{{- end }}
 {{- if eq .Values.certificates.source "self-signed" }}
 RAY_WEBHOOK_TLS__SOURCE: self-signed
 RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE: {{ .Release.Namespace }}

@@ -1,0 +1,86 @@
+"""RayClusters that ask for scheduling groups, and what the stories read of the groups that come of them."""
+
+from collections.abc import Mapping
+
+from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
+from tests.e2e.rays import example
+
+COMPONENT = "manifests/components/scheduling-groups"
+"""What lets the webhook keep PodGroups, and makes it do so."""
+
+NATIVE = {"ray.io/native-workload-scheduling": "true"}
+OPTED_OUT = {"ray.io/native-workload-scheduling": None, "admission.ray.io/scheduling-group": None}
+
+
+def by(granularity: str) -> dict[str, str]:
+    """The annotation that asks for PodGroups of this size."""
+    return {"admission.ray.io/scheduling-group": granularity}
+
+
+def grouped(name: str, groups: Mapping[str, tuple[int, int]], annotations: Mapping[str, str]) -> Json:
+    """A RayCluster of CPU workers: replicas and hosts of each group, by its name."""
+    cluster = example("cpu-autoscaled")
+    cluster["metadata"] |= {"name": name, "annotations": dict(annotations)}
+    spec = cluster["spec"]
+    del spec["enableInTreeAutoscaling"], spec["autoscalerOptions"]
+    (pattern, *_) = spec["workerGroupSpecs"]
+    counted = {"minReplicas": 0, "maxReplicas": 50}
+    spec["workerGroupSpecs"] = [
+        {**pattern, **counted, "groupName": group, "replicas": replicas, "numOfHosts": hosts}
+        for group, (replicas, hosts) in groups.items()
+    ]
+    return cluster
+
+
+def scale_group(api: Api, name: str, namespace: str, group: str, replicas: int) -> None:
+    """Set the replicas of one group."""
+    groups = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"]
+    for each in groups:
+        if each["groupName"] == group:
+            each["replicas"] = replicas
+    api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": groups}}, namespace)
+
+
+def alive(objects: Objects) -> Objects:
+    """Those that are not being deleted: a PodGroup stays so until its pods are gone."""
+    return [each for each in objects if "deletionTimestamp" not in each["metadata"]]
+
+
+def pod_groups(api: Api, namespace: str) -> Objects:
+    """The PodGroups of a namespace that are not being deleted."""
+    return alive(api.list(POD_GROUPS, namespace))
+
+
+def workloads(api: Api, namespace: str) -> Objects:
+    """The Workloads of a namespace."""
+    return alive(api.list(WORKLOADS, namespace))
+
+
+def counts(api: Api, namespace: str) -> dict[str, int]:
+    """How many pods each PodGroup of a namespace waits for: 0 where it waits for none."""
+    return {each["metadata"]["name"]: min_count(each["spec"]["schedulingPolicy"]) for each in pod_groups(api, namespace)}
+
+
+def min_count(policy: Json) -> int:
+    """How many pods a scheduling policy waits for."""
+    if "basic" in policy:
+        return 0
+    found: int = policy["gang"]["minCount"]
+    return found
+
+
+def uids(objects: Objects) -> dict[str, str]:
+    """Objects by name: one that was made again has another uid."""
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in objects}
+
+
+def group_of(pod: Json) -> str | None:
+    """The PodGroup that a pod names."""
+    found: str | None = pod["spec"].get("schedulingGroup", {}).get("podGroupName")
+    return found
+
+
+def owner_of(found: Json) -> tuple[str, str]:
+    """Kind and uid of the controller of an object."""
+    (owner,) = (each for each in found["metadata"]["ownerReferences"] if each.get("controller"))
+    return owner["kind"], owner["uid"]

@@ -1,0 +1,1 @@
+"""Scheduling groups: the stories of a control plane that serves PodGroups."""

@@ -1,0 +1,35 @@
+"""The control plane that the stories of scheduling groups share, and the webhook that keeps PodGroups in it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.audit import AuditLog
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.gangs import COMPONENT
+from tests.e2e.scheduling.component import controllers
+from tests.e2e.webhook_process import Webhook
+
+GROUPS_SERVED = {"GenericWorkload": True}, {"scheduling.k8s.io/v1beta1": True}
+"""The gate and the API without which there are no scheduling groups; Kubernetes 1.37 has both off."""
+
+
+@pytest.fixture(scope="package")
+def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
+    """What the webhook's account asks the control plane."""
+    return AuditLog(tmp_path_factory.mktemp("audit"))
+
+
+@pytest.fixture(scope="package")
+def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
+    """A control plane that serves PodGroups and collects garbage; stories share it, each in a namespace of its own."""
+    flags = [*account_log.flags, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]  # as OpenShift has it
+    with ControlPlane(*GROUPS_SERVED, api_server_flags=flags) as plane, controllers(plane):
+        yield plane
+
+
+@pytest.fixture(scope="package")
+def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
+    """The webhook with the component that lets it keep PodGroups; each story leaves it running."""
+    with Webhook(gated_plane, [COMPONENT]) as running:
+        yield running

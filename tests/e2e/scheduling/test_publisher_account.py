@@ -1,0 +1,42 @@
+"""The service account, with the rights of the component beside its own, uses them all and needs no others."""
+
+import pytest
+
+from tests.e2e.api import PODS, RAY_CLUSTERS
+from tests.e2e.audit import AuditLog
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.gangs import NATIVE, OPTED_OUT, counts, grouped, pod_groups, workloads
+from tests.e2e.installation import account_rights, asked
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import HOSTS, scale, wait_for_workers, worker_of
+from tests.e2e.waiting import until, until_equal
+from tests.e2e.webhook_process import Webhook
+
+pytestmark = pytest.mark.e2e
+
+
+def test_the_account_of_a_publisher_uses_every_right_it_has_and_lacks_none(
+    gated_plane: ControlPlane, publisher: Webhook, account_log: AuditLog
+) -> None:
+    live(gated_plane, publisher)
+    assert account_log.refused() == []
+    assert account_log.used() == publisher.rights
+    assert account_rights(gated_plane) == set(map(asked, publisher.rights))
+
+
+def live(plane: ControlPlane, webhook: Webhook) -> None:
+    """All that makes the webhook ask the API server for the sake of PodGroups, which come, change, and go."""
+    api, namespace = plane.api, plane.namespace("audited-groups")
+    with Operator(plane, multi_host_indexing=False):
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        until_equal(lambda: counts(api, namespace).get("one-worker-workers", 0), HOSTS, "a PodGroup")
+        wait_for_workers(api, namespace, HOSTS)
+        webhook.kill()
+        webhook.start()
+        scale(api, "one", namespace, 2)
+        until_equal(lambda: counts(api, namespace).get("one-worker-workers", 0), 2 * HOSTS, "the count follows")
+        wait_for_workers(api, namespace, 2 * HOSTS)
+        api.create(PODS, worker_of(api.get(RAY_CLUSTERS, "one", namespace)), namespace)  # beyond what is desired
+        api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": OPTED_OUT}}, namespace)
+        until(lambda: not [*pod_groups(api, namespace), *workloads(api, namespace)], "PodGroups and Workload go")
+    plane.delete_ray_cluster("one", namespace)

@@ -1,0 +1,132 @@
+"""Gangs: what a RayCluster asks for, what stands in its way, and the names that follow."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import ClusterBuilder, a_cluster, facts
+from webhook.groups import gang
+from webhook.groups.gang import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP, Gang
+from webhook.kube import names
+from webhook.kube.shapes import is_dns_label, is_qualified_name
+
+GROUPS = st.text(alphabet="abAB019-_.é/ ", min_size=1, max_size=80)
+CLUSTERS = st.from_regex(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", fullmatch=True)
+SUFFIXES = st.text(alphabet="abz09-A", min_size=0, max_size=12)
+
+
+def asking(granularity: str) -> ClusterBuilder:
+    """Return a RayCluster that asks for a gang."""
+    return a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity).group("g", hosts=4)
+
+
+def is_subdomain(text: str) -> bool:
+    """Tell whether a text is an RFC 1123 subdomain, as names of PodGroups are; ours have labels that are short only by chance."""
+    return len(text) <= 253 and is_qualified_name(f"{text}/x")
+
+
+def gang_of(cluster: ClusterBuilder) -> Gang:
+    return facts(cluster).gang
+
+
+@pytest.mark.parametrize("granularity", GRANULARITIES)
+def test_a_cluster_gets_the_granularity_that_it_asks_for(granularity: str) -> None:
+    assert gang_of(asking(granularity)) == Gang(granularity)
+    assert gang_of(asking(granularity)).active
+
+
+def test_the_annotation_of_kuberays_proposal_asks_for_worker_groups() -> None:
+    assert gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "True")).granularity == WORKER_GROUP
+    assert gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "no")) == Gang()
+    assert gang_of(asking(REPLICA).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")).granularity == REPLICA
+
+
+def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
+    assert not gang_of(a_cluster("c").group("g")).active
+
+
+@pytest.mark.parametrize(
+    ("cluster", "word"),
+    [
+        (asking("pod"), "'pod' is none of"),
+        (asking(""), ""),
+        (asking(REPLICA).labelled(names.LABEL_GANG, "true"), names.LABEL_GANG),
+        (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
+        (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
+        (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),
+        (asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True), f"use {REPLICA}"),
+        (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {REPLICA}"),
+        (asking(CLUSTER).head(priorityClassName="high"), f"use {WORKER_GROUP}"),
+        (asking(CLUSTER).head(schedulerName="mine"), f"use {WORKER_GROUP}"),
+    ],
+)
+def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word: str) -> None:
+    found = gang_of(cluster)
+    assert not found.active
+    assert word in found.obstacle
+    assert bool(found.obstacle) == bool(word)
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        asking(REPLICA).spec(enableInTreeAutoscaling=True),
+        asking(WORKER_GROUP).head(priorityClassName="high"),
+        asking(CLUSTER).head(schedulerName="default-scheduler"),
+    ],
+)
+def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
+    assert gang_of(cluster).active
+
+
+def every_name(cluster: str, group: str, suffix: str) -> list[str]:
+    """Return the names of PodGroups of a cluster that has one group with one replica."""
+    return [
+        gang.cluster_pod_group(cluster),
+        gang.head_pod_group(cluster),
+        gang.group_pod_group(cluster, group),
+        gang.replica_pod_group(cluster, group, f"{group}-{suffix}"),
+        gang.replica_pod_group(cluster, group, suffix),
+    ]
+
+
+@given(CLUSTERS, GROUPS, SUFFIXES)
+def test_names_are_valid_and_bounded_and_never_kuberays(cluster: str, group: str, suffix: str) -> None:
+    for name in every_name(cluster, group, suffix):
+        assert is_subdomain(name)
+        assert name != cluster
+        assert not name.endswith("-cluster")
+    assert is_subdomain(gang.workload_name(cluster))
+    assert gang.workload_name(cluster) != cluster
+    assert is_dns_label(gang.template_name(group))
+
+
+@given(CLUSTERS, GROUPS, GROUPS)
+def test_two_groups_of_a_cluster_never_share_a_name(cluster: str, one: str, other: str) -> None:
+    if one != other:
+        assert gang.group_pod_group(cluster, one) != gang.group_pod_group(cluster, other)
+        assert gang.template_name(one) != gang.template_name(other)
+    fixed = {gang.cluster_pod_group(cluster), gang.head_pod_group(cluster)}
+    assert len(fixed) == 2
+    assert gang.group_pod_group(cluster, one) not in fixed
+    assert gang.template_name(one) not in {gang.HEAD_TEMPLATE, gang.CLUSTER_TEMPLATE}
+
+
+REPLICAS = st.tuples(
+    st.sampled_from(["a", "a-b", "a-b-c", "A"]), st.sampled_from(["b", "c", "b-c", "bcdfg", "a-b", "x", "cluster", ""])
+)
+
+
+@given(REPLICAS, REPLICAS)
+def test_two_replicas_of_a_cluster_never_share_a_name(one: tuple[str, str], other: tuple[str, str]) -> None:
+    for first, second in product((one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))):
+        if first != second:
+            assert gang.replica_pod_group("c", *first) != gang.replica_pod_group("c", *second)
+
+
+def test_names_that_people_see_every_day_are_plain() -> None:
+    assert every_name("c", "tpu", "bcdfg")[:4] == ["c-all", "c-head", "c-worker-tpu", "c-worker-tpu-bcdfg"]
+    assert gang.template_name("tpu") == "worker-tpu"
+    assert gang.workload_name("c") == "c.gang"

@@ -1,0 +1,128 @@
+"""The service against a fake API server: ready once it knows what is served, and pods are completed accordingly."""
+
+import asyncio
+import base64
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import yaml
+
+from tests.apiserver import pod_review
+from tests.cluster.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.cluster.following import eventually
+from tests.cluster.objects import a_pod
+from tests.cluster.publishing import a_cluster, counts
+from tests.cluster.scheduling_rules import PODGROUPS
+from webhook.cli.main import main
+from webhook.groups.gang import WORKER_GROUP
+from webhook.settings import Scheduling, Serving, Settings, Tls
+from webhook.wiring import build
+
+
+class Served(NamedTuple):
+    """A service that answers: clients of its two listeners."""
+
+    reviews: httpx.AsyncClient
+    admin: httpx.AsyncClient
+
+    async def until_ready(self) -> None:
+        """Wait until reviews are answered."""
+        async with asyncio.timeout(5):
+            while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                await asyncio.sleep(0.01)
+
+    async def admit(self) -> tuple[list[str], list[str]]:
+        """Return the warnings for a worker pod that is created, and the paths that its patch changes."""
+        review = pod_review(a_pod("", group="tpu"), dry_run=True)
+        response = (await self.reviews.post("/mutate", json=review)).json()["response"]
+        operations: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+        return response.get("warnings", []), [operation["path"] for operation in operations]
+
+
+@asynccontextmanager
+async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> AsyncIterator[Served]:
+    """Serve for the cluster of a fake API server, until the end of the block."""
+    assert main(["certs", "issue", "--dir", str(directory)]) == 0
+    config = directory / "kubeconfig.yaml"
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }
+    config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
+    settings = Settings(
+        serving=Serving(host="127.0.0.1", port=0, admin_port=0),
+        tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
+        scheduling=scheduling,
+        kubeconfig=config,
+    )
+    service = build(settings, io.BytesIO())
+    port, admin = service.reviews.bind(), service.admin.bind()
+    tasks = [asyncio.create_task(runnable.run()) for runnable in service.runnables.values()]
+    trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+    try:
+        async with (
+            httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trust) as reviews,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}") as probes,
+        ):
+            yield Served(reviews, probes)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def test_pods_get_their_scheduling_group_only_once_the_api_server_serves_pod_groups(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling(publish=True, discovery_seconds=1)) as served:
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            await served.until_ready()
+            warnings, paths = await served.admit()
+            assert "the API server serves no PodGroups" in warnings[0]
+            assert "/spec/schedulingGroup" not in paths
+            assert api.count("list", PODGROUPS) == 0
+            api.served = {"v1beta1"}
+            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+            warnings, paths = await served.admit()
+            assert warnings == []
+            assert "/spec/schedulingGroup" in paths
+            metrics = (await served.admin.get("/metrics")).text
+            assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
+            assert "ray_webhook_scheduling_taken_names 0.0" in metrics
+
+    asyncio.run(story())
+
+
+def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling()) as served:
+            api.before = lambda request: 500 if request.resource == "" else 0
+            await eventually(lambda: api.watching == 2)
+            said = await served.admin.get("/readyz")
+            assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert "[-] discovery" in said.text
+            assert "[+] worker pods" in said.text
+            api.before = lambda _: 0
+            await served.until_ready()
+
+    asyncio.run(story())
+
+
+def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, Scheduling()) as served:
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            await served.until_ready()
+            await eventually(lambda: api.watching == 2)
+            warnings, paths = await served.admit()
+            assert "until you create this PodGroup" in warnings[0]
+            assert "/spec/schedulingGroup" in paths
+            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS}
+
+    asyncio.run(story())
