@@ -106,7 +106,7 @@ class Seating(RuleBasedStateMachine):
     @rule(pod=passed)
     def reinvoke(self, pod: Admitted) -> None:
         """The same pod comes again, with the seat that it was given: it stays one holder."""
-        if pod in self.pending and self.now - pod.since < ASSUMED_SECONDS:
+        if pod in self.pending and self.now < pod.since + ASSUMED_SECONDS:
             before = self.members.assumed
             self.register.admitted("again", pod.key, pod.seat, self.now)
             assert self.members.assumed == before
@@ -116,7 +116,7 @@ class Seating(RuleBasedStateMachine):
         """The API server stores the pod, unless its admission took longer than the API server allows."""
         if pod in self.pending:
             self.pending.remove(pod)
-            if self.now - pod.since < ASSUMED_SECONDS:
+            if self.now < pod.since + ASSUMED_SECONDS:
                 pod.stored = True
                 self.world.pods[pod.uid] = pod
                 self.world.events.append(("put", pod))
