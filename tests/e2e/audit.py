@@ -17,16 +17,19 @@ class AuditLog:
         self.flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
 
     def requests(self) -> "list[Asked]":
-        """The requests of the account that were answered."""
-        return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
+        """The requests of the account that were answered, but for discovery."""
+        return [asked for asked in self._all() if not asked.discovers]
 
-    def refused(self) -> "list[Asked]":
-        """The requests that failed otherwise than by what others had done meanwhile."""
-        return [asked for asked in self.requests() if asked.code >= 400 and asked.code not in {404, 409}]
+    def discovery(self) -> "list[Asked]":
+        """Its questions about what is served, which everybody may ask who is authenticated."""
+        return [asked for asked in self._all() if asked.discovers]
 
     def used(self) -> set[Right]:
-        """The rights that these needed, but for discovery, which everybody has who is authenticated."""
-        return {asked.right for asked in self.requests() if not asked.discovers}
+        """The rights that its requests needed."""
+        return {asked.right for asked in self.requests()}
+
+    def _all(self) -> "list[Asked]":
+        return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
 
 
 class Asked(NamedTuple):

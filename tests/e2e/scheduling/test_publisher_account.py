@@ -19,7 +19,8 @@ def test_the_account_of_a_publisher_uses_every_right_it_has_and_lacks_none(
     gated_plane: ControlPlane, publisher: Webhook, account_log: AuditLog
 ) -> None:
     live(gated_plane, publisher)
-    assert account_log.refused() == []
+    assert {found.code for found in account_log.requests()} <= {200, 201, 404, 409}  # others delete and create meanwhile
+    assert {found.code for found in account_log.discovery()} == {200}
     assert account_log.used() == publisher.rights
     assert account_rights(gated_plane) == set(map(asked, publisher.rights))
 
