@@ -10,6 +10,7 @@ from msgspec import Struct
 from webhook.kube.objects import Container, Pod
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel
+from webhook.mutation.numbered import Text
 from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -30,14 +31,22 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
 
     `ahead` says how many variables earlier operations have added at the front of a container's `env`.
     """
-    labels = {edit.key: edit.value for edit in edits if isinstance(edit, SetLabel)}
+    operations: list[Operation] = []
+    labels: dict[str, Text] = {}
     variables: dict[str, list[SetEnv]] = {}
+    terms: list[AppendTerm] = []
+    rules: list[AppendResizeRule] = []
     for edit in edits:
         if isinstance(edit, SetEnv):
             variables.setdefault(edit.container, []).append(edit)
-    terms = [edit for edit in edits if isinstance(edit, AppendTerm)]
-    rules = [edit for edit in edits if isinstance(edit, AppendResizeRule)]
-    operations = [Operation("add", f"/spec/{edit.name}", edit.value) for edit in edits if isinstance(edit, SetField)]
+        elif isinstance(edit, SetLabel):
+            labels[edit.key] = edit.value
+        elif isinstance(edit, SetField):
+            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
+        elif isinstance(edit, AppendTerm):
+            terms.append(edit)
+        elif isinstance(edit, AppendResizeRule):
+            rules.append(edit)
     if labels:
         operations += _labels(replica.pod, labels)
     for path, changes in variables.items():
@@ -63,7 +72,7 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
+def _labels(pod: Pod, labels: dict[str, Text]) -> list[Operation]:
     if pod.metadata.labels is None:
         return [Operation("add", "/metadata/labels", labels)]
     return [Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()]
