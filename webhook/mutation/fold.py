@@ -31,22 +31,14 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
 
     `ahead` says how many variables earlier operations have added at the front of a container's `env`.
     """
-    operations: list[Operation] = []
-    labels: dict[str, Text] = {}
+    labels = {edit.key: edit.value for edit in edits if isinstance(edit, SetLabel)}
     variables: dict[str, list[SetEnv]] = {}
-    terms: list[AppendTerm] = []
-    rules: list[AppendResizeRule] = []
     for edit in edits:
         if isinstance(edit, SetEnv):
             variables.setdefault(edit.container, []).append(edit)
-        elif isinstance(edit, SetLabel):
-            labels[edit.key] = edit.value
-        elif isinstance(edit, SetField):
-            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
-        elif isinstance(edit, AppendTerm):
-            terms.append(edit)
-        elif isinstance(edit, AppendResizeRule):
-            rules.append(edit)
+    terms = [edit for edit in edits if isinstance(edit, AppendTerm)]
+    rules = [edit for edit in edits if isinstance(edit, AppendResizeRule)]
+    operations = [Operation("add", f"/spec/{edit.name}", edit.value) for edit in edits if isinstance(edit, SetField)]
     if labels:
         operations += _labels(replica.pod, labels)
     for path, changes in variables.items():
