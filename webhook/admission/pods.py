@@ -160,12 +160,15 @@ class PodHandler:
 
 def _require(pod: Pod, owner: OwnerReference | None) -> None:
     """Raise Denied with all reasons when a worker pod does not say where it belongs."""
+    labels, ours = pod.labels, owner is not None and owner.kind == names.RAYCLUSTER_KIND
+    if ours and labels.get(names.LABEL_CLUSTER) and labels.get(names.LABEL_GROUP) and pod.spec.containers:
+        return
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        if not pod.labels.get(label):
+        if not labels.get(label):
             text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
             causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
-    if owner is None or owner.kind != names.RAYCLUSTER_KIND:
+    if not ours:
         text = (
             f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
             f"let KubeRay create worker pods, or remove the label from yours"
