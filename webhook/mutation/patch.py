@@ -1,6 +1,6 @@
 """A JSON Patch as an AdmissionReview carries it: the base64 of its JSON, of which only a host's numbers are written anew."""
 
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,18 +20,18 @@ class SharedPatch:
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self._operations = operations
-        self._tail = b64encode(b"," + encode(operations)[1:] if operations else b"]")
+        self._tail = _base64(b"," + encode(operations)[1:] if operations else b"]")
 
     def after(self, operations: Sequence[Operation]) -> bytes | None:
         """Return the base64 of the patch with these operations first, or None when there are no operations at all."""
         if operations:
             return self.behind(encode(operations)[:-1])
-        return b64encode(encode(self._operations)) if self._operations else None
+        return _base64(encode(self._operations)) if self._operations else None
 
     def behind(self, head: bytes) -> bytes:
         """Return the base64 of the patch that begins with `head`: the JSON of a list of operations, not closed."""
         # Base64 turns three bytes into four characters, so a head of whole threes can stand before any tail; JSON allows blanks.
-        return b64encode(head + b" " * (-len(head) % 3)) + self._tail
+        return _base64(head + b" " * (-len(head) % 3)) + self._tail
 
 
 class NumberedPatch:
@@ -54,6 +54,10 @@ class NumberedPatch:
             return self._shared.behind((b"%d" % host).join(self._pieces))
         digits = [b"%d" % (host * number.step + number.first) for number in self._numbers]
         return self._shared.behind(b"".join([part for pair in zip(self._pieces, (*digits, b""), strict=True) for part in pair]))
+
+
+def _base64(text: bytes) -> bytes:
+    return b2a_base64(text, newline=False)
 
 
 def _open(operations: Sequence[Operation]) -> tuple[bytes, list[Numbered]]:
