@@ -8,7 +8,7 @@ from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
 from webhook.kube import names
-from webhook.kube.objects import OwnerReference, Pod, WorkerGroup
+from webhook.kube.objects import OwnerReference, Pod, Strings, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.plan import Plan, Planner
@@ -93,7 +93,7 @@ class PodHandler:
         if node_type != names.NODE_TYPE_WORKER:
             return self._place_head(pod, namespace) if node_type == names.NODE_TYPE_HEAD else None
         owner = pod.controller
-        _require(pod, owner)
+        _require(pod, labels, owner)
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, labels[names.LABEL_CLUSTER])
         if cluster is None or owner is None or cluster.uid != owner.uid:
@@ -158,14 +158,17 @@ class PodHandler:
             self._register.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
 
 
-def _require(pod: Pod, owner: OwnerReference | None) -> None:
+def _require(pod: Pod, labels: Strings, owner: OwnerReference | None) -> None:
     """Raise Denied with all reasons when a worker pod does not say where it belongs."""
+    ours = owner is not None and owner.kind == names.RAYCLUSTER_KIND
+    if ours and labels.get(names.LABEL_CLUSTER) and labels.get(names.LABEL_GROUP) and pod.spec.containers:
+        return
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        if not pod.labels.get(label):
+        if not labels.get(label):
             text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
             causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
-    if owner is None or owner.kind != names.RAYCLUSTER_KIND:
+    if not ours:
         text = (
             f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
             f"let KubeRay create worker pods, or remove the label from yours"

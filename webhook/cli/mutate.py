@@ -21,6 +21,7 @@ from webhook.kube import names
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.numbered import Value
 
 
 class _Result(NamedTuple):
@@ -164,8 +165,8 @@ def _describe(edit: Edit) -> tuple[str, str]:
             return f"! {text}", ""
 
 
-def _assigned(value: str | dict[str, str]) -> str:
-    return f"={value}" if isinstance(value, str) else "".join(f".{key}={text}" for key, text in value.items())
+def _assigned(value: Value) -> str:
+    return "".join(f".{key}={text}" for key, text in value.items()) if isinstance(value, dict) else f"={value}"
 
 
 def _selector(term: dict[str, Any]) -> str:

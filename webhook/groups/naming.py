@@ -24,9 +24,14 @@ def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
     return f"{group}-{''.join(letters)}"
 
 
+def host_prefix(group: str, replica: int) -> str:
+    """Return what the host names of a replica begin with; host names are lower case, group names need not be."""
+    return f"{group.lower()}-{replica}-"
+
+
 def host_name(group: str, replica: int, host: int) -> str:
-    """Return the host name of a seat; host names are lower case, group names need not be."""
-    return f"{group.lower()}-{replica}-{host}"
+    """Return the host name of a seat."""
+    return f"{host_prefix(group, replica)}{host}"
 
 
 def slice_name(group: str, replica: int) -> str:

@@ -6,16 +6,17 @@ from webhook.groups.indexset import IndexSet
 from webhook.groups.seat import MAX_REPLICAS, Seat
 
 
-class _Replica(Struct):
+class _Replica(Struct, gc=False):
     """Holders of one replica index: `mask` has a bit for each host held under `name`.
 
     KubeRay may reuse an index while pods of the failed replica still live, so a second generation, or a second holder of
-    one seat, is counted in `others` by (host, name).
+    one seat, is counted in `others` by (host, name). `lacking` tells whether the index is noted as one that lacks a host.
     """
 
     name: str
     mask: int = 0
     others: dict[tuple[int, str], int] | None = None
+    lacking: bool = False
 
     def take(self, host: int, name: str) -> None:
         if name == self.name and not self.mask >> host & 1:
@@ -49,8 +50,9 @@ class _Replica(Struct):
     def taken(self) -> int:
         """The mask of all hosts that have any holder."""
         mask = self.mask
-        for host, _ in self.others or ():
-            mask |= 1 << host
+        if self.others:
+            for host, _ in self.others:
+                mask |= 1 << host
         return mask
 
 
@@ -132,9 +134,11 @@ class Occupancy:
         return frozenset(self._names)
 
     def _note(self, index: int, replica: _Replica) -> None:
-        if index >= MAX_REPLICAS:
+        lacking = replica.taken & self._full != self._full
+        if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
-        if replica.taken & self._full == self._full:
-            self._lacking.discard(index)
-        else:
+        replica.lacking = lacking
+        if lacking:
             self._lacking.add(index)
+        else:
+            self._lacking.discard(index)

@@ -1,6 +1,7 @@
 """TPU topologies: `2x2x2` read strictly, and the hosts and accelerator type that follow from one."""
 
 import re
+from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
@@ -30,6 +31,7 @@ _V7X: Final = Generation("tpu7x", 2)
 _V7X_PREFIX: Final = "tpu7x"
 
 
+@lru_cache(maxsize=256)
 def parse_topology(text: str) -> tuple[int, ...]:
     """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError for anything else."""
     if not _TOPOLOGY.fullmatch(text):

@@ -4,12 +4,14 @@ from typing import Any
 
 from msgspec import Struct
 
+from webhook.mutation.numbered import Text, Value
+
 
 class SetLabel(Struct, frozen=True, gc=False):
     """Add a label that the pod does not have."""
 
     key: str
-    value: str
+    value: Text
     why: str
 
 
@@ -17,7 +19,7 @@ class SetField(Struct, frozen=True, gc=False):
     """Give a field of `spec` that is empty a value: a text, or a map of one key."""
 
     name: str
-    value: str | dict[str, str]
+    value: Value
     why: str
 
 
@@ -30,7 +32,7 @@ class SetEnv(Struct, frozen=True, gc=False):
 
     container: str
     name: str
-    value: str
+    value: Text
     why: str
     slot: int = -1
     field_path: str = ""

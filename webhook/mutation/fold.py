@@ -10,6 +10,7 @@ from msgspec import Struct
 from webhook.kube.objects import Container, Pod
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel
+from webhook.mutation.numbered import Text
 from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -63,7 +64,7 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
+def _labels(pod: Pod, labels: dict[str, Text]) -> list[Operation]:
     if pod.metadata.labels is None:
         return [Operation("add", "/metadata/labels", labels)]
     return [Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()]

@@ -14,10 +14,10 @@ from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer, Denied
-from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.edit import Edit, SetEnv, Warn
 from webhook.mutation.feasibility import obstacles
 from webhook.mutation.fold import Operation, added_in_front, fold
-from webhook.mutation.patch import SharedPatch
+from webhook.mutation.patch import NumberedPatch, SharedPatch
 from webhook.mutation.pipeline import own_edits, shared_edits
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica, Worker, read_replica
@@ -27,12 +27,13 @@ KEPT: Final = 256
 
 
 class Plan(Struct, gc=False):
-    """What all hosts of a replica receive."""
+    """What all hosts of a replica receive. `numbered` has their patches, when those differ in numbers alone."""
 
     replica: Replica
     edits: list[Edit]
     operations: list[Operation]
     patch: SharedPatch
+    numbered: NumberedPatch | None
     warnings: tuple[str, ...]
 
     def edits_for(self, host: int) -> list[Edit]:
@@ -45,6 +46,8 @@ class Plan(Struct, gc=False):
 
     def answer_for(self, host: int) -> Answer:
         """Return the answer for one host: a patch only when something changes."""
+        if self.numbered is not None:
+            return Answer((), self.numbered.of(host), self.warnings)
         own = own_edits(Worker(self.replica, host))
         patch = self.patch.after(fold(self.replica, own))
         warnings = tuple([edit.text for edit in own if isinstance(edit, Warn)]) + self.warnings
@@ -56,6 +59,7 @@ class Planner:
 
     def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
         self._plans: OrderedDict[tuple[str, str, int, str], Plan] = OrderedDict()
+        self._read: OrderedDict[tuple[str, str], Replica] = OrderedDict()
         self._policy = policy
 
     @property
@@ -68,22 +72,28 @@ class Planner:
         if policy != self._policy:
             self._policy = policy
             self._plans.clear()
+            self._read.clear()
 
     def plan(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Plan:
         """Return the plan for the replica of a pod. Raises Denied when the replica cannot work."""
         key = (cluster.uid, group.group_name, seat.replica, seat.name)
         plan = self._plans.get(key)
-        if (
-            plan is not None
-            and plan.replica.cluster is cluster
-            and plan.replica.assigned == assigned
-            and _alike(plan.replica.pod, pod)
-        ):
-            return plan
-        plan = self._plans[key] = make_plan(read_replica(pod, seat, cluster, group, assigned=assigned, policy=self._policy))
-        if len(self._plans) > KEPT:
-            self._plans.popitem(last=False)
+        if plan is None or plan.replica.assigned != assigned or not _fits(plan.replica, pod, cluster, group):
+            plan = self._plans[key] = make_plan(self._replica(pod, seat, cluster, group, assigned=assigned))
+            if len(self._plans) > KEPT:
+                self._plans.popitem(last=False)
         return plan
+
+    def _replica(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
+        """Return the replica of a pod: read from it, unless a replica of the same group was read from its like."""
+        key = (cluster.uid, group.group_name)
+        known = self._read.get(key)
+        if known is not None and _fits(known, pod, cluster, group):
+            return known.sibling(seat, assigned=assigned)
+        replica = self._read[key] = read_replica(pod, seat, cluster, group, assigned=assigned, policy=self._policy)
+        if len(self._read) > KEPT:
+            self._read.popitem(last=False)
+        return replica
 
 
 def make_plan(replica: Replica) -> Plan:
@@ -92,13 +102,28 @@ def make_plan(replica: Replica) -> Plan:
     if causes:
         raise Denied(*causes)
     edits = shared_edits(replica)
+    own = own_edits(Worker(replica, None))
     # How many variables a host adds for itself does not depend on which host it is.
-    operations = fold(replica, edits, added_in_front(own_edits(Worker(replica, 0))))
-    warnings = tuple(edit.text for edit in edits if isinstance(edit, Warn))
-    return Plan(replica, edits, operations, SharedPatch(operations), warnings)
+    operations = fold(replica, edits, added_in_front(own))
+    patch = SharedPatch(operations)
+    numbered = NumberedPatch(fold(replica, own), patch) if _for_all_hosts(own) else None
+    warnings = tuple([edit.text for edit in edits if isinstance(edit, Warn)])
+    return Plan(replica, edits, operations, patch, numbered, warnings)
 
 
-def _alike(one: Pod, other: Pod) -> bool:
-    """Tell whether two pods are the same to every mutator."""
+def _for_all_hosts(own: list[Edit]) -> bool:
+    """Tell whether these edits of any host are those of every host but for its numbers.
+
+    They are when all are additions. What a value of the user has come to, a replacement or a warning, one host may not need:
+    the one for which the value is right.
+    """
+    return not any(isinstance(edit, Warn) or (isinstance(edit, SetEnv) and edit.slot >= 0) for edit in own)
+
+
+def _fits(replica: Replica, pod: Pod, cluster: ClusterFacts, group: WorkerGroup) -> bool:
+    """Tell whether a replica was read from a pod that is the same to every mutator, under the same facts."""
+    if replica.cluster is not cluster or replica.group is not group:
+        return False
     label = names.LABEL_LEGACY_REPLICA_INDEX
-    return one.spec == other.spec and one.labels.get(label) == other.labels.get(label)
+    read = replica.pod
+    return read.spec == pod.spec and read.labels.get(label) == pod.labels.get(label)

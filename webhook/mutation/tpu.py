@@ -51,10 +51,9 @@ def own(worker: Worker) -> list[Edit]:
         return []
     count = len(replica.processes) or 1
     slots = replica.slots if count == 1 else replica.processes
-    first = worker.host * count
     edits: list[Edit] = []
     for ordinal, slot in enumerate(slots):
-        number = str(first if count == 1 else first + ordinal)
+        number = worker.numbered(step=count, first=0 if count == 1 else ordinal)
         edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID, "0", True),))  # noqa: FBT003 - a name costs time here
     return edits
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.naming import headless_service, host_name
+from webhook.groups.naming import headless_service, host_prefix
 from webhook.groups.seat import Seat
 from webhook.groups.topology import is_v7x
 from webhook.kube import names
@@ -16,6 +16,7 @@ from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
+from webhook.mutation.numbered import Numbered, Text
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 HEAD_SEAT: Final = Seat(-1, 0, "")
@@ -54,7 +55,7 @@ class Variable(Struct, frozen=True, gc=False):
     """
 
     name: str
-    value: str
+    value: Text
     why: str
     placeholder: str = ""
     identity: bool = False
@@ -130,26 +131,31 @@ class Replica(Struct, gc=False):
                 return slot
         raise KeyError(path)
 
+    def sibling(self, seat: Seat, *, assigned: bool) -> "Replica":
+        """Return the replica of another seat of the group, whose pod is the same to every mutator."""
+        return structs.replace(self, index=seat.replica, name=seat.name, assigned=assigned)
+
     def addresses(self) -> list[str]:
         """Return the addresses of all hosts, in host order."""
-        return [f"{host_name(self.group_name, self.index, host)}.{self.service}" for host in range(self.hosts)]
+        prefix, service = host_prefix(self.group_name, self.index), self.service
+        return [f"{prefix}{host}.{service}" for host in range(self.hosts)]
 
 
 class Worker(Struct, frozen=True, gc=False):
-    """One host of a replica."""
+    """One host of a replica, or any of them when `host` is None: then its numbers are left open."""
 
     replica: Replica
-    host: int
+    host: int | None
+
+    def numbered(self, prefix: str = "", step: int = 1, first: int = 0) -> Text:
+        """Return the text that ends with the number `host` * `step` + `first`."""
+        text = Numbered(prefix, step, first)
+        return text if self.host is None else text.of(self.host)
 
     @property
-    def seat(self) -> Seat:
-        """The seat of this worker."""
-        return Seat(self.replica.index, self.host, self.replica.name)
-
-    @property
-    def host_name(self) -> str:
+    def host_name(self) -> Text:
         """The name by which its peers find it."""
-        return host_name(self.replica.group_name, self.replica.index, self.host)
+        return self.numbered(host_prefix(self.replica.group_name, self.replica.index))
 
 
 def in_multi_slice(slot: Slot) -> bool:

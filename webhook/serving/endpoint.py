@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from webhook.admission.errors import BadReview, ClusterUnreadable
 from webhook.admission.reviewer import Outcome
@@ -13,7 +13,7 @@ from webhook.serving.gate import Gate
 BODY_MAX: Final = 7 * 1024 * 1024
 """Bytes: two objects of at most 3 MiB and the frame around them, the bound that controller-runtime's reader has too."""
 
-_JSON: Final = [(b"content-type", b"application/json")]
+_JSON: Final = (b"content-type", b"application/json")
 _RETRY: Final = [(b"retry-after", b"1"), (b"connection", b"close")]
 _CLOSE: Final = [(b"connection", b"close")]
 
@@ -65,7 +65,10 @@ class ReviewEndpoint:
         started = perf_counter()
         try:
             self._check(scope)
-            body = await _read(receive)
+            message = await receive()
+            body = message.get("body", b"")
+            if message.get("more_body", True) or len(body) > BODY_MAX:
+                body = await _rest(message, receive)
             if body is None:
                 return
             outcome = await self._reviewer.review(body, self._clock())
@@ -79,8 +82,9 @@ class ReviewEndpoint:
             self._observer.failed(error)
             await self._refuse(send, 500, "ray-webhook failed to review this object; its log has the traceback", [])
         else:
-            length = (b"content-length", b"%d" % len(outcome.body))
-            headers = [*_JSON, length, *_CLOSE] if self._gate.draining else [*_JSON, length]
+            headers = [_JSON, (b"content-length", b"%d" % len(outcome.body))]
+            if self._gate.draining:
+                headers += _CLOSE
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": outcome.body})
             self._observer.reviewed(outcome, perf_counter() - started)
@@ -89,12 +93,8 @@ class ReviewEndpoint:
         """Raise Refusal for a request that cannot be a review, before its body is read."""
         if scope["method"] != "POST":
             raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
-        kind = length = b""
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                kind = value
-            elif name == b"content-length":
-                length = value
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        kind, length = headers.get(b"content-type", b""), headers.get(b"content-length", b"")
         if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
             raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
         if length.isdigit() and int(length) > BODY_MAX:
@@ -112,21 +112,23 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
 
-async def _read(receive: Receive) -> bytes | None:
-    """Return the whole body, or None when the client has gone. Raises Refusal when it is too large."""
+async def _rest(message: Message, receive: Receive) -> bytes | None:
+    """Return the whole body, of which `message` is the start, or None when the client has gone.
+
+    Raises Refusal when it is too large.
+    """
     parts: list[bytes] = []
     size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
+    while message["type"] != "http.disconnect":
         part = message.get("body", b"")
         size += len(part)
         if size > BODY_MAX:
             raise Refusal(413, _too_large())
-        if not message.get("more_body", False):
-            return part if not parts else b"".join((*parts, part))
         parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts)
+        message = await receive()
+    return None
 
 
 def _too_large() -> str:

@@ -9,7 +9,9 @@ from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from webhook.serving.outbox import with_outbox
 from webhook.serving.peers import named_peers
 
 KEEP_ALIVE_SECONDS: Final = 120
@@ -40,7 +42,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=named_peers(client_names) if client_names else "httptools",
+                http=with_outbox(named_peers(client_names) if client_names else HttpToolsProtocol),
                 ws="none",
                 lifespan="off",
                 access_log=False,

@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook import __version__
 from webhook.kube.review import CAUSE_TYPES
-
-_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
-"""Seconds. A review takes well under a millisecond; 25 ms is the second bucket of kube-apiserver's own histogram."""
+from webhook.telemetry.tally import ReviewTally
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
@@ -21,13 +19,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._children: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
-        self._admissions = Counter(
-            "ray_webhook_admissions",
-            "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
-            ("kind", "operation", "verdict"),
-            registry=self.registry,
-        )
+        self._reviews = ReviewTally()
+        self.registry.register(self._reviews)
         self._denials = Counter(
             "ray_webhook_denials",
             "Causes of denials, by kind and Kubernetes cause type.",
@@ -38,13 +31,6 @@ class Metrics:
             "ray_webhook_rule_denials",
             "Denied Ray objects, by the rule that refused them; an object may count for several.",
             ("rule",),
-            registry=self.registry,
-        )
-        self._duration = Histogram(
-            "ray_webhook_admission_duration_seconds",
-            "Time from the first byte of a review to the last byte of its answer.",
-            ("kind",),
-            buckets=_BUCKETS,
             registry=self.registry,
         )
         self._refusals = Counter(
@@ -61,15 +47,9 @@ class Metrics:
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""
-        found = self._children.get((kind, operation, verdict))
-        if found is None:
-            known = kind if kind in _KINDS else "other", operation if operation in _OPERATIONS else "other"
-            found = self._admissions.labels(*known, verdict), self._duration.labels(known[0])
-            if known == (kind, operation):
-                self._children[kind, operation, verdict] = found
-        counter, histogram = found
-        counter.inc()
-        histogram.observe(seconds)
+        if kind not in _KINDS or operation not in _OPERATIONS:
+            kind, operation = kind if kind in _KINDS else "other", operation if operation in _OPERATIONS else "other"
+        self._reviews.add(kind, operation, verdict, seconds)
 
     def denied(self, kind: str, reason: str) -> None:
         """Count one cause of a denial."""

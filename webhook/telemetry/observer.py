@@ -19,9 +19,10 @@ class ReviewObserver:
         """Note a review that was answered."""
         request, answer = outcome.request, outcome.answer
         verdict = "denied" if answer.causes else "patched" if answer.patch else "allowed"
-        self._metrics.reviewed(request.kind.kind, request.operation, verdict, seconds)
+        kind = request.kind.kind
+        self._metrics.reviewed(kind, request.operation, verdict, seconds)
         for cause in answer.causes:
-            self._metrics.denied(request.kind.kind, cause.reason)
+            self._metrics.denied(kind, cause.reason)
         for rule in answer.rules:
             self._metrics.ruled_out(rule)
         if self._quiet and not answer.causes:
@@ -32,7 +33,7 @@ class ReviewObserver:
                 level="warning" if answer.causes else "info",
                 event="admission",
                 uid=request.uid,
-                kind=request.kind.kind,
+                kind=kind,
                 namespace=request.namespace or "",
                 name=outcome.name,
                 operation=request.operation,
