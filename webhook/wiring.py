@@ -55,6 +55,8 @@ class Service:
     admin: HttpServer
     drain: Callable[[], Awaitable[None]]
     journal: Journal
+    settle: Callable[[], None]
+    """Writes what the journal has still to tell of reviews."""
 
 
 @dataclass(frozen=True)
@@ -102,15 +104,22 @@ def build(settings: Settings, sink: Sink) -> Service:
         "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
     }
+
+    def exposition() -> tuple[bytes, str]:
+        observer.settle()
+        return metrics.exposition()
+
     host = settings.serving.host
     reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
-    admin = HttpServer(admin_application(gate, metrics.exposition), host, settings.serving.admin_port)
+    admin = HttpServer(admin_application(gate, exposition), host, settings.serving.admin_port)
 
     async def drain() -> None:
         gate.draining = True
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, journal)
+    return Service(
+        {"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, journal, observer.settle
+    )
 
 
 def _from_files(paths: Sequence[Path]) -> _Knowledge:

@@ -1,5 +1,6 @@
 """Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other RayCluster passes untouched."""
 
+from base64 import b64encode
 from typing import Final
 
 from webhook.admission.errors import BadReview
@@ -9,8 +10,7 @@ from webhook.kube.objects import Bare, ObjectMeta
 from webhook.kube.paths import pointer
 from webhook.kube.review import ALLOWED, DUPLICATE, FORBIDDEN, INVALID, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.fold import Operation
-from webhook.mutation.patch import SharedPatch
+from webhook.mutation.fold import Operation, encode
 
 PATH: Final = pointer("metadata", "annotations", names.ANNOTATION_SHARD_INDEX)
 
@@ -80,9 +80,9 @@ def _kept(index: str, kept: str) -> Answer:
     raise Denied(Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_INDEX)))
 
 
-def _written(index: str) -> bytes | None:
+def _written(index: str) -> bytes:
     # The annotation of the group is there, so `metadata.annotations` is.
-    return SharedPatch([Operation("add", PATH, index)]).after([])
+    return b64encode(encode([Operation("add", PATH, index)]))
 
 
 def _warning(request: AdmissionRequest[Bare]) -> str:

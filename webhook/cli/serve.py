@@ -10,7 +10,7 @@ import uvloop
 from webhook.cluster.files import ManifestError
 from webhook.runtime import supervise
 from webhook.settings import Settings, WrongSettingsError, read_settings
-from webhook.telemetry.sink import BufferedSink
+from webhook.telemetry.sink import DescriptorSink
 from webhook.tls.errors import CertificateError
 from webhook.wiring import Service, build
 
@@ -24,8 +24,7 @@ def serve(arguments: Sequence[str]) -> int:
     if settings.state and not settings.standalone:
         return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
-        sink = BufferedSink(sys.stdout.fileno())
-        service = build(settings, sink)
+        service = build(settings, DescriptorSink(sys.stdout.fileno()))
         ports = service.reviews.bind(), service.admin.bind()
     except (CertificateError, ManifestError) as error:
         return _refuse(str(error))
@@ -33,17 +32,17 @@ def serve(arguments: Sequence[str]) -> int:
         ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"
         return _refuse(f"cannot listen on port {ports_wanted} of {settings.serving.host}: {error.strerror}; choose others")
     _announce(sys.stderr, settings, *ports)
-    try:
-        return uvloop.run(_run(service))
-    finally:
-        sink.flush()
+    return uvloop.run(_run(service))
 
 
 async def _run(service: Service) -> int:
     gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
     service.journal.event("info", "started", "listening for reviews")
     try:
-        await supervise(service.runnables, service.drain)
+        try:
+            await supervise(service.runnables, service.drain)
+        finally:
+            service.settle()
     except ExceptionGroup as group:
         for error in group.exceptions:
             service.journal.event("error", "ended", f"{type(error).__name__}: {error}")

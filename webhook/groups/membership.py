@@ -63,7 +63,7 @@ class Membership:
         if old is not None:
             self._release(old)
         self._pods[pod] = holding
-        if self._assumed.pop(holding, None) is None:
+        if not self._assumed or self._assumed.pop(holding, None) is None:
             self._take(holding)
 
     def remove(self, pod: str) -> None:

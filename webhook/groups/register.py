@@ -14,8 +14,7 @@ class StandaloneRegister:
     def admitted(self, request_uid: str, key: GroupKey, seat: Seat, now: float) -> None:
         """Record the pod of a review, or one read from a file; of one seat only the first, as a reinvocation repeats it."""
         del now  # a pod that counts as created does not expire
-        if (key, seat) not in self._pods:
-            self._pods[key, seat] = request_uid
+        if self._pods.setdefault((key, seat), request_uid) is request_uid:
             self._members.put(request_uid, key, seat)
 
     def deleted(self, key: GroupKey, seat: Seat) -> None:

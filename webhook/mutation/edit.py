@@ -1,5 +1,6 @@
 """Edits: what is changed in a pod, and why. Mutators make them, the fold writes them."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -61,3 +62,12 @@ class Warn(Struct, frozen=True, gc=False):
 
 
 Edit = SetLabel | SetField | SetEnv | AppendTerm | AppendResizeRule | Warn
+
+
+def only_additions(edits: Iterable[Edit]) -> bool:
+    """Tell whether these edits add things, and nothing else.
+
+    Then they are the same for every host and every replica but for numbers and names. What a value of the user has come to, a
+    replacement or a warning, one of them may not need: the one for which the value is right.
+    """
+    return not any(type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in edits)

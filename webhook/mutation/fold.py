@@ -31,14 +31,7 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
 
     `ahead` says how many variables earlier operations have added at the front of a container's `env`.
     """
-    labels = {edit.key: edit.value for edit in edits if isinstance(edit, SetLabel)}
-    variables: dict[str, list[SetEnv]] = {}
-    for edit in edits:
-        if isinstance(edit, SetEnv):
-            variables.setdefault(edit.container, []).append(edit)
-    terms = [edit for edit in edits if isinstance(edit, AppendTerm)]
-    rules = [edit for edit in edits if isinstance(edit, AppendResizeRule)]
-    operations = [Operation("add", f"/spec/{edit.name}", edit.value) for edit in edits if isinstance(edit, SetField)]
+    labels, variables, terms, rules, operations = _sorted(edits)
     if labels:
         operations += _labels(replica.pod, labels)
     for path, changes in variables.items():
@@ -50,11 +43,34 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
     return operations
 
 
+def _sorted(
+    edits: Sequence[Edit],
+) -> tuple[dict[str, Text], dict[str, list[SetEnv]], list[AppendTerm], list[AppendResizeRule], list[Operation]]:
+    """Return labels, variables by container, affinity terms and resize rules, and the operations of fields."""
+    labels: dict[str, Text] = {}
+    variables: dict[str, list[SetEnv]] = {}
+    terms: list[AppendTerm] = []
+    rules: list[AppendResizeRule] = []
+    operations: list[Operation] = []
+    for edit in edits:
+        if type(edit) is SetEnv:
+            variables.setdefault(edit.container, []).append(edit)
+        elif type(edit) is SetLabel:
+            labels[edit.key] = edit.value
+        elif type(edit) is SetField:
+            operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
+        elif type(edit) is AppendTerm:
+            terms.append(edit)
+        elif type(edit) is AppendResizeRule:
+            rules.append(edit)
+    return labels, variables, terms, rules, operations
+
+
 def added_in_front(edits: Sequence[Edit]) -> dict[str, int]:
     """Return how many variables edits add at the front of each container's `env`."""
     count: dict[str, int] = {}
     for edit in edits:
-        if isinstance(edit, SetEnv) and edit.slot < 0 > edit.after:
+        if type(edit) is SetEnv and edit.slot < 0 > edit.after:
             count[edit.container] = count.get(edit.container, 0) + 1
     return count
 

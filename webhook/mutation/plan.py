@@ -7,17 +7,18 @@ and differ in nothing that is read here.
 from collections import OrderedDict
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer, Denied
-from webhook.mutation.edit import Edit, SetEnv, Warn
+from webhook.mutation.edit import Edit, Warn, only_additions
 from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import Operation, added_in_front, fold
-from webhook.mutation.patch import NumberedPatch, SharedPatch
+from webhook.mutation.fold import Operation, added_in_front, encode, fold
+from webhook.mutation.patch import NumberedPatch, SharedPatch, leave_open
+from webhook.mutation.pattern import Pattern, read_pattern
 from webhook.mutation.pipeline import own_edits, shared_edits
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica, Worker, read_replica
@@ -27,31 +28,40 @@ KEPT: Final = 256
 
 
 class Plan(Struct, gc=False):
-    """What all hosts of a replica receive. `numbered` has their patches, when those differ in numbers alone."""
+    """What all hosts of a replica receive.
+
+    `numbered` has their patches, unless these differ in more than numbers: then `shared` has what they end with.
+    """
 
     replica: Replica
-    edits: list[Edit]
-    operations: list[Operation]
-    patch: SharedPatch
     numbered: NumberedPatch | None
-    warnings: tuple[str, ...]
+    shared: SharedPatch | None = None
+    warnings: tuple[str, ...] = ()
 
     def edits_for(self, host: int) -> list[Edit]:
         """Return every edit of one host, its own first."""
-        return [*own_edits(Worker(self.replica, host)), *self.edits]
+        return [*own_edits(Worker(self.replica, host)), *shared_edits(self.replica)]
 
     def operations_for(self, host: int) -> list[Operation]:
         """Return the patch of one host."""
-        return fold(self.replica, own_edits(Worker(self.replica, host))) + self.operations
+        own = own_edits(Worker(self.replica, host))
+        return fold(self.replica, own) + fold(self.replica, shared_edits(self.replica), added_in_front(own))
 
     def answer_for(self, host: int) -> Answer:
         """Return the answer for one host: a patch only when something changes."""
         if self.numbered is not None:
             return Answer((), self.numbered.of(host), self.warnings)
         own = own_edits(Worker(self.replica, host))
-        patch = self.patch.after(fold(self.replica, own))
+        patch = self.shared.after(encode(fold(self.replica, own))) if self.shared else None
         warnings = tuple([edit.text for edit in own if isinstance(edit, Warn)]) + self.warnings
         return Answer((), patch, warnings)
+
+
+class _Sample(Struct, gc=False):
+    """A replica of a group as it was read, and the pattern of all of them: made for the second one, None when there is none."""
+
+    replica: Replica
+    pattern: Pattern | UnsetType | None = UNSET
 
 
 class Planner:
@@ -59,7 +69,7 @@ class Planner:
 
     def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
         self._plans: OrderedDict[tuple[str, str, int, str], Plan] = OrderedDict()
-        self._read: OrderedDict[tuple[str, str], Replica] = OrderedDict()
+        self._samples: OrderedDict[tuple[str, str], _Sample] = OrderedDict()
         self._policy = policy
 
     @property
@@ -72,28 +82,33 @@ class Planner:
         if policy != self._policy:
             self._policy = policy
             self._plans.clear()
-            self._read.clear()
+            self._samples.clear()
 
     def plan(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Plan:
         """Return the plan for the replica of a pod. Raises Denied when the replica cannot work."""
         key = (cluster.uid, group.group_name, seat.replica, seat.name)
         plan = self._plans.get(key)
         if plan is None or plan.replica.assigned != assigned or not _fits(plan.replica, pod, cluster, group):
-            plan = self._plans[key] = make_plan(self._replica(pod, seat, cluster, group, assigned=assigned))
+            plan = self._plans[key] = self._make(pod, seat, cluster, group, assigned=assigned)
             if len(self._plans) > KEPT:
                 self._plans.popitem(last=False)
         return plan
 
-    def _replica(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Replica:
-        """Return the replica of a pod: read from it, unless a replica of the same group was read from its like."""
+    def _make(self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Plan:
+        """Return a new plan: by the pattern of its group, if a replica of it was read from a pod like this one."""
         key = (cluster.uid, group.group_name)
-        known = self._read.get(key)
-        if known is not None and _fits(known, pod, cluster, group):
-            return known.sibling(seat, assigned=assigned)
-        replica = self._read[key] = read_replica(pod, seat, cluster, group, assigned=assigned, policy=self._policy)
-        if len(self._read) > KEPT:
-            self._read.popitem(last=False)
-        return replica
+        sample = self._samples.get(key)
+        if sample is None or sample.replica.assigned != assigned or not _fits(sample.replica, pod, cluster, group):
+            replica = read_replica(pod, seat, cluster, group, assigned=assigned, policy=self._policy)
+            self._samples[key] = _Sample(replica)
+            if len(self._samples) > KEPT:
+                self._samples.popitem(last=False)
+            return make_plan(replica)
+        if sample.pattern is UNSET:
+            sample.pattern = read_pattern(sample.replica)
+        replica = sample.replica.sibling(seat, assigned=assigned)
+        patch = sample.pattern.patch_of(replica) if sample.pattern else None
+        return Plan(replica, patch) if patch else make_plan(replica)
 
 
 def make_plan(replica: Replica) -> Plan:
@@ -104,20 +119,10 @@ def make_plan(replica: Replica) -> Plan:
     edits = shared_edits(replica)
     own = own_edits(Worker(replica, None))
     # How many variables a host adds for itself does not depend on which host it is.
-    operations = fold(replica, edits, added_in_front(own))
-    patch = SharedPatch(operations)
-    numbered = NumberedPatch(fold(replica, own), patch) if _for_all_hosts(own) else None
-    warnings = tuple([edit.text for edit in edits if isinstance(edit, Warn)])
-    return Plan(replica, edits, operations, patch, numbered, warnings)
-
-
-def _for_all_hosts(own: list[Edit]) -> bool:
-    """Tell whether these edits of any host are those of every host but for its numbers.
-
-    They are when all are additions. What a value of the user has come to, a replacement or a warning, one host may not need:
-    the one for which the value is right.
-    """
-    return not any(isinstance(edit, Warn) or (isinstance(edit, SetEnv) and edit.slot >= 0) for edit in own)
+    shared = SharedPatch(encode(fold(replica, edits, added_in_front(own))))
+    numbered = NumberedPatch(*leave_open(fold(replica, own)), shared) if only_additions(own) else None
+    warnings = tuple([edit.text for edit in edits if type(edit) is Warn])
+    return Plan(replica, numbered, shared, warnings)
 
 
 def _fits(replica: Replica, pod: Pod, cluster: ClusterFacts, group: WorkerGroup) -> bool:

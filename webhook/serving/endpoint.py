@@ -93,8 +93,12 @@ class ReviewEndpoint:
         """Raise Refusal for a request that cannot be a review, before its body is read."""
         if scope["method"] != "POST":
             raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
-        headers: dict[bytes, bytes] = dict(scope["headers"])
-        kind, length = headers.get(b"content-type", b""), headers.get(b"content-length", b"")
+        kind = length = b""
+        for name, value in scope["headers"]:
+            if name == b"content-type":
+                kind = value
+            elif name == b"content-length":
+                length = value
         if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
             raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
         if length.isdigit() and int(length) > BODY_MAX:

@@ -1,6 +1,7 @@
 """The journal: one line of JSON for each thing that happened."""
 
 import logging
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
@@ -13,8 +14,8 @@ from msgspec import Struct
 class Sink(Protocol):
     """Where lines go."""
 
-    def write(self, line: bytes, /) -> object:
-        """Write one line."""
+    def write(self, lines: bytes, /) -> object:
+        """Write one line or more."""
 
 
 class Admission(Struct, omit_defaults=True, gc=False):
@@ -53,13 +54,13 @@ class Journal:
         self._sink = sink
         self._encode = msgspec.json.Encoder().encode
 
-    def line(self, record: Admission | Event) -> None:
-        """Write one record."""
-        self._sink.write(self._encode(record) + b"\n")
+    def write(self, records: Iterable[Admission | Event]) -> None:
+        """Write records, a line each."""
+        self._sink.write(b"".join([self._encode(record) + b"\n" for record in records]))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write what happened, with its level (`info`, `warning`, `error`)."""
-        self.line(Event(now(), level, event, message, status, trace))
+        self.write([Event(timestamp(time()), level, event, message, status, trace)])
 
 
 class _Follower(logging.Handler):
@@ -82,9 +83,9 @@ def follow_log(name: str, journal: Journal) -> None:
     logger.propagate = False
 
 
-def now() -> str:
-    """Return the wall-clock time in UTC, to the millisecond."""
-    milliseconds = int(time() * 1000)
+def timestamp(seconds: float) -> str:
+    """Return a time since the epoch in UTC, to the millisecond."""
+    milliseconds = int(seconds * 1000)
     return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 

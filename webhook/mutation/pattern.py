@@ -1,0 +1,88 @@
+"""Patterns: the patches of a group's replicas, which differ in nothing but index and name, with both left open.
+
+Mutators know nothing of patterns. One is made from the patches of two replicas that do not exist, and only if these differ in their
+indices and names alone: a text of the user that looks like one of them rules the pattern out.
+"""
+
+import re
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.groups.seat import Seat
+from webhook.kube.review import Denied
+from webhook.mutation.edit import only_additions
+from webhook.mutation.feasibility import obstacles
+from webhook.mutation.fold import added_in_front, encode, fold
+from webhook.mutation.numbered import Numbered
+from webhook.mutation.patch import NumberedPatch, SharedPatch, leave_open
+from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.worker import Replica, Worker
+
+_PROBES: Final = ((9876543, "zz9zz"), (8765432, "yy8yy"))
+"""Index and suffix of replicas that do not exist. No index that exists is longer, so where these fit, every index does."""
+
+_SUFFIX: Final = re.compile(r"[a-z0-9]{5}")
+
+
+class _Text(Struct, frozen=True, gc=False):
+    """A text with holes: the pieces around them, and of each hole whether it is one for an index."""
+
+    pieces: list[bytes]
+    holes: list[bool]
+
+    def filled(self, index: bytes, suffix: bytes) -> bytes:
+        """Return the text of one replica."""
+        parts = [self.pieces[0]]
+        for hole, piece in zip(self.holes, self.pieces[1:], strict=True):
+            parts += (index if hole else suffix, piece)
+        return b"".join(parts)
+
+
+class Pattern(Struct, frozen=True, gc=False):
+    """What the hosts of any replica of a group receive, which is no warning and replaces nothing."""
+
+    own: _Text
+    shared: _Text
+    numbers: list[Numbered]
+
+    def patch_of(self, replica: Replica) -> NumberedPatch | None:
+        """Return the patches of a replica, or None when its name is not spelt as KubeRay spells them."""
+        group, name = replica.group_name, replica.name
+        suffix = name[len(group) + 1 :]
+        if name and (not name.startswith(f"{group}-") or not _SUFFIX.fullmatch(suffix)):
+            return None
+        digits, letters = b"%d" % replica.index, suffix.encode()
+        return NumberedPatch(self.own.filled(digits, letters), self.numbers, SharedPatch(self.shared.filled(digits, letters)))
+
+
+def read_pattern(replica: Replica) -> Pattern | None:
+    """Return the pattern of the group of a replica that was read, or None when its replicas differ in more than index and name."""
+    probes = [_probe(replica, *probe) for probe in _PROBES]
+    one, other = probes
+    if one is None or other is None or (one.own, one.shared) != (other.own, other.shared):
+        return None
+    return one
+
+
+def _probe(replica: Replica, index: int, suffix: str) -> Pattern | None:
+    """Return what a replica that does not exist would receive, its index and its name left open."""
+    name = f"{replica.group_name}-{suffix}" if replica.name else ""
+    probe = replica.sibling(Seat(index, 0, name), assigned=replica.assigned)
+    try:
+        if obstacles(probe):
+            return None
+        shared, own = shared_edits(probe), own_edits(Worker(probe, None))
+    except Denied:
+        return None
+    if not only_additions((*shared, *own)):
+        return None
+    text, numbers = leave_open(fold(probe, own))
+    tail = encode(fold(probe, shared, added_in_front(own)))
+    return Pattern(_opened(text, index, suffix), _opened(tail, index, suffix), numbers)
+
+
+def _opened(text: bytes, index: int, suffix: str) -> _Text:
+    digits, letters = b"%d" % index, suffix.encode()
+    parts = re.split(b"(%b|%b)" % (digits, letters), text)
+    return _Text(parts[::2], [hole == digits for hole in parts[1::2]])
