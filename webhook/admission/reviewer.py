@@ -58,32 +58,37 @@ class Mutation:
         request: AdmissionRequest[Any] = decode_pod(body)
         try:
             if is_pod(request):
-                answer = await self._decide(request, now)
+                answer = self._pods(request, now, fresh=None if self._reader is None else False)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
                 answer = self._shards(request, now)
             else:
                 answer = ALLOWED
-        except ClusterUnknown as unknown:
-            answer = _unknown(unknown)
+        except (ClusterUnknown, Unsure) as doubt:
+            answer = await self._decide_again(request, now, doubt)
         except Denied as denied:
             answer = Answer(denied.causes)
         return Outcome(request, answer, encode(request, answer))
 
-    async def _decide(self, request: AdmissionRequest[Any], now: float) -> Answer:
-        """Decide on what is known, and again after a live read where that is not enough."""
+    async def _decide_again(self, request: AdmissionRequest[Any], now: float, doubt: ClusterUnknown | Unsure) -> Answer:
+        """Decide after live reads, as what is known is not enough."""
         reader = self._reader
-        if reader is None:
-            return self._pods(request, now)
         try:
-            try:
-                return self._pods(request, now, fresh=False)
-            except ClusterUnknown as unknown:
-                await reader.read(unknown.namespace, unknown.name)
-            return self._pods(request, now, fresh=False)
-        except Unsure as unsure:
-            await reader.read_group(unsure.cluster, unsure.key)
-        return self._pods(request, now, fresh=True)
+            if isinstance(doubt, ClusterUnknown):
+                if reader is None:
+                    return _unknown(doubt)
+                await reader.read(doubt.namespace, doubt.name)
+                try:
+                    return self._pods(request, now, fresh=False)
+                except Unsure as unsure:
+                    doubt = unsure
+            if reader is not None:
+                await reader.read_group(doubt.cluster, doubt.key)
+            return self._pods(request, now, fresh=True)
+        except ClusterUnknown as unknown:
+            return _unknown(unknown)
+        except Denied as denied:
+            return Answer(denied.causes)
 
 
 class Validation:

@@ -52,7 +52,8 @@ class Membership:
 
     def group(self, key: GroupKey) -> Occupancy:
         """Return the seats of a group; of an unknown group, an empty stand-in that is not kept."""
-        return self._groups.get(key) or Occupancy()
+        group = self._groups.get(key)
+        return Occupancy() if group is None else group
 
     def put(self, pod: str, key: GroupKey, seat: Seat) -> None:
         """Record that the pod with the uid `pod` lives in `seat`, which confirms the seat if it was assumed."""
@@ -100,6 +101,8 @@ class Membership:
 
     def expire(self, now: float) -> int:
         """Free the assumed seats whose time is up, and return how many."""
+        if not self._deadlines:
+            return 0
         expired = 0
         now = min(now, self._told_until)
         while self._deadlines and self._deadlines[0][0] <= now:

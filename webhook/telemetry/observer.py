@@ -3,30 +3,10 @@
 import traceback
 from time import time
 
-from msgspec import Struct
-
 from webhook.admission.reviewer import Outcome
-from webhook.kube.review import Cause
 from webhook.telemetry.batch import Batch
 from webhook.telemetry.journal import Admission, Journal, timestamp
 from webhook.telemetry.metrics import Metrics
-
-
-class _Reviewed(Struct, gc=False):
-    """What is kept of a review until its line is written: not the object, which is large."""
-
-    at: float
-    seconds: float
-    uid: str
-    kind: str
-    namespace: str
-    name: str
-    operation: str
-    patched: bool
-    dry_run: bool
-    causes: tuple[Cause, ...]
-    rules: tuple[str, ...]
-    warnings: int
 
 
 class ReviewObserver:
@@ -45,22 +25,28 @@ class ReviewObserver:
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""
         request, answer = outcome.request, outcome.answer
-        self._batch.add(
-            _Reviewed(
-                time(),
-                seconds,
-                request.uid,
-                request.kind.kind,
-                request.namespace or "",
-                outcome.name,
-                request.operation,
-                answer.patch is not None,
-                bool(request.dry_run),
-                answer.causes,
-                answer.rules,
-                len(answer.warnings),
-            )
+        causes = answer.causes
+        verdict = "denied" if causes else "allowed" if answer.patch is None else "patched"
+        line = Admission(
+            "",
+            "warning" if causes else "info",
+            "admission",
+            request.uid,
+            request.kind.kind,
+            request.namespace or "",
+            outcome.name,
+            request.operation,
+            verdict,
+            0.0,
+            request.dry_run is True,
+            [cause.field for cause in causes],
+            len(answer.warnings),
         )
+        self._batch.add((line, time(), seconds))
+        for cause in causes:
+            self._metrics.denied(line.kind, cause.reason)
+        for rule in answer.rules:
+            self._metrics.ruled_out(rule)
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
@@ -74,35 +60,12 @@ class ReviewObserver:
         trace = "".join(traceback.format_exception(error))
         self._journal.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
 
-    def _note(self, reviews: list[_Reviewed]) -> None:
-        for review in reviews:
-            self._metrics.reviewed(review.kind, review.operation, _verdict(review), review.seconds)
-            for cause in review.causes:
-                self._metrics.denied(review.kind, cause.reason)
-            for rule in review.rules:
-                self._metrics.ruled_out(rule)
-        lines = [_line(review) for review in reviews if review.causes or not self._quiet]
+    def _note(self, reviews: list[tuple[Admission, float, float]]) -> None:
+        """Tell of reviews: the line of each, when it was, and how many seconds it took."""
+        for line, at, seconds in reviews:
+            line.time = timestamp(at)
+            line.ms = round(seconds * 1000, 3)
+            self._metrics.reviewed(line.kind, line.operation, line.verdict, seconds)
+        lines = [line for line, _, _ in reviews if line.reasons or not self._quiet]
         if lines:
             self._journal.write(lines)
-
-
-def _verdict(review: _Reviewed) -> str:
-    return "denied" if review.causes else "patched" if review.patched else "allowed"
-
-
-def _line(review: _Reviewed) -> Admission:
-    return Admission(
-        time=timestamp(review.at),
-        level="warning" if review.causes else "info",
-        event="admission",
-        uid=review.uid,
-        kind=review.kind,
-        namespace=review.namespace,
-        name=review.name,
-        operation=review.operation,
-        verdict=_verdict(review),
-        ms=round(review.seconds * 1000, 3),
-        dry_run=review.dry_run,
-        reasons=[cause.field for cause in review.causes],
-        warnings=review.warnings,
-    )
