@@ -160,7 +160,7 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
-    response = _Response(request.uid, answer.allowed)
+    response = _Response(request.uid, not answer.causes)
     if answer.causes:
         response.status = _status(request, answer.causes)
     elif answer.patch is not None:

@@ -139,7 +139,7 @@ class PodHandler:
 
     def admit(self, placed: Placement, request_uid: str, now: float) -> None:
         """Record that a worker pod was admitted in its seat; a head has none."""
-        if placed.seated:
+        if placed.seat is not HEAD_SEAT:
             self._register.admitted(request_uid, placed.key, placed.seat, now)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:

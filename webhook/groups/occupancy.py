@@ -117,7 +117,7 @@ class Occupancy:
         if index is None:
             return Seat(self._occupied.lowest_absent(), 0, "")
         replica = self._replicas[index]
-        free = ~replica.taken
+        free = ~(replica.taken if replica.others else replica.mask)
         return Seat(index, (free & -free).bit_length() - 1, replica.name)
 
     def has_replica(self, index: int) -> bool:
@@ -134,7 +134,7 @@ class Occupancy:
         return frozenset(self._names)
 
     def _note(self, index: int, replica: _Replica) -> None:
-        lacking = replica.taken & self._full != self._full
+        lacking = (replica.taken if replica.others else replica.mask) & self._full != self._full
         if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
         replica.lacking = lacking
