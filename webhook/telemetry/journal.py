@@ -1,7 +1,7 @@
 """The journal: one line of JSON for each thing that happened."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
@@ -52,11 +52,11 @@ class Journal:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._encode = msgspec.json.Encoder().encode
+        self._encoder = msgspec.json.Encoder()
 
-    def write(self, records: Iterable[Admission | Event]) -> None:
+    def write(self, records: Sequence[Admission | Event]) -> None:
         """Write records, a line each."""
-        self._sink.write(b"".join([self._encode(record) + b"\n" for record in records]))
+        self._sink.write(self._encoder.encode_lines(records))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write what happened, with its level (`info`, `warning`, `error`)."""

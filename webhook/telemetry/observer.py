@@ -39,7 +39,7 @@ class ReviewObserver:
             verdict,
             0.0,
             request.dry_run is True,
-            [cause.field for cause in causes],
+            [cause.field for cause in causes] if causes else [],
             len(answer.warnings),
         )
         self._batch.add((line, time(), seconds))
