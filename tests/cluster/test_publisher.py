@@ -326,6 +326,19 @@ def test_opting_out_removes_everything_and_then_nothing_is_asked(version: str) -
     run(story)
 
 
+def test_the_gang_of_kuberay_takes_over_a_cluster_that_was_published(version: str) -> None:
+    async def story(api: FakeApi) -> None:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with publishing(api, version):
+            await eventually(lambda: counts(api) == BY_GROUP)
+            edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={names.LABEL_GANG: "true"}))
+            await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
+            edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={}))
+            await eventually(lambda: counts(api) == BY_GROUP)
+
+    run(story)
+
+
 def test_suspension_removes_pod_groups_and_resuming_brings_them_back(version: str) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))

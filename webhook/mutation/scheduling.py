@@ -24,12 +24,12 @@ def shared(replica: Replica) -> list[Edit]:
     if not name or spec.scheduling_group is not None:
         return []
     if spec.scheduler_name in names.BATCH_SCHEDULERS:
-        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} has gangs of its own")]
+        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own")]
     if not replica.policy.pod_groups:
         return [Warn("no scheduling group: the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io")]
     edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])]
     if not replica.policy.published:
-        edits.append(Warn(f"the pod stays pending until you create this PodGroup (or set scheduling.publish): {name}"))
+        edits.append(Warn(f"pending until you create this PodGroup: {name}"))
     return edits
 
 

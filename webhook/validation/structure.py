@@ -49,6 +49,8 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
     yield from _is_map(cluster.field)
+    for name in ("labels", "annotations"):
+        yield from _texts(cluster.meta / name)
     yield from _types(cluster.field, _CLUSTER)
     groups = cluster.field / "workerGroupSpecs"
     yield from _group(cluster.field / "headGroupSpec")
