@@ -44,7 +44,6 @@ class Served(NamedTuple):
         operations: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
         return response.get("warnings", []), [operation["path"] for operation in operations]
 
-
     async def check(self) -> list[str]:
         """Return the warnings for a RayCluster that asks for a gang, which are those of its scheduling group."""
         gvk = {"group": "ray.io", "version": "v1"}
