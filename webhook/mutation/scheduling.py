@@ -21,7 +21,11 @@ def shared(replica: Replica) -> list[Edit]:
     """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or another scheduler brings its own."""
     name = _pod_group(replica)
     spec = replica.pod.spec
-    if not name or spec.scheduling_group is not None:
+    if spec.scheduling_group is not None:
+        return []
+    if replica.cluster.gang.obstacle:
+        return [Warn(f"no scheduling group: {replica.cluster.gang.obstacle}")]
+    if not name:
         return []
     if spec.scheduler_name in names.BATCH_SCHEDULERS:
         return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own")]
