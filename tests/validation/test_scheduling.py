@@ -104,6 +104,10 @@ def test_an_annotation_without_its_quotes_is_no_string() -> None:
     }
 
 
+def test_a_list_of_annotations_is_no_map() -> None:
+    assert found(a_cluster().group().meta(annotations=["a"])) == {("field-type-wrong", "metadata.annotations")}
+
+
 @pytest.mark.parametrize(("value", "rules"), [("True", set()), ("FALSE", set()), ("", set()), ("1", {"native-scheduling-value"})])
 def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> None:
     cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, value).group()
