@@ -44,11 +44,13 @@ class Rests:
 
 
 @asynccontextmanager
-async def publishing(api: FakeApi, version: str | None = "v1beta1", namespaces: Sequence[str] = ()) -> AsyncIterator[Publishing]:
+async def publishing(
+    api: FakeApi, version: str | None = "v1beta1", namespaces: Sequence[str] = (), pace: PublishingPace = PACE
+) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
     async with following(api, namespaces=namespaces) as followed:
         rests = Rests()
-        publisher = Publisher(followed.state, followed.clusters, followed.members, PACE, World(sleep=rests.sleep))
+        publisher = Publisher(followed.state, followed.clusters, followed.members, pace, World(sleep=rests.sleep))
         publisher.serve(version)
         task = asyncio.create_task(publisher.run())
         try:

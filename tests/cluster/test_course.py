@@ -57,6 +57,25 @@ def test_after_a_failure_nothing_is_tried_for_a_time_that_grows() -> None:
     assert made.due(known, EMPTY, 112.0)
 
 
+def test_a_refusal_holds_back_only_what_was_refused() -> None:
+    known, made = facts(), reached(facts())
+    for now in (100.0, 101.0, 103.0):
+        made.failed(now, 0.0, known)
+    assert not made.due(known, TAKEN, 106.9)
+    mended = facts()
+    assert made.due(mended, EMPTY, 103.0)
+    made.failed(103.0, 0.0, mended)
+    assert not made.due(mended, EMPTY, 103.9)
+    assert made.due(mended, EMPTY, 104.0)
+
+
+def test_while_the_api_server_is_in_trouble_a_change_is_no_reason_to_ask() -> None:
+    made = course()
+    made.failed(100.0, 0.0, facts())
+    made.failed(101.0, 0.0)
+    assert not made.due(facts(), TAKEN, 102.9)
+
+
 def test_what_only_time_can_change_is_looked_at_again_and_then_more_rarely() -> None:
     known = facts()
     made = reached(known, waits=True)

@@ -1,11 +1,13 @@
 """The publisher over loopback: what it makes, and how it gets there whatever others do."""
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cluster.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault, Object, Request
 from tests.cluster.following import eventually
 from tests.cluster.objects import KEY, a_pod
 from tests.cluster.publishing import (
+    PACE,
     Publishing,
     a_cluster,
     counts,
@@ -326,6 +328,19 @@ def test_opting_out_removes_everything_and_then_nothing_is_asked(version: str) -
     run(story)
 
 
+def test_the_gang_of_kuberay_takes_over_a_cluster_that_was_published(version: str) -> None:
+    async def story(api: FakeApi) -> None:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with publishing(api, version):
+            await eventually(lambda: counts(api) == BY_GROUP)
+            edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={names.LABEL_GANG: "true"}))
+            await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
+            edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={}))
+            await eventually(lambda: counts(api) == BY_GROUP)
+
+    run(story)
+
+
 def test_suspension_removes_pod_groups_and_resuming_brings_them_back(version: str) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -373,6 +388,25 @@ def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(version
     run(story)
     told = [record.getMessage() for record in caplog.records if "403" in record.getMessage()]
     assert len(told) == 1, told
+
+
+@pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])
+def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(status: int, *, patient: bool) -> None:
+    async def story(api: FakeApi) -> None:
+        api.before = lambda request: status if request.verb == "create" else 0
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        async with publishing(api, pace=replace(PACE, first_delay=600.0, longest_delay=600.0)) as p:
+            await eventually(lambda: sum(p.publisher.counters.failures.values()) > 0)
+            api.before = lambda _: 0
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
+            if patient:
+                await eventually(lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.following.clusters))
+                await p.rests.more(5)
+                assert counts(api) == {}
+            else:
+                await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 12})
+
+    run(story)
 
 
 def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(version: str) -> None:

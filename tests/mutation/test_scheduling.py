@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import ClusterBuilder, Decided, PodBuilder, Webhook, a_cluster, a_pod, decide
+from webhook.admission.codec import WARNING_MAX
 from webhook.kube import names
 from webhook.mutation.policy import Policy
 
@@ -85,8 +86,21 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
         asking("everything"),
     ],
 )
-def test_a_cluster_that_cannot_have_its_gang_is_not_grouped(cluster: ClusterBuilder) -> None:
-    assert [group_of(decide(pod, cluster)) for pod in (a_head(), a_host())] == [None, None]
+def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(cluster: ClusterBuilder) -> None:
+    for pod in (a_head(), a_host()):
+        decided = decide(pod, cluster)
+        assert group_of(decided) is None
+        (warning,) = decided.answer.warnings
+        assert warning.startswith("no scheduling group: ")
+        assert len(warning) <= WARNING_MAX
+
+
+def test_pods_that_kuberay_put_into_its_own_gang_stay_there_without_a_word() -> None:
+    cluster = asking("worker-group").labelled(names.LABEL_GANG, "true")
+    for pod in (a_head(), a_host()):
+        decided = decide(pod.spec(schedulingGroup={"podGroupName": "c-cluster"}), cluster)
+        assert group_of(decided) == "c-cluster"
+        assert not decided.answer.warnings
 
 
 def test_replicas_are_grouped_while_autoscaling() -> None:

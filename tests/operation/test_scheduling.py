@@ -44,6 +44,14 @@ class Served(NamedTuple):
         operations: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
         return response.get("warnings", []), [operation["path"] for operation in operations]
 
+    async def check(self) -> list[str]:
+        """Return the warnings for a RayCluster that asks for a gang, which are those of its scheduling group."""
+        gvk = {"group": "ray.io", "version": "v1"}
+        review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
+        review["request"] |= {"kind": {**gvk, "kind": "RayCluster"}, "resource": {**gvk, "resource": "rayclusters"}}
+        response = (await self.reviews.post("/validate", json=review)).json()["response"]
+        return [text for text in response.get("warnings", []) if "PodGroups" in text]
+
 
 @asynccontextmanager
 async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> AsyncIterator[Served]:
@@ -78,7 +86,7 @@ async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> Asyn
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_pods_get_their_scheduling_group_only_once_the_api_server_serves_pod_groups(tmp_path: Path) -> None:
+def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling(publish=True, discovery_seconds=1)) as served:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -95,6 +103,15 @@ def test_pods_get_their_scheduling_group_only_once_the_api_server_serves_pod_gro
             metrics = (await served.admin.get("/metrics")).text
             assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
             assert "ray_webhook_scheduling_taken_names 0.0" in metrics
+            assert await served.check() == []
+            api.served = set()
+            async with asyncio.timeout(5):
+                while not (said := await served.check()):  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                    await asyncio.sleep(0.05)
+            assert "the API server serves no PodGroups" in said[0]
+            warnings, paths = await served.admit()
+            assert "the API server serves no PodGroups" in warnings[0]
+            assert "/spec/schedulingGroup" not in paths
 
     asyncio.run(story())
 

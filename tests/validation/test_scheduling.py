@@ -88,6 +88,52 @@ def test_annotations_of_jobs_and_services_are_those_of_their_clusters() -> None:
     assert found(a_cron_job().annotation(OURS, "pods")) == set()
 
 
+def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_to_be_removed() -> None:
+    (finding,) = check("RayCluster", asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}).build())
+    assert finding.rule == "scheduling-group-in-template"
+    assert finding.message.startswith("remove it")
+    assert OURS in finding.message
+
+
+def test_an_annotation_without_its_quotes_is_no_string() -> None:
+    at = f"metadata.annotations[{names.ANNOTATION_NATIVE_SCHEDULING}]"
+    cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, True).group()  # noqa: FBT003 - what YAML makes of it
+    assert found(cluster) == {("field-type-wrong", at)}
+    assert found(a_cluster().label(names.LABEL_IGNORE, True).group()) == {  # noqa: FBT003 - the same
+        ("field-type-wrong", f"metadata.labels[{names.LABEL_IGNORE}]")
+    }
+
+
+def test_a_list_of_annotations_is_no_map() -> None:
+    assert found(a_cluster().group().meta(annotations=["a"])) == {("field-type-wrong", "metadata.annotations")}
+
+
+@pytest.mark.parametrize(("value", "rules"), [("True", set()), ("FALSE", set()), ("", set()), ("1", {"native-scheduling-value"})])
+def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> None:
+    cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, value).group()
+    assert {rule for rule, _ in found(cluster)} == rules
+    assert found(cluster.annotation(OURS, "worker-group")) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (names.PREFIX + "gang", "scheduling-group"),
+        (names.LABEL_IGNORE, "move it to the labels"),
+        (names.ANNOTATION_PRIORITY_CLASS, "unknown"),
+    ],
+)
+def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> None:
+    (finding,) = check("RayCluster", a_cluster().annotation(name, "true").group().build())
+    assert (finding.rule, finding.level) == ("webhook-name-unknown", "warn")
+    assert said in finding.message
+
+
+def test_an_annotation_among_the_labels_is_found() -> None:
+    (finding,) = check("RayCluster", a_cluster().label(OURS, "replica").group().build())
+    assert "move it to the annotations" in finding.message
+
+
 def test_a_scheduling_group_in_a_template_names_both_remedies() -> None:
     cluster = a_cluster().group().pod(schedulingGroup={"podGroupName": "mine"})
     (finding,) = check("RayCluster", cluster.build())

@@ -22,6 +22,8 @@ class Course(Struct):
     """What was brought about, as far as it can be now; None when something is to be done."""
     hold: float = 0.0
     """Nothing is tried before this, after a failure."""
+    refused: ClusterFacts | None = None
+    """Facts for which the API server refused something: others are tried at once, as whoever changed them may have mended it."""
     look: float = _NEVER
     """Another look is due at this, for what only time can change."""
     running: bool = False
@@ -33,7 +35,8 @@ class Course(Struct):
 
     def due(self, facts: ClusterFacts, taken: Occupied, now: float) -> bool:
         """Tell whether there is something to do now."""
-        if self.running or now < self.hold:
+        mended = self.refused is not None and self.refused is not facts
+        if self.running or (now < self.hold and not mended):
             return False
         if self.settled is None or now >= self.look:
             return True
@@ -44,8 +47,14 @@ class Course(Struct):
         done = self.settled is not None and self.settled[0] is facts and self.look == _NEVER
         return done and not facts.gang.active and not self.running
 
-    def failed(self, now: float, at_least: float) -> None:
-        """Note a failure: a retry is due after a delay that grows."""
+    def failed(self, now: float, at_least: float, refused: ClusterFacts | None = None) -> None:
+        """Note a failure: a retry is due after a delay that grows, and that starts again from the shortest for other facts.
+
+        `refused` are the facts that the failure came from, None when the API server is in trouble.
+        """
+        if refused is not None and self.refused is not None and refused is not self.refused:
+            self.retries.reset()
+        self.refused = refused
         self.settled = None
         self.hold = now + self.retries.next(at_least)
 
@@ -54,6 +63,7 @@ class Course(Struct):
         if self.settled != what:
             self.looks.reset()
         self.retries.reset()
+        self.refused = None
         self.settled = what
         self.look = now + self.looks.next() if waits else _NEVER
 

@@ -220,8 +220,9 @@ class Publisher:
     def _failed(self, course: Course, facts: ClusterFacts, error: ApiError) -> None:
         """Note a failure; say so when it is a new one."""
         self._count(error)
-        course.failed(self._world.clock(), error.retry_after or 0.0)
-        if error.reason not in _OVERTAKEN | _REFUSED:
+        own = error.reason in _OVERTAKEN | _REFUSED
+        course.failed(self._world.clock(), error.retry_after or 0.0, facts if own else None)
+        if not own:
             self._hear(error, "the API server is in trouble")
         elif course.trouble != str(error):
             course.trouble = str(error)

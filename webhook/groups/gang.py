@@ -53,18 +53,18 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
     """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing when they can."""
     labels = cluster.metadata.labels or {}
     if granularity not in GRANULARITIES:
-        return f"{granularity[:30]!r} is none of {', '.join(GRANULARITIES)}"
+        return f"{granularity[:30]!r} is unknown; write {CLUSTER}, {WORKER_GROUP} or {REPLICA}"
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
-            return f"label {label} asks for the gang of KubeRay or of another scheduler"
+            return f"label {label} brings another gang; remove it or the annotation"
     templates = [cluster.spec.head_group_spec.template.spec, *(group.template.spec for group in cluster.groups)]
     for template in templates:
         if template.scheduler_name in names.BATCH_SCHEDULERS:
-            return f"schedulerName {template.scheduler_name} has gangs of its own"
+            return f"schedulerName {template.scheduler_name} brings gangs of its own; remove it or the annotation"
     if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
         return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
     if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
-        return f"priorityClassName and schedulerName differ between groups; use {WORKER_GROUP}"
+        return f"priorityClassName or schedulerName differs between groups; use {WORKER_GROUP}"
     return ""
 
 

@@ -20,13 +20,12 @@ class Identity(Struct, frozen=True, gc=False):
     deleting: bool = False
     labelled: bool = True
     """It bears the labels by which we find it again."""
+    labels: dict[str, str] = {}
 
     @property
     def goes(self) -> bool:
         """Tell whether it was made here, for this or a former RayCluster of the name, and is being deleted."""
         return self.deleting and self.labelled and bool(self.controller)
-
-    labels: dict[str, str] = {}
 
 
 class SeenPodGroup(Struct, frozen=True, gc=False):

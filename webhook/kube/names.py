@@ -29,6 +29,14 @@ ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
+ANNOTATIONS: Final = (
+    ANNOTATION_TOPOLOGY_KEY,
+    ANNOTATION_GPU_PROFILES,
+    ANNOTATION_SCHEDULING_GROUP,
+    ANNOTATION_SHARD_GROUP,
+    ANNOTATION_SHARD_INDEX,
+)
+"""What people write on Ray objects."""
 
 # On our PodGroups: the API server fills in the default priority class where we ask for none.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"

@@ -21,15 +21,19 @@ def shared(replica: Replica) -> list[Edit]:
     """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or another scheduler brings its own."""
     name = _pod_group(replica)
     spec = replica.pod.spec
-    if not name or spec.scheduling_group is not None:
+    if spec.scheduling_group is not None:
+        return []
+    if replica.cluster.gang.obstacle:
+        return [Warn(f"no scheduling group: {replica.cluster.gang.obstacle}")]
+    if not name:
         return []
     if spec.scheduler_name in names.BATCH_SCHEDULERS:
-        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} has gangs of its own")]
+        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own")]
     if not replica.policy.pod_groups:
         return [Warn("no scheduling group: the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io")]
     edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])]
     if not replica.policy.published:
-        edits.append(Warn(f"the pod stays pending until you create this PodGroup (or set scheduling.publish): {name}"))
+        edits.append(Warn(f"pending until you create this PodGroup: {name}"))
     return edits
 
 

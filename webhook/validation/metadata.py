@@ -1,12 +1,13 @@
-"""Names of Ray objects: KubeRay derives the names of pods and services from them."""
+"""Metadata of Ray objects: names, from which KubeRay derives those of pods and services, and what annotations say."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube import names
+from webhook.kube.review import NOT_SUPPORTED
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import deny, warn
 from webhook.validation.subject import Subject
 
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
@@ -68,6 +69,32 @@ def initializing_timeout_invalid(subject: Subject) -> Iterator[Fault]:
         yield Fault(field, f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of seconds")
 
 
+def webhook_name_unknown(subject: Subject) -> Iterator[Fault]:
+    """A label or annotation with the webhook's prefix that it does not know.
+
+    It has no effect. Most often it is misspelt, or a label was written as an annotation, or the other way round.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
+    """
+    for name, known, others in (
+        ("annotations", names.ANNOTATIONS, (names.LABEL_IGNORE,)),
+        ("labels", (names.LABEL_IGNORE,), names.ANNOTATIONS),
+    ):
+        field = subject.meta / name
+        for key in field.map:
+            if not key.startswith(names.PREFIX) or key in known:
+                continue
+            if key in others:
+                yield Fault(field.key(key), f"no effect among the {name}: move it to the {_other(name)}")
+            else:
+                ends = ", ".join(other.removeprefix(names.PREFIX) for other in known)
+                yield Fault(field.key(key), f"unknown: after {names.PREFIX} write {ends}", NOT_SUPPORTED)
+
+
+def _other(name: str) -> str:
+    return "labels" if name == "annotations" else "annotations"
+
+
 def _positive(text: str) -> bool:
     """Tell whether Go reads a duration above zero, or whole seconds above zero."""
     readable = _DURATION.fullmatch(text) or _SECONDS.fullmatch(text)
@@ -78,4 +105,5 @@ METADATA: Final = (
     deny(name_too_long),
     deny(name_not_dns_label),
     deny(initializing_timeout_invalid),
+    warn(webhook_name_unknown),
 )

@@ -79,10 +79,13 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
+    ours = _gang(cluster).active
     for group in cluster.everyone:
         field = group.pod / "schedulingGroup"
         if field.given and _asked(cluster):
             yield Fault(field, f"remove it: KubeRay writes its own, as {names.LABEL_GANG} asks for")
+        elif field.given and ours:
+            yield Fault(field, f"remove it: pods that have one get none by {_annotation(cluster).token}")
         elif field.given:
             yield Fault(field, f"pending until that PodGroup exists: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}")
 
@@ -97,6 +100,19 @@ def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     value = cluster.annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
     if value and value not in GRANULARITIES:
         yield Fault(_annotation(cluster), f"{value[:40]!r}: write {', '.join(GRANULARITIES[:-1])} or {REPLICA}", NOT_SUPPORTED)
+
+
+def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
+    """A value of `ray.io/native-workload-scheduling` that is neither a yes nor a no.
+
+    Only `true` is a yes, so the pods are scheduled one by one.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    value = cluster.annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "")
+    if value.lower() not in ("", "true", "false") and names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
+        field = cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
+        yield Fault(field, f"{value[:40]!r} has no effect: write true, or remove it", NOT_SUPPORTED)
 
 
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
@@ -173,6 +189,7 @@ SCHEDULING: Final = (
     warn(gang_label_value),
     warn(scheduling_group_in_template),
     deny(scheduling_group_unknown),
+    warn(native_scheduling_value),
     warn(scheduling_group_obstacle),
     warn(scheduling_group_without_effect),
     warn(scheduling_group_not_served),

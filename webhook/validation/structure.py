@@ -18,6 +18,7 @@ _NAMES: Final[dict[type, str]] = {
     float: "a number",
     bool: "a boolean",
 }
+_META: Final[dict[str, type]] = {"labels": dict, "annotations": dict}
 _CLUSTER: Final[dict[str, type]] = {
     "rayVersion": str,
     "enableInTreeAutoscaling": bool,
@@ -49,6 +50,9 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
     yield from _is_map(cluster.field)
+    yield from _types(cluster.meta, _META)
+    for name in _META:
+        yield from _texts(cluster.meta / name)
     yield from _types(cluster.field, _CLUSTER)
     groups = cluster.field / "workerGroupSpecs"
     yield from _group(cluster.field / "headGroupSpec")
