@@ -8,7 +8,15 @@ from msgspec import Struct
 from webhook.admission.errors import BadReview
 from webhook.kube import names
 from webhook.kube.objects import Bare, Pod
-from webhook.kube.review import API_VERSION, KIND, AdmissionRequest, Answer, Cause
+from webhook.kube.review import (
+    API_VERSION,
+    KIND,
+    AdmissionRequest,
+    Answer,
+    Cause,
+    GroupVersionKind,
+    GroupVersionResource,
+)
 
 T = TypeVar("T")
 
@@ -70,6 +78,10 @@ _RESOURCES: Final = {
     ("ray.io", "RayCronJob"): "raycronjobs",
 }
 _KINDS: Final = {(group, resource): kind for (group, kind), resource in _RESOURCES.items()}
+
+
+_POD: Final = GroupVersionKind("", "v1", "Pod")
+_PODS: Final = GroupVersionResource("", "v1", "pods")
 
 
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
@@ -145,7 +157,7 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
         msg = "request.uid is empty: every AdmissionReview needs its own"
         raise BadReview(msg)
     kind, resource = request.kind, request.resource
-    if request.sub_resource:
+    if request.sub_resource or (kind == _POD and resource == _PODS):
         return request
     expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
     known = _KINDS.get((resource.group, resource.resource), kind.kind)

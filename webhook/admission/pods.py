@@ -1,6 +1,8 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every other pod passes untouched."""
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
 from webhook.groups.clusters import ClusterIndex
@@ -29,7 +31,7 @@ class Register(Protocol):
         """Note that the pod in `seat` is being deleted."""
 
 
-class Placement(NamedTuple):
+class Placement(Struct, frozen=True, gc=False):
     """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which nobody keeps."""
 
     key: GroupKey
