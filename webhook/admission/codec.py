@@ -170,8 +170,19 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     return request
 
 
+def _patched() -> bytes:
+    """Return the frame of an answer that is only a patch, open for the uid in JSON and for the patch in base64."""
+    response = _Response("%b", allowed=True, patch_type="JSONPatch", patch=msgspec.Raw(b'"%b"'))
+    return _encoder.encode(_Answered(response)).replace(b'"%b"', b"%b", 1)
+
+
+_PATCHED: Final = _patched()
+
+
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
+    if answer.patch is not None and not (answer.warnings or answer.causes):
+        return _PATCHED % (_encoder.encode(request.uid), answer.patch)
     response = _Response(request.uid, not answer.causes)
     if answer.causes:
         response.status = _status(request, answer.causes)
