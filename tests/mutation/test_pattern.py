@@ -72,6 +72,17 @@ def test_a_value_to_replace_or_to_warn_of_rules_it_out() -> None:
     assert read_pattern(read(a_pod().of("c").worker("g").tpu(4).topology("2x2x4").env(names.TPU_NAME, "mine"), GANG)) is None
 
 
+def test_terms_about_a_replica_rule_it_out() -> None:
+    planner, cluster = Planner(), facts(GANG)
+    third = Seat(2, 0, "g-ccccc")
+    alone = planner.plan(as_pod(manifest(SLICE.build())), third, cluster, cluster.groups["g"], assigned=True)
+    (affinity,) = [operation.value for operation in alone.operations_for(0) if operation.path == "/spec/affinity"]
+    hard_coded = as_pod(manifest(a_pod().of("c").worker("g").tpu(4).topology("2x2x4").spec(affinity=affinity).build()))
+    for seat in (Seat(0, 0, "g-aaaaa"), Seat(1, 0, "g-bbbbb"), third):
+        plan = planner.plan(hard_coded, seat, cluster, cluster.groups["g"], assigned=True)
+        assert plan.answer_for(0) == Planner().plan(hard_coded, seat, cluster, cluster.groups["g"], assigned=True).answer_for(0)
+
+
 def test_slices_that_may_be_too_many_rule_it_out() -> None:
     pod = a_pod().of("c").worker("g").tpu(4).topology("2x2x4").env(names.MEGASCALE_NUM_SLICES, "2")
     assert read_pattern(read(pod, GANG)) is None

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.groups.seat import Seat
+from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.mutation.edit import only_additions
 from webhook.mutation.feasibility import obstacles
@@ -57,9 +58,13 @@ class Pattern(Struct, frozen=True, gc=False):
 
 
 def read_pattern(replica: Replica) -> Pattern | None:
-    """Return the pattern of the group of a replica that was read, or None when its replicas differ in more than index and name."""
-    probes = [_probe(replica, *probe) for probe in _PROBES]
-    one, other = probes
+    """Return the pattern of the group of a replica that was read, or None when its replicas differ in more than index and name.
+
+    A template with affinity terms about replicas has none: such a term may be what one of the replicas would be given.
+    """
+    if names.LABEL_REPLICA_NAME in str(replica.pod.spec.affinity):
+        return None
+    one, other = [_probe(replica, *probe) for probe in _PROBES]
     if one is None or other is None or (one.own, one.shared) != (other.own, other.shared):
         return None
     return one
