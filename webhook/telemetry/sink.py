@@ -4,7 +4,7 @@ import os
 
 
 class DescriptorSink:
-    """Writes to a file descriptor, at once."""
+    """Writes to a file descriptor, at once. Lines that it does not take are lost: reviews go on, and there is nowhere to say it."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -12,5 +12,8 @@ class DescriptorSink:
     def write(self, lines: bytes, /) -> None:
         """Write one line or more, all of it."""
         rest = memoryview(lines)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError:
+            return
