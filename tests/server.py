@@ -53,7 +53,7 @@ def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
     said = []
     for line in process.stderr or ():
         said.append(line)
-        found = re.search(r"ready: (https://\S+)/mutate, and (http://\S+)/readyz", line)
+        found = re.search(r"(?:ready|listens): (https://\S+)/mutate, and (http://\S+)/readyz", line)
         if found:
             return found[1], found[2]
     msg = f"the server did not start: {''.join(said)}"

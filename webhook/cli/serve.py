@@ -54,7 +54,7 @@ async def _run(service: Service) -> int:
 def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:
     host = "127.0.0.1" if settings.serving.host in {"0.0.0.0", "::"} else settings.serving.host  # noqa: S104 - only compared
     if not settings.standalone:
-        stream.write(f"ray-webhook listens: https://{host}:{port}; http://{host}:{admin}/readyz?verbose says what it waits for\n")
+        stream.write(f"ray-webhook listens: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz says when it is ready\n")
     else:
         stream.write(
             f"ray-webhook is ready: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz\n"
