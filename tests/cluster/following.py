@@ -1,7 +1,7 @@
 """A cluster state that follows a fake API server, at a pace that tests can wait for."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -59,21 +59,28 @@ def plain(api: FakeApi) -> Load:
 
 
 @asynccontextmanager
-async def following(
-    api: FakeApi, *, pace: Pace = QUICK, namespaces: Sequence[str] = (), load: Load | None = None
-) -> AsyncIterator[Following]:
-    """Follow a fake API server, until the end of the block."""
-    clusters, members = ClusterIndex(), Membership()
-    state = ClusterState(load or plain(api), clusters, members, namespaces, pace)
-    task = asyncio.create_task(state.run())
+async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do work that never ends beside the block, and cancel it with the block; what it raised before is raised."""
+    task = asyncio.create_task(work)
     try:
-        yield Following(state, clusters, members)
+        yield
         if task.done():
             task.result()
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
+
+
+@asynccontextmanager
+async def following(
+    api: FakeApi, *, pace: Pace = QUICK, namespaces: Sequence[str] = (), load: Load | None = None
+) -> AsyncIterator[Following]:
+    """Follow a fake API server, until the end of the block."""
+    clusters, members = ClusterIndex(), Membership()
+    state = ClusterState(load or plain(api), clusters, members, namespaces, pace)
+    async with beside(state.run()):
+        yield Following(state, clusters, members)
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 4.0) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from tests.cluster.fake_api import RAYCLUSTERS, FakeApi, Object
-from tests.cluster.following import Following, eventually, following
+from tests.cluster.following import Following, beside, eventually, following
 from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS
 from webhook.cluster.pace import PublishingPace, World
 from webhook.cluster.publisher import Publisher
@@ -52,15 +52,8 @@ async def publishing(
         rests = Rests()
         publisher = Publisher(followed.state, followed.clusters, followed.members, pace, World(sleep=rests.sleep))
         publisher.serve(version)
-        task = asyncio.create_task(publisher.run())
-        try:
+        async with beside(publisher.run()):
             yield Publishing(publisher, followed, rests)
-            if task.done():
-                task.result()
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
 from tests.cluster.fake_api import FakeApi
-from tests.cluster.following import eventually, plain
+from tests.cluster.following import beside, eventually, plain
 from webhook.cluster.client import Api
 from webhook.cluster.discovery import Discovery
 
@@ -29,15 +29,10 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
     connection = Api(plain(api))
     await connection.open()
     found = Asking(Discovery(connection, OFTEN))
-    task = asyncio.create_task(found.discovery.run())
     try:
-        yield found
-        if task.done():
-            task.result()
+        async with beside(found.discovery.run()):
+            yield found
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
         await connection.close()
 
 

@@ -141,7 +141,7 @@ class PodHandler:
 
     def admit(self, placed: Placement, request_uid: str, now: float) -> None:
         """Record that a worker pod was admitted in its seat; a head has none."""
-        if placed.seat is not HEAD_SEAT:
+        if placed.seated:
             self._register.admitted(request_uid, placed.key, placed.seat, now)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
