@@ -163,7 +163,6 @@ class ControlPlane:
             f"--service-account-signing-key-file={keys.service_account_key}",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--endpoint-reconciler-type=none",
-            "--disable-admission-plugins=ServiceAccount",  # nothing creates the accounts that pods name
         ]
         if self.feature_gates:
             flags.append(f"--feature-gates={pairs(self.feature_gates)}")
