@@ -3,8 +3,7 @@
 import asyncio
 import resource
 import ssl
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -71,16 +70,15 @@ class _Connection(asyncio.Protocol):
         await self._answer
 
 
-def posts(body: bytes, uid: bytes, path: str) -> Iterator[bytes]:
-    """Yield whole HTTP requests, as kube-apiserver sends them; each has a uid of its own in place of `uid`."""
+def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
+    """Yield whole HTTP requests, as kube-apiserver sends them."""
     head = (
         f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: kube-apiserver-admission\r\n"
-        f"Content-Length: {len(body)}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
-        f"Accept-Encoding: gzip\r\n\r\n"
+        f"Content-Length: %d\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
+        f"Accept-Encoding: gzip\r\n\r\n%b"
     ).encode()
-    before, after = (head + body).split(uid)
-    for number in count():
-        yield b"%b%0*d%b" % (before, len(uid), number, after)
+    for body in bodies:
+        yield head % (len(body), body)
 
 
 async def _drive(port: int, authority: Path, requests: Iterator[bytes], connections: int, seconds: float, rate: float) -> Result:

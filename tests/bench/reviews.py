@@ -1,14 +1,22 @@
-"""A realistic review of about 10 KB: a TPU worker pod as KubeRay builds it, with managed fields, probes and volumes."""
+"""Realistic reviews of about 10 KB: TPU worker pods as KubeRay builds them, with managed fields, probes and volumes."""
 
 import json
+import re
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 from tests.apiserver import pod_review
 
 Object = dict[str, Any]
 
-UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
-"""Of a review; a load generator puts its own in its place, for the server takes no two pods for one."""
+_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+_TIME = "2026-11-21T08:00:00Z"
+_VOLUME = "kube-api-access-x7k2p"
+_NAME = "bench-tpu-group-worker-q8w3n"
+_PODS_A_SECOND = 1000
+_NAMED = 10**9
+"""The number of the first named pod: the server takes no two pods for one."""
 
 CLUSTER: Object = {
     "apiVersion": "ray.io/v1",
@@ -35,7 +43,9 @@ def worker_pod() -> Object:
         "exec": {"command": ["bash", "-c", "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success"]},
         "periodSeconds": 5,
     }
-    mounts = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
+    mounts: list[Object] = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
+    mounts += [{"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": _VOLUME, "readOnly": True}]
+    volumes: list[Object] = [{"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(8)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -86,7 +96,7 @@ def worker_pod() -> Object:
                     "volumeMounts": mounts,
                 }
             ],
-            "volumes": [{"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(8)],
+            "volumes": [*volumes, _projected()],
             "tolerations": [{"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}],
         },
     }
@@ -101,9 +111,42 @@ def _managed() -> Object:
         "fieldsV1": {"f:spec": spec},
         "manager": "kuberay-operator",
         "operation": "Update",
+        "time": _TIME,
     }
 
 
-def review_body(uid: str = UID) -> bytes:
-    """Return the review of that pod."""
-    return json.dumps(pod_review(worker_pod(), uid=uid), separators=(",", ":")).encode()
+def _projected() -> Object:
+    """Return the volume that kube-apiserver adds for the service account."""
+    items = [{"key": "ca.crt", "path": "ca.crt"}]
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": items}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    return {"name": _VOLUME, "projected": {"sources": sources, "defaultMode": 420}}
+
+
+def review_bodies(*, named: bool = False) -> Iterator[bytes]:
+    """Yield the reviews of such pods, all of one size.
+
+    They differ as those of kube-apiserver do: each has its uid and the name of its token's volume, and all have the second.
+    KubeRay leaves it to kube-apiserver to name its pods; `named` ones have a name, by which no two are alike.
+    """
+    pod = worker_pod()
+    if named:
+        del pod["metadata"]["generateName"]
+        pod["metadata"]["name"] = _NAME
+    text = json.dumps(pod_review(pod, uid=_UID), separators=(",", ":")).encode()
+    parts = re.split(f"({_UID}|{_TIME}|{_VOLUME}|{_NAME})".encode(), text)
+    made_up = parts[1::2]
+    for number in count(_NAMED if named else 0):
+        second = number // _PODS_A_SECOND
+        own = {
+            _UID.encode(): b"%0*d" % (len(_UID), number),
+            _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ" % (second // 3600 % 24, second // 60 % 60, second % 60),
+            _VOLUME.encode(): b"kube-api-access-%05d" % (number % 100_000),
+            _NAME.encode(): b"bench-tpu-group-worker-%d" % number,
+        }
+        parts[1::2] = [own[part] for part in made_up]
+        yield b"".join(parts)

@@ -8,12 +8,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.load import Result, drive, posts
-from tests.bench.reviews import CLUSTER, UID, review_body
+from tests.bench.reviews import CLUSTER, review_bodies
 from tests.server import Running, ready, serving
 
 ROUNDS = 9
@@ -21,11 +21,11 @@ SECONDS = 1.0
 
 
 class Target(NamedTuple):
-    """A server under load."""
+    """A server under load, and the requests that it gets."""
 
     name: str
-    port: int
-    pid: int
+    server: Running
+    requests: Iterator[bytes]
 
 
 class Sample(NamedTuple):
@@ -39,30 +39,29 @@ def main() -> None:
     """Measure and print."""
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
-    body = review_body()
-    requests = posts(body, UID.encode(), "/mutate")
-    say(f"reviews of {len(body)} bytes over TLS keep-alive; server on core {server}, client on core {client};")
-    say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn")
-    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-        directory = Path(name)
-        (directory / "state.json").write_text(json.dumps(CLUSTER))
-        pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
-        real = stack.enter_context(serving(directory, [directory / "state.json"], launcher=pin))
-        null = stack.enter_context(_null(directory, pin))
-        os.sched_setaffinity(0, {client})
+    size = len(next(review_bodies()))
+    say(f"reviews of {size} bytes over TLS keep-alive; server on core {server}, client on core {client};")
+    say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn;")
+    say("webhook = workers as KubeRay creates them; named = workers with a name, so that no review is like another")
+    pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        alike, named = Path(folder) / "alike", Path(folder) / "named"
         targets = [
-            Target(name, int(run.url.rsplit(":", 1)[1]), run.process.pid) for name, run in (("null", null), ("webhook", real))
+            Target("webhook", stack.enter_context(_webhook(alike, pin)), posts(review_bodies(), "/mutate")),
+            Target("named", stack.enter_context(_webhook(named, pin)), posts(review_bodies(named=True), "/mutate")),
+            Target("null", stack.enter_context(_null(alike, pin)), posts(review_bodies(), "/mutate")),
         ]
+        os.sched_setaffinity(0, {client})
         for connections, rate in ((1, 0.0), (16, 0.0), (10, 500.0)):
-            _compare(targets, directory / "ca.crt", requests, connections, rate)
+            _compare(targets, connections, rate)
         os.sched_setaffinity(0, set(cores))
 
 
-def _compare(targets: list[Target], authority: Path, requests: Iterator[bytes], connections: int, rate: float) -> None:
+def _compare(targets: list[Target], connections: int, rate: float) -> None:
     samples: dict[str, list[Sample]] = {target.name: [] for target in targets}
     for number in range(ROUNDS):
         for target in targets if number % 2 else reversed(targets):
-            samples[target.name].append(_slice(target, authority, requests, connections, rate))
+            samples[target.name].append(_slice(target, connections, rate))
     load = f"{rate:.0f} a second over {connections}" if rate else f"{connections} connection{'s' if connections > 1 else ''}"
     say(f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} {'client busy':>12}")
     for name, taken in samples.items():
@@ -72,20 +71,31 @@ def _compare(targets: list[Target], authority: Path, requests: Iterator[bytes], 
         cpu = statistics.median(sample.cpu for sample in taken)
         busy = statistics.median(sample.result.busy for sample in taken)
         say(f"  {name:<22} {rates:>10.0f} {middle:>8.0f} {tail:>8.0f} {cpu:>14.1f} {busy:>11.0%}")
-    ratios = [real.result.rate / null.result.rate for real, null in zip(samples["webhook"], samples["null"], strict=True)]
-    costs = [null.cpu / real.cpu for real, null in zip(samples["webhook"], samples["null"], strict=True)]
-    say(f"  ratio to null: by rate {statistics.median(ratios):.2f}, by server CPU a request {statistics.median(costs):.2f}")
+    for name in ("webhook", "named"):
+        pairs = list(zip(samples["null"], samples[name], strict=True))
+        by_rate = statistics.median(real.result.rate / null.result.rate for null, real in pairs)
+        by_cpu = statistics.median(null.cpu / real.cpu for null, real in pairs)
+        say(f"  {name} to null: by rate {by_rate:.2f}, by server CPU a request {by_cpu:.2f}")
 
 
-def _slice(target: Target, authority: Path, requests: Iterator[bytes], connections: int, rate: float) -> Sample:
-    before = _cpu_seconds(target.pid)
-    result = drive(target.port, authority, requests, connections=connections, seconds=SECONDS, rate=rate)
-    return Sample(result, (_cpu_seconds(target.pid) - before) / len(result.latencies) * 1e6)
+def _slice(target: Target, connections: int, rate: float) -> Sample:
+    url, _, authority, process, _ = target.server
+    before = _cpu_seconds(process.pid)
+    port = int(url.rsplit(":", 1)[1])
+    result = drive(port, authority, target.requests, connections=connections, seconds=SECONDS, rate=rate)
+    return Sample(result, (_cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
 
 
 def _cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _webhook(directory: Path, pin: tuple[str, ...]) -> AbstractContextManager[Running]:
+    directory.mkdir()
+    state = directory / "state.json"
+    state.write_text(json.dumps(CLUSTER))
+    return serving(directory, [state], launcher=pin)
 
 
 @contextmanager
