@@ -27,17 +27,13 @@ _SUFFIX: Final = re.compile(r"[a-z0-9]{5}")
 
 
 class _Text(Struct, frozen=True, gc=False):
-    """A text with holes: the pieces around them, and of each hole whether it is one for an index."""
+    """A text with holes: the parts between those for a suffix, each in the pieces between those for an index."""
 
-    pieces: list[bytes]
-    holes: list[bool]
+    parts: list[list[bytes]]
 
     def filled(self, index: bytes, suffix: bytes) -> bytes:
         """Return the text of one replica."""
-        parts = [self.pieces[0]]
-        for hole, piece in zip(self.holes, self.pieces[1:], strict=True):
-            parts += (index if hole else suffix, piece)
-        return b"".join(parts)
+        return suffix.join([index.join(pieces) for pieces in self.parts])
 
 
 class Pattern(Struct, frozen=True, gc=False):
@@ -88,6 +84,4 @@ def _probe(replica: Replica, index: int, suffix: str) -> Pattern | None:
 
 
 def _opened(text: bytes, index: int, suffix: str) -> _Text:
-    digits, letters = b"%d" % index, suffix.encode()
-    parts = re.split(b"(%b|%b)" % (digits, letters), text)
-    return _Text(parts[::2], [hole == digits for hole in parts[1::2]])
+    return _Text([part.split(b"%d" % index) for part in text.split(suffix.encode())])

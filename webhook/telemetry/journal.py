@@ -85,7 +85,11 @@ def follow_log(name: str, journal: Journal) -> None:
 
 def timestamp(seconds: float) -> str:
     """Return a time since the epoch in UTC, to the millisecond."""
-    milliseconds = int(seconds * 1000)
+    return _millisecond(int(seconds * 1000))
+
+
+@lru_cache(maxsize=1)
+def _millisecond(milliseconds: int) -> str:
     return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 

@@ -64,7 +64,7 @@ class ReviewObserver:
         """Tell of reviews: the line of each, when it was, and how many seconds it took."""
         for line, at, seconds in reviews:
             line.time = timestamp(at)
-            line.ms = round(seconds * 1000, 3)
+            line.ms = round(seconds * 1e6) / 1000
             self._metrics.reviewed(line.kind, line.operation, line.verdict, seconds)
         lines = [line for line, _, _ in reviews if line.reasons or not self._quiet]
         if lines:
