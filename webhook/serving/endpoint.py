@@ -68,7 +68,7 @@ class ReviewEndpoint:
             message = await receive()
             body = message.get("body", b"")
             if message.get("more_body", True) or len(body) > BODY_MAX:
-                body = await _rest(message, receive)
+                body = await _rest(scope, message, receive)
             if body is None:
                 return
             outcome = await self._reviewer.review(body, self._clock())
@@ -93,16 +93,10 @@ class ReviewEndpoint:
         """Raise Refusal for a request that cannot be a review, before its body is read."""
         if scope["method"] != "POST":
             raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
-        kind = length = b""
-        for name, value in scope["headers"]:
-            if name == b"content-type":
-                kind = value
-            elif name == b"content-length":
-                length = value
-        if kind != b"application/json" and kind.partition(b";")[0].strip().lower() != b"application/json":
-            raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
-        if length.isdigit() and int(length) > BODY_MAX:
-            raise Refusal(413, _too_large())
+        if _JSON not in scope["headers"]:
+            kind = dict(scope["headers"]).get(b"content-type", b"")
+            if kind.partition(b";")[0].strip().lower() != b"application/json":
+                raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
         reason = self._gate.closed()
         if reason is not None and not (self._stateless and self._gate.draining):
             raise Refusal(503, f"{reason}; try again", _RETRY)
@@ -116,11 +110,14 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
 
-async def _rest(message: Message, receive: Receive) -> bytes | None:
+async def _rest(scope: Scope, message: Message, receive: Receive) -> bytes | None:
     """Return the whole body, of which `message` is the start, or None when the client has gone.
 
-    Raises Refusal when it is too large.
+    Raises Refusal when it is too large, or will be.
     """
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    if length.isdigit() and int(length) > BODY_MAX:
+        raise Refusal(413, _too_large())
     parts: list[bytes] = []
     size = 0
     while message["type"] != "http.disconnect":
