@@ -8,6 +8,7 @@ from webhook.admission.codec import decode_bare, decode_object, decode_pod, enco
 from webhook.admission.errors import ClusterUnknown, Unsure
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
+from webhook.admission.recurring import RecurringReviews
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
 from webhook.groups.seat import GroupKey
@@ -52,10 +53,11 @@ class Mutation:
         self._pods = pods
         self._reader = reader
         self._shards = shards
+        self._reviews = RecurringReviews()
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
-        request: AdmissionRequest[Any] = decode_pod(body)
+        request: AdmissionRequest[Any] = self._reviews.read(body)
         try:
             if is_pod(request):
                 answer = self._pods(request, now, fresh=None if self._reader is None else False)

@@ -131,4 +131,6 @@ def _fits(replica: Replica, pod: Pod, cluster: ClusterFacts, group: WorkerGroup)
         return False
     label = names.LABEL_LEGACY_REPLICA_INDEX
     read = replica.pod
+    if read is pod:
+        return True
     return read.spec == pod.spec and read.labels.get(label) == pod.labels.get(label)
