@@ -59,38 +59,34 @@ class Mutation:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
         request: AdmissionRequest[Any] = self._reviews.read(body)
         try:
-            if is_pod(request):
-                answer = self._pods(request, now, fresh=None if self._reader is None else False)
-            elif self._shards is not None and is_raycluster(request):
-                request = decode_bare(body)
-                answer = self._shards(request, now)
-            else:
-                answer = ALLOWED
-        except (ClusterUnknown, Unsure) as doubt:
-            answer = await self._decide_again(request, now, doubt)
+            try:
+                if is_pod(request):
+                    answer = self._pods(request, now, fresh=None if self._reader is None else False)
+                elif self._shards is not None and is_raycluster(request):
+                    request = decode_bare(body)
+                    answer = self._shards(request, now)
+                else:
+                    answer = ALLOWED
+            except (ClusterUnknown, Unsure) as doubt:
+                answer = await self._decide_again(request, now, doubt)
+        except ClusterUnknown as unknown:
+            answer = _unknown(unknown)
         except Denied as denied:
             answer = Answer(denied.causes)
         return Outcome(request, answer, encode(request, answer))
 
     async def _decide_again(self, request: AdmissionRequest[Any], now: float, doubt: ClusterUnknown | Unsure) -> Answer:
-        """Decide after live reads, as what is known is not enough."""
-        reader = self._reader
-        try:
-            if isinstance(doubt, ClusterUnknown):
-                if reader is None:
-                    return _unknown(doubt)
-                await reader.read(doubt.namespace, doubt.name)
-                try:
-                    return self._pods(request, now, fresh=False)
-                except Unsure as unsure:
-                    doubt = unsure
-            if reader is not None:
-                await reader.read_group(doubt.cluster, doubt.key)
-            return self._pods(request, now, fresh=True)
-        except ClusterUnknown as unknown:
-            return _unknown(unknown)
-        except Denied as denied:
-            return Answer(denied.causes)
+        """Decide after live reads, as what is known is not enough. Raises Denied, ClusterUnknown or ClusterUnreadable."""
+        if self._reader is None:
+            raise doubt
+        if isinstance(doubt, ClusterUnknown):
+            await self._reader.read(doubt.namespace, doubt.name)
+            try:
+                return self._pods(request, now, fresh=False)
+            except Unsure as unsure:
+                doubt = unsure
+        await self._reader.read_group(doubt.cluster, doubt.key)
+        return self._pods(request, now, fresh=True)
 
 
 class Validation:
