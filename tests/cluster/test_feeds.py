@@ -5,6 +5,7 @@ import logging
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cluster.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.cluster.following import eventually, following
@@ -67,7 +68,7 @@ def test_a_live_read_of_a_group_frees_its_late_seats_whatever_the_watch_does() -
     feed = PodFeed(members)
     members.assume(KEY, Seat(0, 0, "tpu-x"), 0.0)
     members.assume(KEY, Seat(0, 1, "tpu-x"), 10.0)
-    members.assume(KEY._replace(group="gpu"), Seat(0, 0, "gpu-x"), 0.0)
+    members.assume(replace(KEY, group="gpu"), Seat(0, 0, "gpu-x"), 0.0)
     feed.read(KEY, [], 5, ASSUMED_SECONDS + 1)
     assert members.assumed == 2
     assert members.group(KEY).next_seat() == Seat(0, 0, "tpu-x")

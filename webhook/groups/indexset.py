@@ -45,8 +45,9 @@ class IndexSet:
         """Return the lowest index in the set, or None when it is empty."""
         if not self._any:
             return None
-        number = _lowest_bit(self._any)
-        return number * _BITS + _lowest_bit(self._words[number])
+        number = (self._any & -self._any).bit_length() - 1
+        word = self._words[number]
+        return number * _BITS + (word & -word).bit_length() - 1
 
     def lowest_absent(self) -> int:
         """Return the lowest index that is not in the set."""

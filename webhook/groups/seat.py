@@ -1,6 +1,6 @@
 """A seat: the identity of one pod in its worker group."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ MAX_HOSTS: Final = 4096
 """Hosts of a replica. The largest TPU slices have about 2,300 hosts; a longer host list would not fit into a pod."""
 
 
-class GroupKey(NamedTuple):
+class GroupKey(Struct, frozen=True, gc=False):
     """A worker group: a RayCluster recreated under the same name has another uid, so it is another group."""
 
     namespace: str
