@@ -10,7 +10,7 @@ from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
 from webhook.kube import names
-from webhook.kube.objects import OwnerReference, Pod, Strings, WorkerGroup
+from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.plan import Plan, Planner
@@ -94,19 +94,20 @@ class PodHandler:
         node_type = labels.get(names.LABEL_NODE_TYPE)
         if node_type != names.NODE_TYPE_WORKER:
             return self._place_head(pod, namespace) if node_type == names.NODE_TYPE_HEAD else None
-        owner = pod.controller
-        _require(pod, labels, owner)
+        owner, name, group_name = pod.controller, labels.get(names.LABEL_CLUSTER), labels.get(names.LABEL_GROUP)
+        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name or not group_name or not pod.spec.containers:
+            raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._clusters.get(namespace, labels[names.LABEL_CLUSTER])
-        if cluster is None or owner is None or cluster.uid != owner.uid:
+        cluster = self._clusters.get(namespace, name)
+        if cluster is None or cluster.uid != owner.uid:
             _require_label_values(pod)
-            raise ClusterUnknown(namespace, labels[names.LABEL_CLUSTER], owner.uid if owner else "")
+            raise ClusterUnknown(namespace, name, owner.uid)
         if cluster.ignored:
             return None
-        group = cluster.groups.get(labels[names.LABEL_GROUP])
+        group = cluster.groups.get(group_name)
         if group is None:
             _require_label_values(pod)
-            raise Denied(_no_group(labels[names.LABEL_GROUP], cluster.name, list(cluster.groups)))
+            raise Denied(_no_group(group_name, cluster.name, list(cluster.groups)))
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
         self._members.expire(now)
@@ -160,17 +161,14 @@ class PodHandler:
             self._register.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
 
 
-def _require(pod: Pod, labels: Strings, owner: OwnerReference | None) -> None:
-    """Raise Denied with all reasons when a worker pod does not say where it belongs."""
-    ours = owner is not None and owner.kind == names.RAYCLUSTER_KIND
-    if ours and labels.get(names.LABEL_CLUSTER) and labels.get(names.LABEL_GROUP) and pod.spec.containers:
-        return
+def _strayed(pod: Pod) -> list[Cause]:
+    """Return all reasons why a worker pod does not say where it belongs."""
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
-        if not labels.get(label):
+        if not pod.labels.get(label):
             text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
             causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
-    if not ours:
+    if pod.controller is None or pod.controller.kind != names.RAYCLUSTER_KIND:
         text = (
             f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
             f"let KubeRay create worker pods, or remove the label from yours"
@@ -178,8 +176,7 @@ def _require(pod: Pod, labels: Strings, owner: OwnerReference | None) -> None:
         causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
     if not pod.spec.containers:
         causes.append(Cause(REQUIRED, "a Ray pod needs at least one container, the first being Ray's", "spec.containers"))
-    if causes:
-        raise Denied(*causes)
+    return causes
 
 
 def _require_label_values(pod: Pod) -> None:
