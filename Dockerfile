@@ -18,7 +18,7 @@ RUN PIP_CONSTRAINT=constraints.txt pip wheel --wheel-dir /wheels --only-binary :
 FROM python:3.11.13-slim-bookworm
 ARG SOURCE_DATE_EPOCH=0
 ENV PATH=/opt/ray-webhook/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-RUN rm -rf /usr/local/lib/python3.11/site-packages/* /usr/local/lib/python3.11/ensurepip /usr/local/bin/pip* /root/.cache
+RUN rm -rf /usr/local/lib/python3.11/site-packages/* /usr/local/lib/python3.11/ensurepip /usr/local/bin/pip* ~/.cache
 COPY --from=build /opt/ray-webhook /opt/ray-webhook
 USER 65532:65532
 EXPOSE 9443 8080
