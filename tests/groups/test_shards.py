@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.shards import ASSUMED_SECONDS, COMING, INDEX_LIMIT, ShardKey, Shards, read_index
+from webhook.groups.membership import ASSUMED_SECONDS
+from webhook.groups.shards import COMING, INDEX_LIMIT, ShardKey, Shards, read_index
 
 KEY = ShardKey("team", "search")
 

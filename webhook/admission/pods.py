@@ -12,7 +12,7 @@ from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
-from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.plan import Plan, Planner
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
@@ -185,10 +185,7 @@ def _require_label_values(pod: Pod) -> None:
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
         value = pod.labels[label]
         if not is_label_value(value):
-            text = (
-                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: use at most {LABEL_VALUE_MAX} "
-                f"letters, digits, '-', '_' or '.', and a letter or digit at both ends"
-            )
+            text = f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: {LABEL_VALUE_ADVICE}"
             causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
     if causes:
         raise Denied(*causes)

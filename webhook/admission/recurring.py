@@ -61,12 +61,10 @@ class RecurringReviews:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, bytes], list[_Known]] = {}
-        self._count = 0
 
     def read(self, body: bytes) -> AdmissionRequest[Pod]:
         """Return the request of a review, exactly as `decode_pod` does. Raises BadReview."""
-        at = body.find(_NAME)
-        if at < 0 or len(body) > BODY_MAX:
+        if len(body) > BODY_MAX or (at := body.find(_NAME)) < 0:
             return decode_pod(body)
         key = len(body), body[at : at + _NAME_MAX]
         for known in self._known.get(key, ()):
@@ -79,11 +77,9 @@ class RecurringReviews:
         return request
 
     def _keep(self, key: tuple[int, bytes], known: _Known) -> None:
-        if self._count == KEPT:
+        if sum(map(len, self._known.values())) == KEPT:
             self._known.clear()
-            self._count = 0
         self._known.setdefault(key, []).insert(0, known)
-        self._count += 1
 
 
 def _recurs(request: AdmissionRequest[Pod]) -> bool:

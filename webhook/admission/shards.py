@@ -9,7 +9,7 @@ from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta
 from webhook.kube.paths import pointer
 from webhook.kube.review import ALLOWED, DUPLICATE, FORBIDDEN, INVALID, AdmissionRequest, Answer, Cause, Denied
-from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.fold import Operation, encode
 
 PATH: Final = pointer("metadata", "annotations", names.ANNOTATION_SHARD_INDEX)
@@ -86,16 +86,12 @@ def _written(index: str) -> bytes:
 
 
 def _warning(request: AdmissionRequest[Bare]) -> str:
-    moved = request.old_object is not None and bool(_shard(request.old_object.metadata)[0])
     former, current = (_shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object))
-    return _MOVED if moved and former != current else _LATE
+    return _MOVED if former and former != current else _LATE
 
 
 def _no_group(group: str) -> Cause:
-    text = (
-        f"{group[:LABEL_VALUE_MAX]!r} cannot name a shard group: use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', "
-        f"and a letter or digit at both ends"
-    )
+    text = f"{group[:LABEL_VALUE_MAX]!r} cannot name a shard group: {LABEL_VALUE_ADVICE}"
     return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_GROUP))
 
 

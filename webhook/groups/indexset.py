@@ -45,17 +45,17 @@ class IndexSet:
         """Return the lowest index in the set, or None when it is empty."""
         if not self._any:
             return None
-        number = (self._any & -self._any).bit_length() - 1
-        word = self._words[number]
-        return number * _BITS + (word & -word).bit_length() - 1
+        number = lowest_bit(self._any)
+        return number * _BITS + lowest_bit(self._words[number])
 
     def lowest_absent(self) -> int:
         """Return the lowest index that is not in the set."""
-        number = _lowest_bit(~self._full)
+        number = lowest_bit(~self._full)
         if number >= len(self._words):
             return number * _BITS
-        return number * _BITS + _lowest_bit(~self._words[number])
+        return number * _BITS + lowest_bit(~self._words[number])
 
 
-def _lowest_bit(bits: int) -> int:
+def lowest_bit(bits: int) -> int:
+    """Return the place of the lowest bit that is set."""
     return (bits & -bits).bit_length() - 1

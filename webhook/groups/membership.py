@@ -10,7 +10,10 @@ from webhook.groups.occupancy import Occupancy
 from webhook.groups.seat import GroupKey, Seat
 
 ASSUMED_SECONDS: Final = 60.0
-"""How long a seat handed out waits for its pod. The API server bounds one admission at 34 s; what comes after it is quick."""
+"""How long what was handed out, a seat or a shard index, waits for its object.
+
+The API server bounds one admission at 34 s; what comes after it is quick.
+"""
 
 
 class _Holding(Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from webhook.groups.indexset import IndexSet
+from webhook.groups.indexset import IndexSet, lowest_bit
 from webhook.groups.seat import MAX_REPLICAS, Seat
 
 
@@ -117,8 +117,7 @@ class Occupancy:
         if index is None:
             return Seat(self._occupied.lowest_absent(), 0, "")
         replica = self._replicas[index]
-        free = ~(replica.taken if replica.others else replica.mask)
-        return Seat(index, (free & -free).bit_length() - 1, replica.name)
+        return Seat(index, lowest_bit(~replica.taken), replica.name)
 
     def has_replica(self, index: int) -> bool:
         """Tell whether any seat of this replica index is taken."""
@@ -134,7 +133,7 @@ class Occupancy:
         return frozenset(self._names)
 
     def _note(self, index: int, replica: _Replica) -> None:
-        lacking = (replica.taken if replica.others else replica.mask) & self._full != self._full
+        lacking = replica.taken & self._full != self._full
         if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
         replica.lacking = lacking

@@ -6,9 +6,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-
-ASSUMED_SECONDS: Final = 60.0
-"""How long an index that was handed out is kept for a RayCluster that nobody has seen yet; an admission takes 34 s at most."""
+from webhook.groups.membership import ASSUMED_SECONDS
 
 INDEX_LIMIT: Final = 1 << 20
 """Shard indices are below this number."""

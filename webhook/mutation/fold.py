@@ -66,7 +66,13 @@ def _sorted(
     return labels, variables, terms, rules, operations
 
 
-def added_in_front(edits: Sequence[Edit]) -> dict[str, int]:
+def fold_in_turn(replica: Replica, own: Sequence[Edit], shared: Sequence[Edit]) -> tuple[list[Operation], list[Operation]]:
+    """Return the operations of a host's own edits, and those of the shared ones, which come behind them."""
+    # How many variables a host adds for itself does not depend on which host it is.
+    return fold(replica, own), fold(replica, shared, _added_in_front(own))
+
+
+def _added_in_front(edits: Sequence[Edit]) -> dict[str, int]:
     """Return how many variables edits add at the front of each container's `env`."""
     count: dict[str, int] = {}
     for edit in edits:

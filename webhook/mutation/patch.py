@@ -1,6 +1,6 @@
 """A JSON Patch as an AdmissionReview carries it: the base64 of its JSON, of which only a host's numbers are written anew."""
 
-from binascii import b2a_base64
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,11 +16,6 @@ _HOLE: Final = b"\x00"
 """Stands for a number: JSON has no such byte, for it escapes what is below a blank."""
 
 
-def _base64(text: bytes) -> bytes:
-    """Return the base64 of a text."""
-    return b2a_base64(text, newline=False)
-
-
 class SharedPatch:
     """The end of the patches of a replica's hosts: operations that follow those of one host, as the JSON of their list."""
 
@@ -28,18 +23,18 @@ class SharedPatch:
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        self._tail = _base64(b"]" if text == NOTHING else b"," + text[1:])
+        self._tail = b64encode(b"]" if text == NOTHING else b"," + text[1:])
 
     def after(self, text: bytes) -> bytes | None:
         """Return the base64 of the patch with the operations of this list first, or None when there are no operations at all."""
         if text != NOTHING:
             return self.behind(text[:-1])
-        return None if self._text == NOTHING else _base64(self._text)
+        return None if self._text == NOTHING else b64encode(self._text)
 
     def behind(self, head: bytes) -> bytes:
         """Return the base64 of the patch that begins with `head`: the JSON of a list of operations, not closed."""
         # Base64 turns three bytes into four characters, so a head of whole threes can stand before any tail; JSON allows blanks.
-        return b2a_base64(head + b" " * (-len(head) % 3), newline=False) + self._tail
+        return b64encode(head + b" " * (-len(head) % 3)) + self._tail
 
 
 class NumberedPatch:

@@ -14,7 +14,7 @@ from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.mutation.edit import only_additions
 from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import added_in_front, encode, fold
+from webhook.mutation.fold import encode, fold_in_turn
 from webhook.mutation.numbered import Numbered
 from webhook.mutation.patch import NumberedPatch, SharedPatch, leave_open
 from webhook.mutation.pipeline import own_edits, shared_edits
@@ -78,9 +78,9 @@ def _probe(replica: Replica, index: int, suffix: str) -> Pattern | None:
         return None
     if not only_additions((*shared, *own)):
         return None
-    text, numbers = leave_open(fold(probe, own))
-    tail = encode(fold(probe, shared, added_in_front(own)))
-    return Pattern(_opened(text, index, suffix), _opened(tail, index, suffix), numbers)
+    first, then = fold_in_turn(probe, own, shared)
+    text, numbers = leave_open(first)
+    return Pattern(_opened(text, index, suffix), _opened(encode(then), index, suffix), numbers)
 
 
 def _opened(text: bytes, index: int, suffix: str) -> _Text:

@@ -16,7 +16,7 @@ from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer, Denied
 from webhook.mutation.edit import Edit, Warn, only_additions
 from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import Operation, added_in_front, encode, fold
+from webhook.mutation.fold import Operation, encode, fold, fold_in_turn
 from webhook.mutation.patch import NumberedPatch, SharedPatch, leave_open
 from webhook.mutation.pattern import Pattern, read_pattern
 from webhook.mutation.pipeline import own_edits, shared_edits
@@ -44,8 +44,8 @@ class Plan(Struct, gc=False):
 
     def operations_for(self, host: int) -> list[Operation]:
         """Return the patch of one host."""
-        own = own_edits(Worker(self.replica, host))
-        return fold(self.replica, own) + fold(self.replica, shared_edits(self.replica), added_in_front(own))
+        own, shared = fold_in_turn(self.replica, own_edits(Worker(self.replica, host)), shared_edits(self.replica))
+        return own + shared
 
     def answer_for(self, host: int) -> Answer:
         """Return the answer for one host: a patch only when something changes."""
@@ -118,9 +118,9 @@ def make_plan(replica: Replica) -> Plan:
         raise Denied(*causes)
     edits = shared_edits(replica)
     own = own_edits(Worker(replica, None))
-    # How many variables a host adds for itself does not depend on which host it is.
-    shared = SharedPatch(encode(fold(replica, edits, added_in_front(own))))
-    numbered = NumberedPatch(*leave_open(fold(replica, own)), shared) if only_additions(own) else None
+    first, then = fold_in_turn(replica, own, edits)
+    shared = SharedPatch(encode(then))
+    numbered = NumberedPatch(*leave_open(first), shared) if only_additions(own) else None
     warnings = tuple([edit.text for edit in edits if type(edit) is Warn])
     return Plan(replica, numbered, shared, warnings)
 
@@ -129,8 +129,7 @@ def _fits(replica: Replica, pod: Pod, cluster: ClusterFacts, group: WorkerGroup)
     """Tell whether a replica was read from a pod that is the same to every mutator, under the same facts."""
     if replica.cluster is not cluster or replica.group is not group:
         return False
-    label = names.LABEL_LEGACY_REPLICA_INDEX
-    read = replica.pod
+    read, label = replica.pod, names.LABEL_LEGACY_REPLICA_INDEX
     if read is pod:
         return True
     return read.spec == pod.spec and read.labels.get(label) == pod.labels.get(label)

@@ -64,7 +64,7 @@ def initializing_timeout_invalid(subject: Subject) -> Iterator[Fault]:
 
     KubeRay validation.go (`validateInitializingTimeout`)
     """
-    field = (subject.meta / "annotations").key(names.ANNOTATION_INITIALIZING_TIMEOUT)
+    field = subject.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if subject.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         yield Fault(field, f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of seconds")
 

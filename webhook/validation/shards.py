@@ -7,7 +7,6 @@ from webhook.groups.shards import INDEX_LIMIT, read_index
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
 from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
-from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 from webhook.validation.subject import Subject
@@ -24,7 +23,7 @@ def shard_group_invalid(subject: Subject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
-    field = _annotation(subject, names.ANNOTATION_SHARD_GROUP)
+    field = subject.annotation(names.ANNOTATION_SHARD_GROUP)
     if subject.kind != names.RAYCRONJOB_KIND and not is_label_value(field.text):
         yield Fault(
             field, f"{field.text[:20]!r}: use up to {LABEL_VALUE_MAX} letters, digits, '-', '_', '.'; not those at the ends"
@@ -38,7 +37,7 @@ def shard_index_invalid(subject: Subject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
+    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
     if subject.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
         yield Fault(field, f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to {INDEX_LIMIT - 1}")
 
@@ -50,8 +49,8 @@ def shard_index_alone(subject: Subject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
-    if subject.kind == names.RAYCLUSTER_KIND and field.given and not _annotation(subject, names.ANNOTATION_SHARD_GROUP).text:
+    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
+    if subject.kind == names.RAYCLUSTER_KIND and field.given and not subject.annotation(names.ANNOTATION_SHARD_GROUP).text:
         yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
 
 
@@ -63,7 +62,7 @@ def shard_index_copied(subject: Subject) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
-    field = _annotation(subject, names.ANNOTATION_SHARD_INDEX)
+    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
     if subject.kind in _COPIED and field.given:
         yield Fault(field, f"remove it: each cluster of a {subject.kind} gets an index of its own", FORBIDDEN)
 
@@ -82,10 +81,6 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
         return
     if field.given and field.text != index:
         yield Fault(field, f"immutable: write {index} again, or remove the annotation from what you apply", FORBIDDEN)
-
-
-def _annotation(subject: Subject, name: str) -> Field:
-    return (subject.meta / "annotations").key(name)
 
 
 SHARDS: Final = (

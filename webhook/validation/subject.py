@@ -74,6 +74,10 @@ class Subject(Struct):
         """The object's metadata."""
         return self.root / "metadata"
 
+    def annotation(self, name: str) -> Field:
+        """Return the field of an annotation."""
+        return (self.meta / "annotations").key(name)
+
 
 _NOWHERE: Final = Field({})
 
