@@ -162,10 +162,14 @@ def _compile(tool: Tool, parallel: int) -> None:
 
 def _copy_crds() -> None:
     tool = BY_NAME["kuberay-operator"]
-    module = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip())
+    _go(tool, "mod", "download", KUBERAY_MODULE)  # `go list` gives no folder for a module that is not downloaded yet
+    module = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
+    sources = sorted((Path(module) / "config" / "crd" / "bases").glob("*.yaml")) if module else []
+    if not sources:
+        raise CannotBuildError(f"{CRDS}: the module {KUBERAY_MODULE} has no CustomResourceDefinitions in config/crd/bases")
     shutil.rmtree(crd_directory(), ignore_errors=True)
     crd_directory().mkdir(parents=True)
-    for source in sorted((module / "config" / "crd" / "bases").glob("*.yaml")):
+    for source in sources:
         shutil.copyfile(source, crd_directory() / source.name)  # not copy: the module cache is read-only
     _write_stamp(crd_directory(), _fingerprint(tool))
 
