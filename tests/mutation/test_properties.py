@@ -18,6 +18,7 @@ from webhook.kube.shapes import is_dns_label, is_label_value
 from webhook.manifest.files import as_cluster, as_pod, read_manifests
 from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
+from webhook.mutation.answer import edits
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -49,7 +50,7 @@ def edits_of(case: Case) -> list[Edit]:
         placed = handler.place(as_pod(manifest(case.pod)), "", "request-0", 0.0)
     except Denied:
         return []
-    return placed.plan.edits_for(placed.seat.host) if placed else []
+    return edits(placed.replica, placed.seat.host).all() if placed else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:

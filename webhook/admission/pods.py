@@ -5,7 +5,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
-from webhook.groups.clusters import ClusterIndex
+from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
@@ -13,9 +13,9 @@ from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.patch_cache import Plan, Planner
+from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
@@ -36,12 +36,22 @@ class Placement(Struct, frozen=True, gc=False):
 
     key: GroupKey
     seat: Seat
-    plan: Plan
+    assigned: bool
+    answer: Answer
+    pod: Pod
+    cluster: ClusterFacts
+    group: WorkerGroup
+    policy: Policy
 
     @property
     def seated(self) -> bool:
         """Tell whether this is a worker, which holds its seat."""
         return self.seat is not HEAD_SEAT
+
+    @property
+    def replica(self) -> Replica:
+        """The replica of the pod, to tell of it."""
+        return read_replica(self.pod, self.seat, self.cluster, self.group, assigned=self.assigned, policy=self.policy)
 
 
 class PodHandler:
@@ -51,16 +61,16 @@ class PodHandler:
         self._clusters = clusters
         self._members = members
         self._register = register
-        self._planner = Planner(policy)
+        self.patches = PatchCache(policy)
 
     @property
     def policy(self) -> Policy:
         """What pods receive beside their seat; it may change while the service runs."""
-        return self._planner.policy
+        return self.patches.policy
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._planner.policy = policy
+        self.patches.policy = policy
 
     def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
         """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
@@ -79,10 +89,9 @@ class PodHandler:
         placed = self.place(request.object, request.namespace or "", request.uid, now, fresh=fresh)
         if placed is None:
             return ALLOWED
-        answer = placed.plan.answer_for(placed.seat.host)
         if not request.dry_run:
             self.admit(placed, request.uid, now)
-        return answer
+        return placed.answer
 
     def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Placement | None:
         """Return the placement of a Ray pod, or None for a pod that is none of ours. Records nothing.
@@ -116,8 +125,8 @@ class PodHandler:
         seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
         if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
             self._ask(cluster.name, key, group.desired, fresh=fresh)
-        plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
-        return Placement(key, seat, plan)
+        answer = self.patches.answer(pod, seat, cluster, group, assigned=carried is None)
+        return Placement(key, seat, carried is None, answer, pod, cluster, group, self.policy)
 
     def _place_head(self, pod: Pod, namespace: str) -> Placement | None:
         """Return what a head receives, or None for one that is of no RayCluster. Raises ClusterUnknown."""
@@ -131,8 +140,10 @@ class PodHandler:
             raise ClusterUnknown(namespace, name, owner.uid)
         if cluster.ignored:
             return None
-        plan = self._planner.plan(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
-        return Placement(GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, plan)
+        answer = self.patches.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
+        return Placement(
+            GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, False, answer, pod, cluster, HEAD_GROUP, self.policy
+        )  # noqa: FBT003
 
     def _ask(self, cluster: str, key: GroupKey, desired: int, *, fresh: bool) -> None:
         """Raise Unsure before a live read; after it, Denied when the group is full only of pods that nobody has seen."""

@@ -20,8 +20,8 @@ from webhook.kube.review import Denied
 from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
 from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
-from webhook.mutation.host_text import Value
+from webhook.mutation.answer import edits, operations
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Value, Warn
 
 
 class _Result(NamedTuple):
@@ -33,12 +33,12 @@ class _Result(NamedTuple):
 
     @property
     def edits(self) -> list[Edit]:
-        return self.placed.plan.edits_for(self.placed.seat.host) if self.placed else []
+        return edits(self.placed.replica, self.placed.seat.host).all() if self.placed else []
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        operations = self.placed.plan.operations_for(self.placed.seat.host) if self.placed else []
-        patch: list[dict[str, Any]] = msgspec.to_builtins(operations)
+        made = operations(self.placed.replica, self.placed.seat.host) if self.placed else []
+        patch: list[dict[str, Any]] = msgspec.to_builtins(made)
         return patch
 
 
@@ -143,7 +143,7 @@ def _where(placed: Placement) -> str:
         return "head"
     seat = placed.seat
     text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    return f"{text} ({'assigned' if placed.plan.replica.assigned else 'carried by its labels, trusted'})"
+    return f"{text} ({'assigned' if placed.assigned else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:
