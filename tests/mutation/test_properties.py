@@ -217,7 +217,7 @@ def _references_resolve(before: Object, after: Object) -> None:
                     assert order.index(name) < number, f"{entry['name']} refers to {name}, which comes later"
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @example(VALUE_OF_AN_EARLIER_ENTRY)
 @given(cases())
 def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
@@ -226,7 +226,7 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
     event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(cases())
 def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(case: Case) -> None:
     labels = case.pod["metadata"]["labels"]
