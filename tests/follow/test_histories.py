@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.follow.fake_api import PODS, FakeApi, Fault
@@ -122,7 +122,7 @@ async def story(steps: list[tuple[object, ...]]) -> None:
             assert not f.state.malformed
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(STEPS)
 def test_however_the_news_travels_the_membership_ends_as_the_truth(steps: list[tuple[object, ...]]) -> None:
     asyncio.run(story(steps))

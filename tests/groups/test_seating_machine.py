@@ -1,11 +1,8 @@
-"""The invariants of seating under any interleaving, as a state machine over a cluster and its webhook.
+"""The invariants of seating under any interleaving, as a state machine over a cluster and its webhook."""
 
-`RAY_WEBHOOK_MACHINE_EXAMPLES` sets how many runs of at most 60 steps are tried; the default makes more than 10,000 steps.
-"""
-
-import os
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,9 +21,10 @@ from webhook.groups.register import AssumingRegister
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import next_seat
 
-EXAMPLES = int(os.environ.get("RAY_WEBHOOK_MACHINE_EXAMPLES", "400"))
+EXAMPLES = 400
 STEPS = 60
 ENOUGH = 10_000
+"""The steps that the runs must come to, so that the machine did not run dry."""
 
 
 @dataclass(eq=False)
@@ -217,6 +215,7 @@ class Seating(RuleBasedStateMachine):
         assert len(self.members) == sum(pod.seen and not pod.told for pod in self.admitted)
 
 
+@pytest.mark.hypothesis
 def test_the_invariants_hold_under_any_interleaving() -> None:
     Seating.steps = 0
     run_state_machine_as_test(
@@ -224,11 +223,10 @@ def test_the_invariants_hold_under_any_interleaving() -> None:
         settings=settings(
             max_examples=EXAMPLES,
             stateful_step_count=STEPS,
-            deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
         ),
     )
-    assert Seating.steps >= min(ENOUGH, EXAMPLES * STEPS // 2), f"only {Seating.steps} steps were made"
+    assert Seating.steps >= ENOUGH, f"only {Seating.steps} steps were made"
 
 
 def test_the_middle_of_three_replicas_of_four_hosts_comes_back_as_index_1() -> None:

@@ -53,7 +53,7 @@ def check(plan: Plan, host: int) -> None:
     assert list(answer.warnings) == [edit.text for edit in plan.edits_for(host) if isinstance(edit, Warn)]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases())
 def test_the_answer_for_each_host_is_its_edits_whatever_the_template(case: Case) -> None:
     known = load_state([manifest(case.cluster)])
