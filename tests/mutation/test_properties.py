@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, event, example, given, settings
 
 from tests.builders import Decided, Object, Webhook, a_cluster, a_pod, manifest
 from tests.mutation.strategies import Case, cases
-from webhook.admission.pods import PodHandler
+from webhook.admission.pods import Placement, PodHandler
 from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.kube.shapes import is_dns_label, is_label_value
@@ -50,12 +50,12 @@ class Seen:
 def edits_of(case: Case) -> list[Edit]:
     """Return the edits of a pod, as `mutate --explain` prints them; none for one that is refused."""
     known = load_state([manifest(case.cluster)])
-    handler = PodHandler(known.clusters, known.members, known.register)
+    handler = PodHandler(known.clusters, known.seats)
     try:
-        placed = handler.place(as_pod(manifest(case.pod)), "", "request-0", 0.0)
+        placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
     except Denied:
         return []
-    return placed.plan.edits_for(placed.seat.host) if placed else []
+    return placed.plan.edits_for(placed.seat.host) if isinstance(placed, Placement) else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:
