@@ -79,7 +79,7 @@ def patch(answer: Answer | str) -> list[Object]:
     return json.loads(base64.b64decode(answer.patch)) if answer.patch is not None else []
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     cases(),
     st.lists(st.tuples(st.sampled_from(INDICES), st.integers(0, 4095), st.booleans()), min_size=3, max_size=6),
