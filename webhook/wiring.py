@@ -30,10 +30,11 @@ from webhook.groups.shards import Shards
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.application import admin_application, review_application
+from webhook.serving.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
 from webhook.serving.server import HttpServer
-from webhook.settings import Settings, Tls
+from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.journal import Journal, Sink, follow_log
 from webhook.telemetry.metrics import Metrics
@@ -110,8 +111,18 @@ def build(settings: Settings, sink: Sink) -> Service:
         return metrics.exposition()
 
     host = settings.serving.host
-    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
-    admin = HttpServer(admin_application(gate, exposition), host, settings.serving.admin_port)
+    reviews = HttpServer(
+        review_application(endpoints),
+        host,
+        settings.serving.port,
+        tls.listening,
+        settings.tls.client_names,
+        bounds=_bounds(settings.serving),
+        refused=observer.refused,
+    )
+    admin = HttpServer(
+        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+    )
 
     async def drain() -> None:
         gate.draining = True
@@ -120,6 +131,12 @@ def build(settings: Settings, sink: Sink) -> Service:
     return Service(
         {"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, journal, observer.settle
     )
+
+
+def _bounds(serving: Serving) -> Bounds:
+    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
+    room = raise_descriptor_limit() - PROBES.connections
+    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
 
 
 def _from_files(paths: Sequence[Path]) -> _Knowledge:
