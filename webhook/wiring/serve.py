@@ -26,6 +26,7 @@ from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
+from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
 from webhook.manifest.files import read_manifests
 from webhook.manifest.standalone import load_state
@@ -33,7 +34,7 @@ from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Settings, Tls
+from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
@@ -113,14 +114,30 @@ def build(settings: Settings, output: Output) -> Service:
         return metrics.exposition()
 
     host = settings.serving.host
-    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
-    admin = HttpServer(admin_application(gate, exposition), host, settings.serving.admin_port)
+    reviews = HttpServer(
+        review_application(endpoints),
+        host,
+        settings.serving.port,
+        tls.listening,
+        settings.tls.client_names,
+        bounds=_bounds(settings.serving),
+        refused=observer.refused,
+    )
+    admin = HttpServer(
+        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+    )
 
     async def drain() -> None:
         gate.draining = True
         await asyncio.sleep(settings.serving.drain_seconds)
 
     return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, log, observer.settle)
+
+
+def _bounds(serving: Serving) -> Bounds:
+    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
+    room = raise_descriptor_limit() - PROBES.connections
+    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
 
 
 def _from_files(paths: Sequence[Path]) -> _Knowledge:
