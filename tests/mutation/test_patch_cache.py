@@ -14,8 +14,8 @@ from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import WorkerGroup
 from webhook.kube.review import Answer, Denied
-from webhook.manifest.files import as_pod
 from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_pod
 from webhook.mutation.edit import SetEnv, Warn
 from webhook.mutation.fold import encode
 from webhook.mutation.patch_cache import Plan, Planner, make_plan

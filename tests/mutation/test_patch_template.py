@@ -10,7 +10,7 @@ from webhook.groups.clusters import facts_of
 from webhook.groups.seat import MAX_REPLICAS, Seat
 from webhook.kube import names
 from webhook.kube.review import Denied
-from webhook.manifest.files import as_cluster, as_pod
+from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.patch_cache import Planner, make_plan
 from webhook.mutation.patch_template import PatchTemplate, read_template
 from webhook.mutation.worker import Replica, read_replica
