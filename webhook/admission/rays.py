@@ -5,9 +5,10 @@ from typing import Any, Final
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
 from webhook.kube import names
+from webhook.kube.kinds import is_ray
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
 from webhook.validation.finding import DENY, Finding
-from webhook.validation.ruleset import check, check_update, is_ray
+from webhook.validation.ruleset import check, check_update
 from webhook.validation.settings import DEFAULTS, RuleSettings
 
 CAUSES_MAX: Final = 300

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from webhook.kube import names
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALING
@@ -77,11 +76,6 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     *CRON_RULES,
     *UPDATE_RULES,
 )
-
-
-def is_ray(group: str, version: str, kind: str) -> bool:
-    """Tell whether the rules know objects of this kind."""
-    return group == names.RAY_GROUP and version in names.RAY_VERSIONS and kind in names.RAY_KINDS
 
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:

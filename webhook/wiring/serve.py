@@ -28,7 +28,7 @@ from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
 from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
-from webhook.manifest.files import read_manifests
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
@@ -77,9 +77,12 @@ class _Knowledge:
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
 
-def build(settings: Settings, output: Output) -> Service:
-    """Return the service. Raises CertificateError, or ManifestError for the state."""
-    known = _from_files(settings.state) if settings.standalone else _from_cluster(settings)
+def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
+    """Return the service; standalone, it begins with `state`.
+
+    Raises CertificateError, or ManifestError for the state.
+    """
+    known = _standing_in(state) if settings.standalone else _from_cluster(settings)
     log, metrics = Log(output), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
@@ -140,8 +143,8 @@ def _bounds(serving: Serving) -> Bounds:
     return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
 
 
-def _from_files(paths: Sequence[Path]) -> _Knowledge:
-    state = load_state(read_manifests(paths))
+def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
+    state = load_state(manifests)
     return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
 
 
