@@ -93,7 +93,6 @@ class Publisher:
     def _tick(self, store: PodGroupStore, tasks: asyncio.TaskGroup) -> None:
         """Start what is due."""
         now = self._world.clock()
-        self._members.expire(now)
         if now >= self._sweep_at and not self._sweeping:
             self._sweeping = True
             tasks.create_task(self._sweep(store))

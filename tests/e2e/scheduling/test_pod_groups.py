@@ -170,7 +170,7 @@ def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_pla
 def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane: ControlPlane, publisher: Webhook) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("deleted")
     wanted = {"one-head": HEAD, "one-worker-workers": 3}
-    with publisher.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}):
+    with publisher.controller.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
         await_counts(api, namespace, wanted)
         wait_for_pods(api, namespace, 4)
@@ -187,16 +187,16 @@ def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane:
     await_nothing(api, namespace)
 
 
-def test_what_changed_while_the_webhook_was_down_is_made_good(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_what_changed_while_the_controller_was_down_is_made_good(gated_plane: ControlPlane, publisher: Webhook) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("caught-up")
     for name in ("grows", "goes-out"):
         api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
     until(lambda: len(pod_groups(api, namespace)) == 4, "both are grouped")
 
-    publisher.kill()
+    publisher.controller.kill()
     scale_group(api, "grows", namespace, "workers", 2)
     api.patch(RAY_CLUSTERS, "goes-out", {"metadata": {"annotations": OPTED_OUT}}, namespace)
-    publisher.start()
+    publisher.controller.start()
 
     await_counts(api, namespace, {"grows-head": HEAD, "grows-worker-workers": 2})
     for name in ("grows", "goes-out"):
