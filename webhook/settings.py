@@ -151,6 +151,12 @@ class Controller(_Section):
     port: Port = 8080
     """Plain HTTP port for its `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
 
+    lease: str = "ray-webhook-controller"
+    """Lease (`coordination.k8s.io`) by which such processes agree which of them writes."""
+
+    namespace: str = ""
+    """Namespace of the Lease; empty means that of the pod."""
+
 
 class Resize(_Section):
     """Resize in place; `docs/resize.md` tells more."""

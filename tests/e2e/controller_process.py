@@ -10,7 +10,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import CONTROLLER, token_kubeconfig
+from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
 from tests.e2e.process import Program, free_port
 
 START_SECONDS = 60
@@ -37,6 +37,11 @@ class Controller:
     def ready(self) -> bool:
         """Whether its probe says that it is in step with the cluster."""
         return self._is_ready(self._port)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it writes."""
+        return self.metric("ray_webhook_leader") == 1
 
     def lines(self) -> list[Json]:
         """What its log says, a line each."""
@@ -82,7 +87,7 @@ class Controller:
             return False
 
     def _process(self, port: int, settings: Mapping[str, str]) -> Program:
-        flags = [f"--host={HOST}", f"--port={port}", f"--kubeconfig={self._kubeconfig}"]
+        flags = [f"--host={HOST}", f"--port={port}", f"--kubeconfig={self._kubeconfig}", f"--controller.namespace={NAMESPACE}"]
         command = [sys.executable, "-m", "webhook.cli.main", "controller", *flags]
         return self._plane.process(f"controller-{port}", command, settings)
 

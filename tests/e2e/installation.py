@@ -41,6 +41,7 @@ RESOURCES = (
     "workloads.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io/status",
+    "leases.coordination.k8s.io",
 )
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -92,17 +93,23 @@ def token_kubeconfig(plane: ControlPlane, path: Path, account: str = WEBHOOK) ->
 
 
 def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
-    """Whether a service account may do this in all namespaces. `resource` is such as `rayclusters.ray.io/status`."""
+    """Whether a service account may do this in all namespaces, or with the Lease of the controller in that one.
+
+    `resource` is such as `rayclusters.ray.io/status`.
+    """
     name, _, subresource = resource.partition("/")
     plural, _, group = name.partition(".")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
+    if plural == "leases":
+        attributes |= {"namespace": NAMESPACE, "name": CONTROLLER}
     review = {"spec": {"user": f"system:serviceaccount:{NAMESPACE}:{account}", "resourceAttributes": attributes}}
     return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
 
 
 def rights(role: Object) -> set[Right]:
-    """What a role grants."""
-    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+    """What a role grants; named resources are only the Lease of the controller."""
+    assert all(not set(rule) - {"apiGroups", "resources", "verbs", "resourceNames"} for rule in role["rules"])
+    assert all(rule.get("resourceNames", [CONTROLLER]) == [CONTROLLER] for rule in role["rules"])
     return {
         (group, resource, verb)
         for rule in role["rules"]

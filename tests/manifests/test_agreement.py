@@ -227,8 +227,12 @@ def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> N
     assert granted(objects, "ray-webhook") == granted(overlay(mode), "ray-webhook")
     read = {("list", "pods"), ("watch", "pods"), ("list", "rayclusters"), ("watch", "rayclusters")}
     written = {(verb, what) for verb in ("create", "delete", "list", "patch") for what in (PODGROUPS, WORKLOADS)}
-    assert granted(objects, "ray-webhook-controller") == read | written
+    leased = {(verb, "leases") for verb in ("create", "get", "patch")}
+    assert granted(objects, "ray-webhook-controller") == read | written | leased
+    role = one(objects, "Role", "ray-webhook-controller")
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, [DEFAULTS.controller.lease]]
     pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
+    assert pod["containers"][0]["env"] == [{"name": variable("controller.lease"), "value": DEFAULTS.controller.lease}]
     assert pod["serviceAccountName"] == "ray-webhook-controller"
 
 

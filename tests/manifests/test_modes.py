@@ -48,7 +48,16 @@ def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str) ->
     assert {identity: from_overlay[identity] for identity in unchanged} == unchanged
 
 
-CONTROLLER = ("ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Deployment", "Service", "NetworkPolicy")
+CONTROLLER = (
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Deployment",
+    "Service",
+    "NetworkPolicy",
+)
 """What the process that writes to the cluster is made of, once."""
 
 

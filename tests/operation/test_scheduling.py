@@ -105,7 +105,7 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
     config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
     return Settings(
         serving=Serving(host="127.0.0.1", port=0, admin_port=0),
-        controller=Controller(host="127.0.0.1", port=0),
+        controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
         kubeconfig=config,
@@ -170,7 +170,9 @@ def test_the_controller_keeps_pod_groups_while_the_api_server_serves_them_and_sa
             assert api.count("list", PODGROUPS) == 0
             api.served = {"v1beta1"}
             await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+            assert "[+] leader election: this process leads" in (await probes.get("/readyz?verbose")).text
             metrics = (await probes.get("/metrics")).text
+            assert "ray_webhook_leader 1.0" in metrics
             assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
             assert "ray_webhook_scheduling_taken_names 0.0" in metrics
             assert 'ray_webhook_build_info{process="controller",version=' in metrics

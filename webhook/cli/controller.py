@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import uvloop
 
 from webhook.cli.process import run
+from webhook.follow.errors import ConfigurationError
 from webhook.settings import WrongSettingsError, read_settings
 from webhook.telemetry.stdout import DescriptorOutput
 from webhook.wiring.controller import build
@@ -25,9 +26,11 @@ def controller(arguments: Sequence[str]) -> int:
             "`ray-webhook serve`, or do not run this process"
         )
     own = settings.controller
-    process = build(settings, DescriptorOutput(sys.stdout.fileno()))
     try:
+        process = build(settings, DescriptorOutput(sys.stdout.fileno()))
         port = process.admin.bind()
+    except ConfigurationError as error:
+        return _refuse(str(error))
     except OSError as error:
         return _refuse(f"cannot listen on port {own.port} of {own.host}: {error.strerror}; set another controller.port")
     host = "127.0.0.1" if own.host in {"0.0.0.0", "::"} else own.host  # noqa: S104 - only compared

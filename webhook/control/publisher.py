@@ -83,7 +83,9 @@ class Publisher:
             state.settled = None
 
     async def run(self) -> None:
-        """Publish until cancelled."""
+        """Publish until cancelled. It begins with a look at everything: another process may have published meanwhile."""
+        self._states.clear()
+        self._sweeping, self._sweep_at = False, 0.0
         async with asyncio.TaskGroup() as tasks:
             while True:
                 if self._store is not None and self._state.synced():
