@@ -14,13 +14,10 @@ from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
 from webhook.admission.shards import ShardHandler
-from webhook.control.publisher import Publisher
-from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState
-from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
@@ -40,12 +37,12 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
-from webhook.telemetry.publishing import PublisherCollector
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
+from webhook.wiring.connection import connection
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,6 @@ class _Knowledge:
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
     discovery: Discovery | None = None
-    publisher: Publisher | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
@@ -89,8 +85,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
-    if known.publisher is not None:
-        metrics.registry.register(PublisherCollector(known.publisher))
+    kept = settings.scheduling.publish or settings.standalone
+    metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook", log)
 
@@ -99,7 +95,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(known.discovery is None, known.publisher is not None or settings.standalone, settings.resize.policy)
+    policy = Policy(known.discovery is None, kept, settings.resize.policy)
     pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
@@ -151,14 +147,9 @@ def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
-    timing = PublishingTiming(sweep=settings.scheduling.sweep_seconds)
-    publisher = Publisher(cluster, clusters, members, timing) if settings.scheduling.publish else None
     cluster.beside["discovery"] = discovery
-    if publisher is not None:
-        discovery.subscribe(publisher.serve)
-        cluster.beside["publisher"] = publisher
     return _Knowledge(
         clusters,
         members,
@@ -167,7 +158,6 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         cluster.reader,
         cluster.watches,
         discovery,
-        publisher,
         {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
         {"cluster": cluster},
     )
@@ -179,10 +169,6 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     rays.settings = replace(rays.settings, pod_groups=pod_groups)
 
 
-def _connection(config: Path | None) -> Load:
-    return kubeconfig(str(config)) if config else in_cluster()
-
-
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
     """Return what looks after the certificate. A pair in files has to be usable at the start. Raises CertificateError."""
     if tls.source == "files":
@@ -191,7 +177,7 @@ def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: 
         keeper.take(files.read())
         return {"certificate": keeper}
     own = tls.self_signed
-    vault = SecretVault(_connection(config), own.namespace, own.secret, own.mutating, own.validating)
+    vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
     name = f"{own.service}.{own.namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {"certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca), "secret": vault}

@@ -16,7 +16,7 @@ GROUPS_SERVED = {"GenericWorkload": True}, {"scheduling.k8s.io/v1beta1": True}
 
 @pytest.fixture(scope="package")
 def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
-    """What the webhook's account asks the control plane."""
+    """What the accounts of webhook and controller ask the control plane."""
     return AuditLog(tmp_path_factory.mktemp("audit"))
 
 
@@ -30,6 +30,6 @@ def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="package")
 def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook with the component that lets it keep PodGroups; each story leaves it running."""
+    """The webhook, and beside it the controller, which keeps PodGroups; each story leaves both running."""
     with Webhook(gated_plane, [COMPONENT]) as running:
         yield running
