@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run tools test e2e check bench format clean
+.PHONY: demo run tools test e2e matrix check bench format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -24,14 +24,23 @@ run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 		--tls.certificate .cache/certs/tls.crt --tls.key .cache/certs/tls.key
 
 tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
-	$(BIN)/python tests/e2e/build.py helm kustomize
+	$(BIN)/python -m tests.e2e.build helm kustomize
 
 test: $(READY)  ## Run the tests
 	$(BIN)/python -m pytest
 
+# Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4; the newest unless they are given.
+export E2E_KUBERAY ?= $(KUBERAY)
+export E2E_KUBERNETES ?= $(KUBERNETES)
+# A folder with the CustomResourceDefinitions of a KubeRay whose module is not published.
+export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
+
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
-	$(BIN)/python tests/e2e/build.py
+	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/e2e -m e2e
+
+matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; goes on when interrupted
+	$(BIN)/python -m tests.e2e.matrix
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .
