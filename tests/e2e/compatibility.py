@@ -48,11 +48,11 @@ def _summary(found: Outcomes | None, state: str) -> str:
 
 def _without(results: Results) -> str:
     """What pairs lack, and what their users have instead."""
-    lines = []
-    for need in needs.ALL:
-        if lacking := [pair for pair in results if not need.met(pair)]:
-            lines.append(f"- {_capital(need.reason(*lacking))}. {need.without}\n")
-    return "".join(lines)
+    return "".join(
+        f"- {_capital(need.reason(*lacking))}. {need.without}\n"
+        for need in needs.ALL
+        if (lacking := [pair for pair in results if not need.met(pair)])
+    )
 
 
 def _failures(ran: Mapping[Pair, Outcomes]) -> str:
