@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import build, needs
+from tests.e2e.pin import replacements
 from tests.e2e.versions import (
     KUBERAY_VARIABLE,
     KUBERNETES_VARIABLE,
@@ -108,3 +109,23 @@ def test_given_schemas_are_unpacked_and_an_empty_folder_is_refused(
     build.build(("etcd",), lambda _: None)
     assert build.missing(("etcd",)) == []
     assert build.definitions() == [b"kind: Ray"]
+
+
+def test_a_pin_replaces_the_staging_modules_of_a_release_and_no_others() -> None:
+    text = """\
+require (
+	k8s.io/api v0.0.0
+	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397
+)
+replace k8s.io/kms => k8s.io/kms v1.0.0
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/cri-api => ./staging/src/k8s.io/cri-api
+)
+"""
+    assert replacements(text, "1.34.4").splitlines()[1:] == [
+        "replace (",
+        "\tk8s.io/api => k8s.io/api v0.34.4",
+        "\tk8s.io/cri-api => k8s.io/cri-api v0.34.4",
+        ")",
+    ]
