@@ -12,11 +12,11 @@ import jsonpatch
 from tests.apiserver import pod_review
 from webhook.admission.codec import decode_pod
 from webhook.admission.pods import PodHandler
-from webhook.cluster.files import Manifest, as_cluster
-from webhook.cluster.standalone import load_state
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.kube import names
 from webhook.kube.review import Answer, Denied
+from webhook.manifest.files import Manifest, as_cluster
+from webhook.manifest.standalone import load_state
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 Object = dict[str, Any]

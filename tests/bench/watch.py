@@ -15,11 +15,11 @@ import msgspec
 import uvloop
 from kubernetes.aio.client.configuration import Configuration
 
-from tests.cluster.fake_api import PODS, FakeApi, Object
-from tests.cluster.objects import a_pod, a_raycluster
+from tests.follow.fake_api import PODS, FakeApi, Object
+from tests.follow.objects import a_pod, a_raycluster
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.cluster.state import ClusterState
+from webhook.follow.state import ClusterState
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
 from webhook.groups.register import AssumingRegister

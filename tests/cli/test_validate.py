@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.validation.builders import a_cluster, a_job
-from webhook.cli.located import Located, Unreadable, read, scalar
 from webhook.cli.validate import add_arguments, run
+from webhook.manifest.positions import Located, Unreadable, read, scalar
 from webhook.validation.ruleset import RULES
 
 BROKEN = """\

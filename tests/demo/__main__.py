@@ -10,10 +10,10 @@ from typing import Any, Final
 from tests.apiserver import ApiServer, object_review
 from tests.seats import Held, seat_of, violations
 from tests.server import serving
-from webhook.cluster.files import as_cluster, read_manifests
-from webhook.groups.expansion import expand
 from webhook.kube import names
 from webhook.kube.objects import RayCluster
+from webhook.manifest.files import as_cluster, read_manifests
+from webhook.manifest.kuberay import expand
 
 Object = dict[str, Any]
 

@@ -8,8 +8,8 @@ import yaml
 from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.waiting import until
 from tests.seats import seat_of, violations
-from webhook.cluster.files import Manifest, as_cluster
-from webhook.groups.expansion import expand
+from webhook.manifest.files import Manifest, as_cluster
+from webhook.manifest.kuberay import expand
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTS = 4

@@ -74,7 +74,7 @@ class Webhook:
         self._stack.close()
 
     @property
-    def journal(self) -> Path:
+    def log(self) -> Path:
         """What it wrote, from all its starts."""
         return self._program.log
 
@@ -118,7 +118,7 @@ class Webhook:
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
         """The reviews of one kind in its journal, but for those of a dry run."""
-        lines = [json.loads(line) for line in self.journal.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
         return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
 
     def _admin(self, path: str, port: int) -> str:

@@ -7,17 +7,17 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.cluster.fake_api import RAYCLUSTERS, FakeApi
-from tests.cluster.following import eventually
-from tests.cluster.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
-from tests.cluster.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.control.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
+from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.follow.fake_api import RAYCLUSTERS, FakeApi
+from tests.follow.following import eventually
 from tests.manifests.render import MODES, Object, kustomize, one, overlay, with_component
 from tests.server import Running, serving
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
 from webhook.groups.gang import WORKER_GROUP
+from webhook.http.server import GRACE_SECONDS
 from webhook.kube import names
-from webhook.serving.server import GRACE_SECONDS
 from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
 
 DEFAULTS = Settings()

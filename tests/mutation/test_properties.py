@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from tests.builders import Decided, Object, Webhook, manifest
 from tests.mutation.strategies import Case, cases
 from webhook.admission.pods import PodHandler
-from webhook.cluster.files import as_cluster, as_pod, read_manifests
-from webhook.cluster.standalone import load_state
-from webhook.groups.expansion import expand
 from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.kube.shapes import is_dns_label, is_label_value
+from webhook.manifest.files import as_cluster, as_pod, read_manifests
+from webhook.manifest.kuberay import expand
+from webhook.manifest.standalone import load_state
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -17,10 +17,10 @@ from tests.apiserver import pod_review
 from tests.operation.front import Backend, Front
 from tests.server import Running, serving
 from tests.tls.listener import until
-from webhook.cluster.files import as_cluster, read_manifests
-from webhook.groups.expansion import expand
+from webhook.http.server import KEEP_ALIVE_SECONDS
 from webhook.kube import names
-from webhook.serving.server import KEEP_ALIVE_SECONDS
+from webhook.manifest.files import as_cluster, read_manifests
+from webhook.manifest.kuberay import expand
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"
 DRAIN_SECONDS = 1.2

@@ -14,15 +14,15 @@ import httpx
 import yaml
 
 from tests.apiserver import pod_review
-from tests.cluster.fake_api import PODS, RAYCLUSTERS, FakeApi
-from tests.cluster.following import eventually
-from tests.cluster.objects import a_pod
-from tests.cluster.publishing import a_cluster, counts
-from tests.cluster.scheduling_rules import PODGROUPS
+from tests.control.publishing import a_cluster, counts
+from tests.control.scheduling_rules import PODGROUPS
+from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.follow.following import eventually
+from tests.follow.objects import a_pod
 from webhook.cli.main import main
 from webhook.groups.gang import WORKER_GROUP
 from webhook.settings import Scheduling, Serving, Settings, Tls
-from webhook.wiring import build
+from webhook.wiring.serve import build
 
 
 class Served(NamedTuple):

@@ -16,8 +16,8 @@ import yaml
 from tests.apiserver import ApiServer, Object, pod_review
 from tests.server import serving
 from webhook.cli.main import main
-from webhook.cluster.files import Manifest, as_cluster, read_manifests
-from webhook.groups.expansion import expand
+from webhook.manifest.files import Manifest, as_cluster, read_manifests
+from webhook.manifest.kuberay import expand
 
 STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/input.yaml"))
 

@@ -13,7 +13,7 @@ from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.plan import Plan, Planner
+from webhook.mutation.patch_cache import Plan, Planner
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
 

@@ -8,8 +8,8 @@ from webhook.admission.codec import decode_bare, decode_object, decode_pod, enco
 from webhook.admission.errors import ClusterUnknown, Unsure
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
-from webhook.admission.recurring import RecurringReviews
 from webhook.admission.resize import ResizeHandler
+from webhook.admission.review_cache import ReviewCache
 from webhook.admission.shards import ShardHandler
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
@@ -53,7 +53,7 @@ class Mutation:
         self._pods = pods
         self._reader = reader
         self._shards = shards
-        self._reviews = RecurringReviews()
+        self._reviews = ReviewCache()
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""

@@ -14,14 +14,14 @@ import yaml
 from webhook.admission.errors import ClusterUnknown
 from webhook.admission.pods import Placement, PodHandler
 from webhook.cli.sharding import Sharded, sharded
-from webhook.cluster.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
-from webhook.cluster.standalone import load_state
-from webhook.groups.expansion import expand
 from webhook.kube import names
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
+from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
+from webhook.manifest.kuberay import expand
+from webhook.manifest.standalone import load_state
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
-from webhook.mutation.numbered import Value
+from webhook.mutation.host_text import Value
 
 
 class _Result(NamedTuple):

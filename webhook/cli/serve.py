@@ -7,12 +7,12 @@ from typing import TextIO
 
 import uvloop
 
-from webhook.cluster.files import ManifestError
+from webhook.manifest.files import ManifestError
 from webhook.runtime import supervise
 from webhook.settings import Settings, WrongSettingsError, read_settings
-from webhook.telemetry.sink import DescriptorSink
+from webhook.telemetry.stdout import DescriptorOutput
 from webhook.tls.errors import CertificateError
-from webhook.wiring import Service, build
+from webhook.wiring.serve import Service, build
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def serve(arguments: Sequence[str]) -> int:
     if settings.state and not settings.standalone:
         return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
-        service = build(settings, DescriptorSink(sys.stdout.fileno()))
+        service = build(settings, DescriptorOutput(sys.stdout.fileno()))
         ports = service.reviews.bind(), service.admin.bind()
     except (CertificateError, ManifestError) as error:
         return _refuse(str(error))
@@ -37,7 +37,7 @@ def serve(arguments: Sequence[str]) -> int:
 
 async def _run(service: Service) -> int:
     gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
-    service.journal.event("info", "started", "listening for reviews")
+    service.log.event("info", "started", "listening for reviews")
     try:
         try:
             await supervise(service.runnables, service.drain)
@@ -45,9 +45,9 @@ async def _run(service: Service) -> int:
             service.settle()
     except ExceptionGroup as group:
         for error in group.exceptions:
-            service.journal.event("error", "ended", f"{type(error).__name__}: {error}")
+            service.log.event("error", "ended", f"{type(error).__name__}: {error}")
         return 1
-    service.journal.event("info", "stopped", "stopped by a signal")
+    service.log.event("info", "stopped", "stopped by a signal")
     return 0
 
 

@@ -7,12 +7,12 @@ from math import inf
 from typing import Any, NamedTuple
 
 from webhook.admission.shards import ShardHandler
-from webhook.cluster.files import Manifest, as_cluster
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
 from webhook.kube.review import AdmissionRequest, Denied, GroupVersionKind, GroupVersionResource
+from webhook.manifest.files import Manifest, as_cluster
 
 
 class Sharded(NamedTuple):

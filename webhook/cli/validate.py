@@ -9,8 +9,8 @@ from zoneinfo import available_timezones
 
 from msgspec import Struct, field
 
-from webhook.cli.located import Located, Unreadable, read
 from webhook.cli.report import WRITERS, Entry, coloured
+from webhook.manifest.positions import Located, Unreadable, read
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.ruleset import check, is_ray, unknown_names
 from webhook.validation.settings import RuleSettings

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.mutation.numbered import Text, Value
+from webhook.mutation.host_text import Text, Value
 
 
 class SetLabel(Struct, frozen=True, gc=False):

@@ -3,8 +3,8 @@
 All of it follows from the group, never from one host, so host 0 is refused already and no half replica comes up.
 """
 
+from webhook.accelerators.topology import TopologyError, hosts_of
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
-from webhook.groups.topology import TopologyError, hosts_of
 from webhook.kube import names
 from webhook.kube.review import INVALID, Cause
 from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label

@@ -10,7 +10,7 @@ from msgspec import Struct
 from webhook.kube.objects import Container, Pod
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel
-from webhook.mutation.numbered import Text
+from webhook.mutation.host_text import Text
 from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from webhook.mutation.fold import Operation
-from webhook.mutation.numbered import Numbered
+from webhook.mutation.host_text import HostText
 
 NOTHING: Final = b"[]"
 """The JSON of no operations."""
@@ -42,7 +42,7 @@ class NumberedPatch:
 
     __slots__ = ("_constant", "_numbers", "_pieces", "_same", "_shared")
 
-    def __init__(self, own: bytes, numbers: list[Numbered], shared: SharedPatch) -> None:
+    def __init__(self, own: bytes, numbers: list[HostText], shared: SharedPatch) -> None:
         self._numbers = numbers
         self._pieces = own[:-1].split(_HOLE)
         self._same = all(number.step == 1 and number.first == 0 for number in numbers)
@@ -59,12 +59,12 @@ class NumberedPatch:
         return self._shared.behind(b"".join([part for pair in zip(self._pieces, (*digits, b""), strict=True) for part in pair]))
 
 
-def leave_open(operations: Sequence[Operation]) -> tuple[bytes, list[Numbered]]:
+def leave_open(operations: Sequence[Operation]) -> tuple[bytes, list[HostText]]:
     """Return the JSON of operations with a hole in place of each number, and what fills the holes, in order."""
-    found: list[Numbered] = []
+    found: list[HostText] = []
 
     def hole(value: object) -> msgspec.Raw:
-        if not isinstance(value, Numbered):
+        if not isinstance(value, HostText):
             raise NotImplementedError
         found.append(value)
         return msgspec.Raw(b"%b%b" % (msgspec.json.encode(value.prefix)[:-1], _HOLE + b'"'))

@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from webhook.accelerators.topology import TopologyError, accelerator_type, parse_topology
 from webhook.groups.naming import slice_name
-from webhook.groups.topology import TopologyError, accelerator_type, parse_topology
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Variable, Worker, fill

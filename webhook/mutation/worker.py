@@ -6,17 +6,17 @@ from typing import Final
 import msgspec
 from msgspec import Struct, structs
 
+from webhook.accelerators.topology import is_v7x
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.naming import headless_service, host_prefix
 from webhook.groups.seat import Seat
-from webhook.groups.topology import is_v7x
 from webhook.kube import names
 from webhook.kube.objects import Container, EnvVar, Pod, WorkerGroup
 from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
-from webhook.mutation.numbered import Numbered, Text
+from webhook.mutation.host_text import HostText, Text
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 HEAD_SEAT: Final = Seat(-1, 0, "")
@@ -149,7 +149,7 @@ class Worker(Struct, frozen=True, gc=False):
 
     def numbered(self, prefix: str = "", step: int = 1, first: int = 0) -> Text:
         """Return the text that ends with the number `host` * `step` + `first`."""
-        text = Numbered(prefix, step, first)
+        text = HostText(prefix, step, first)
         return text if self.host is None else text.of(self.host)
 
     @property

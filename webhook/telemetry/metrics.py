@@ -8,7 +8,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from webhook import __version__
 from webhook.kube.review import CAUSE_TYPES
-from webhook.telemetry.tally import ReviewTally
+from webhook.telemetry.review_metrics import ReviewMetrics
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
@@ -19,7 +19,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._reviews = ReviewTally()
+        self._reviews = ReviewMetrics()
         self.registry.register(self._reviews)
         self._denials = Counter(
             "ray_webhook_denials",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
-from webhook.groups.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
+from webhook.accelerators.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED

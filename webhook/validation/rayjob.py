@@ -6,11 +6,11 @@ from typing import Final
 import yaml
 from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, MappingStartEvent, NodeEvent, ScalarEvent
 
-from webhook.kube.nesting import DEEPEST
 from webhook.kube.review import FORBIDDEN, REQUIRED
+from webhook.manifest.nesting import DEEPEST
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Job
 from webhook.validation.rule import deny
-from webhook.validation.subject import Job
 
 SIDECAR: Final = "SidecarMode"
 INTERACTIVE: Final = "InteractiveMode"

@@ -6,8 +6,8 @@ from typing import Final
 from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Service
 from webhook.validation.rule import deny
-from webhook.validation.subject import Service
 
 INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
 NEW_CLUSTER: Final = "NewCluster"

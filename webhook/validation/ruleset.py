@@ -18,6 +18,7 @@ from webhook.validation.metadata import METADATA
 from webhook.validation.multislice import MULTI_SLICE
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.parameters import PARAMETERS
+from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
 from webhook.validation.rayjob import RAYJOB
 from webhook.validation.rayservice import RAYSERVICE
@@ -28,7 +29,6 @@ from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
-from webhook.validation.subject import Subject, read_subject
 from webhook.validation.tls import TLS
 from webhook.validation.updates import UPDATES, read_update
 from webhook.validation.upgrade import UPGRADE
@@ -84,7 +84,7 @@ def is_ray(group: str, version: str, kind: str) -> bool:
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an object of one of the four Ray kinds: denials first, then by field."""
-    return _ordered(_findings(read_subject(kind, value, settings), settings))
+    return _ordered(_findings(read_ray_object(kind, value, settings), settings))
 
 
 def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -94,7 +94,7 @@ def check_update(kind: str, old: object, new: object, settings: RuleSettings = D
     """
     if being_deleted(new) or only_scaled(kind, old, new):
         return []
-    after, before = read_subject(kind, new, settings), read_subject(kind, old, settings)
+    after, before = read_ray_object(kind, new, settings), read_ray_object(kind, old, settings)
     found = list(_findings(after, settings))
     if any(finding.level == DENY for finding in found):
         known = {finding.key for finding in _findings(before, settings)}
@@ -124,16 +124,16 @@ def unknown_names(settings: RuleSettings) -> list[str]:
     return problems
 
 
-def _findings(subject: Subject, settings: RuleSettings) -> Iterator[Finding]:
-    yield from _run(OBJECT_RULES, subject, settings)
-    if subject.cron is not None:
-        yield from _run(CRON_RULES, subject.cron, settings)
-    if subject.job is not None:
-        yield from _run(JOB_RULES, subject.job, settings)
-    if subject.service is not None:
-        yield from _run(SERVICE_RULES, subject.service, settings)
-    if subject.cluster is not None:
-        yield from _run(CLUSTER_RULES, subject.cluster, settings)
+def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
+    yield from _run(OBJECT_RULES, ray_object, settings)
+    if ray_object.cron is not None:
+        yield from _run(CRON_RULES, ray_object.cron, settings)
+    if ray_object.job is not None:
+        yield from _run(JOB_RULES, ray_object.job, settings)
+    if ray_object.service is not None:
+        yield from _run(SERVICE_RULES, ray_object.service, settings)
+    if ray_object.cluster is not None:
+        yield from _run(CLUSTER_RULES, ray_object.cluster, settings)
 
 
 def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[Finding]:

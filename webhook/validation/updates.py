@@ -9,9 +9,9 @@ from webhook.validation.change import rollout_part
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
 from webhook.validation.rayservice import INCREMENTAL, NONE
 from webhook.validation.rule import warn
-from webhook.validation.subject import Subject
 from webhook.validation.upgrade import RECREATE
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
@@ -41,7 +41,7 @@ class Update(Struct):
         return ((before[group.name], group) for group in self.new.groups if group.name in before)
 
 
-def read_update(old: Subject, new: Subject) -> Update | None:
+def read_update(old: RayObject, new: RayObject) -> Update | None:
     """Return the view of an update, or None where none of these rules applies: a job's cluster does not follow its RayJob."""
     if old.cluster is None or new.cluster is None or new.job is not None:
         return None
