@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run tools test e2e matrix check bench format clean
+.PHONY: demo run tools test e2e matrix newest-ray facts check bench format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -41,6 +41,13 @@ e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the w
 
 matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; goes on when interrupted
 	$(BIN)/python -m tests.e2e.matrix
+
+newest-ray:  ## Install the newest Ray, alone, in an environment that nothing else sees
+	$(PYTHON) -m venv .cache/ray
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
+
+facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with their newest versions
+	$(BIN)/python -m tests.facts
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .

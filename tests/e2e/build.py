@@ -210,23 +210,40 @@ def _compile(tool: Tool, parallel: int) -> None:
 
 
 def _copy_crds() -> None:
-    sources = _crds_of_module() if chosen().operator else _given_crds()
+    sources = crd_sources()
     shutil.rmtree(crd_directory(), ignore_errors=True)
     crd_directory().mkdir(parents=True)
-    for source in sources:
-        content = source.read_bytes()  # not copied with its mode: the module cache is read-only
-        text = gzip.decompress(content) if source.suffix == ".gz" else content
-        (crd_directory() / source.name.removesuffix(".gz")).write_bytes(text)
+    for source in sources:  # not copied with its mode: the module cache is read-only
+        (crd_directory() / source.name.removesuffix(".gz")).write_bytes(unpacked(source))
     _write_stamp(crd_directory(), _crds_fingerprint())
 
 
-def _crds_of_module() -> list[Path]:
+def crd_sources() -> list[Path]:
+    """The files of KubeRay's CustomResourceDefinitions, of its module or given. Raises CannotBuildError."""
+    return _crds_of_module() if chosen().operator else _given_crds()
+
+
+def unpacked(path: Path) -> bytes:
+    """The content of a file that may be compressed."""
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def module_folder() -> Path:
+    """The folder of KubeRay's Go module in the module cache. Raises CannotBuildError."""
     tool = BY_NAME[OPERATOR]
     _go(tool, "mod", "download", KUBERAY_MODULE)  # `go list` gives no folder for a module that is not downloaded
-    module = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
-    found = sorted((Path(module) / "config" / "crd" / "bases").glob("*.yaml")) if module else []
+    found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
     if not found:
-        raise CannotBuildError(f"{CRDS}: the module {KUBERAY_MODULE} has none in config/crd/bases")
+        raise CannotBuildError(f"go says no folder of the module {KUBERAY_MODULE}")
+    return Path(found)
+
+
+def _crds_of_module() -> list[Path]:
+    folder = module_folder() / "config" / "crd" / "bases"
+    found = sorted(folder.glob("*.yaml"))
+    if not found:
+        raise CannotBuildError(f"{folder} has no CustomResourceDefinitions")
     return found
 
 
