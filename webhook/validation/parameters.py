@@ -22,7 +22,8 @@ KNOWN: Final = frozenset({
     "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction", "metrics-export-port",
     "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels", "labels-file",
     "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu", "system-reserved-memory", "cgroup-path",
-    "proxy-server-url", "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style", "log-color", "verbose",
+    "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style", "log-color", "verbose",
+    "proxy-server-url",
 })  # fmt: skip
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "resources")
 
