@@ -87,7 +87,7 @@ def filled(text: bytes, parts: dict[bytes, bytes]) -> bytes:
     return text
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     places=st.lists(st.sampled_from([(place, text) for place, texts in PLACES.items() for text in texts]), max_size=2),
     pods=st.lists(MADE_UP | SPOILT, min_size=2, max_size=8),

@@ -94,7 +94,7 @@ def test_names_that_only_a_short_index_fits_rule_it_out() -> None:
     assert read_template(read(a_pod().of("c").worker(group), cluster, group=group, name=f"{group}-abcde")) is None
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(cases(), st.lists(st.sampled_from(INDICES), min_size=3, max_size=5), st.booleans())
 def test_whatever_the_template_a_replica_gets_what_it_would_alone(case: Case, indices: list[int], assigned: bool) -> None:  # noqa: FBT001 - hypothesis gives it
     labels = case.pod["metadata"]["labels"]

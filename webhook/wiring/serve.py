@@ -9,7 +9,7 @@ from time import time
 
 from msgspec.structs import replace
 
-from webhook.admission.pods import PodHandler, Register
+from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
@@ -23,7 +23,7 @@ from webhook.follow.state import ClusterState
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.register import AssumingRegister
+from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
 from webhook.http.server import HttpServer
@@ -65,7 +65,7 @@ class _Knowledge:
 
     clusters: ClusterIndex
     members: Membership
-    register: Register
+    seats: SeatClaims
     shards: Shards
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
@@ -95,11 +95,11 @@ def build(settings: Settings, output: Output) -> Service:
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
     policy = Policy(known.discovery is None, known.publisher is not None or settings.standalone, settings.resize.policy)
-    pods = PodHandler(known.clusters, known.members, known.register, policy)
+    pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    shards, resize = ShardHandler(known.shards), ResizeHandler(known.clusters, settings.resize.beyond)
+    shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
     endpoints = {
         "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
@@ -122,12 +122,13 @@ def build(settings: Settings, output: Output) -> Service:
 
 def _from_files(paths: Sequence[Path]) -> _Knowledge:
     state = load_state(read_manifests(paths))
-    return _Knowledge(state.clusters, state.members, state.register, Shards(state.clusters, inf))
+    return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    shards = Shards(clusters)
+    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     timing = PublishingTiming(sweep=settings.scheduling.sweep_seconds)
     publisher = Publisher(cluster, clusters, members, timing) if settings.scheduling.publish else None
@@ -138,8 +139,8 @@ def _from_cluster(settings: Settings) -> _Knowledge:
     return _Knowledge(
         clusters,
         members,
-        AssumingRegister(members),
-        Shards(clusters),
+        SeatMemory(members),
+        shards,
         cluster.reader,
         cluster.watches,
         discovery,
