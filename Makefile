@@ -14,6 +14,7 @@ FAST := \
 	manifest \
 	mutation \
 	scenarios \
+	status \
 	validation
 
 SECONDS ?= 300
