@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo run tools test e2e check bench format clean
+.PHONY: demo run tools test e2e check bench schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -41,6 +41,10 @@ check: $(READY)  ## Lint, check types, check the floors
 
 bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
+
+CRDS ?= 1.6.2=.cache/e2e/crds
+schema: $(READY)  ## Write the table of KubeRay's fields; CRDS is VERSION=FOLDER of each release
+	$(BIN)/python -m tests.schema.generate $(CRDS)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
