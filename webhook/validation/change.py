@@ -4,6 +4,13 @@ from typing import Any, Final
 
 from webhook.kube import names
 
+# Values of `upgradeStrategy.type`.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1/rayservice_types.go
+RECREATE: Final = "Recreate"
+NEW_CLUSTER: Final = "NewCluster"
+INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
+NONE: Final = "None"
+
 _SCALE: Final = ("replicas", "scaleStrategy")
 _ROLLOUT_FREE: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _CLUSTER_AT: Final = {

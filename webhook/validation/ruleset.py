@@ -17,6 +17,7 @@ from webhook.validation.history import HISTORY
 from webhook.validation.metadata import METADATA
 from webhook.validation.multislice import MULTI_SLICE
 from webhook.validation.network_policy import NETWORK_POLICY
+from webhook.validation.optins import OPT_IN_VALUES
 from webhook.validation.parameters import PARAMETERS
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
@@ -30,7 +31,8 @@ from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.tls import TLS
-from webhook.validation.updates import UPDATES, read_update
+from webhook.validation.update import read_update
+from webhook.validation.updates import UPDATES
 from webhook.validation.upgrade import UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
@@ -45,7 +47,7 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS)
+OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *OPT_IN_VALUES)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
