@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts check bench format clean
+.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts check bench schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -81,6 +81,9 @@ check: $(READY)  ## Lint, check types, check the floors
 
 bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
+
+schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
+	$(BIN)/python -m tests.schema.generate $(CRDS)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
