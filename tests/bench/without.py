@@ -25,7 +25,7 @@ def _review_cache() -> None:
     def read(_self: ReviewCache, body: bytes) -> AdmissionRequest[Pod]:
         return decode_pod(body)
 
-    ReviewCache.read = read  # type: ignore[method-assign]
+    ReviewCache.read = read  # type: ignore[method-assign, assignment]
 
 
 def _patch_cache() -> None:
@@ -36,7 +36,7 @@ def _patch_cache() -> None:
 
 
 def _coalescing() -> None:
-    server.coalescing = lambda protocol: protocol
+    server.coalescing = lambda protocol: protocol  # type: ignore[attr-defined]
 
 
 def _batches() -> None:
