@@ -40,6 +40,7 @@ from webhook.telemetry.journal import Journal, Sink, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.publishing import PublishCollector
+from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -122,7 +123,7 @@ def build(settings: Settings, sink: Sink) -> Service:
         refused=observer.refused,
     )
     admin = HttpServer(
-        admin_application(gate, exposition),
+        admin_application(gate, PacedScrapes(exposition)),
         host,
         settings.serving.admin_port,
         bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),

@@ -55,9 +55,10 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
     """Ask for reviews and probe while the block runs."""
     seen, stop = Beside(), threading.Event()
     _forget_peak(server.process.pid)
+    kept, fresh = _connection(server), _connection(server)
     asked = (
-        (seen.kept, _reviews(server, kept=True)),
-        (seen.fresh, _reviews(server, kept=False)),
+        (seen.kept, _reviews(kept, kept=True)),
+        (seen.fresh, _reviews(fresh, kept=False)),
         (seen.probes, _probes(server)),
     )
     threads = [threading.Thread(target=_ask, args=(record, ask, stop, pause)) for record, ask in asked]
@@ -69,6 +70,8 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
         stop.set()
         for thread in threads:
             thread.join()
+        kept.close()
+        fresh.close()
         seen.peak, seen.after = memory(server.process.pid)
 
 
@@ -94,11 +97,13 @@ def _ask(record: Record, ask: Callable[[], None], stop: threading.Event, pause: 
             record.took.append(time.perf_counter() - started)
 
 
-def _reviews(server: Running, *, kept: bool) -> Callable[[], None]:
+def _connection(server: Running) -> http.client.HTTPSConnection:
     url = urlsplit(server.url)
     context = ssl.create_default_context(cafile=str(server.authority))
-    connection = http.client.HTTPSConnection(str(url.hostname), url.port, timeout=10, context=context)
+    return http.client.HTTPSConnection(str(url.hostname), url.port, timeout=10, context=context)
 
+
+def _reviews(connection: http.client.HTTPSConnection, *, kept: bool) -> Callable[[], None]:
     def ask() -> None:
         if not kept:
             connection.close()

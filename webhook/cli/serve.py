@@ -9,6 +9,7 @@ import uvloop
 
 from webhook.cluster.files import ManifestError
 from webhook.runtime import supervise
+from webhook.serving.memory import give_back
 from webhook.settings import Settings, WrongSettingsError, read_settings
 from webhook.telemetry.sink import DescriptorSink
 from webhook.tls.errors import CertificateError
@@ -36,6 +37,7 @@ def serve(arguments: Sequence[str]) -> int:
 
 
 async def _run(service: Service) -> int:
+    give_back()
     gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
     service.journal.event("info", "started", "listening for reviews")
     try:
