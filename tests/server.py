@@ -21,7 +21,7 @@ class Running(NamedTuple):
     admin: str
     authority: Path
     process: subprocess.Popen[str]
-    journal: Path
+    log: Path
 
 
 @contextmanager
@@ -30,16 +30,16 @@ def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Seque
     if main(["certs", "issue", "--dir", str(directory)]):
         msg = "no certificate could be issued"
         raise RuntimeError(msg)
-    journal = directory / "journal.jsonl"
+    log = directory / "journal.jsonl"
     command = [*launcher, sys.executable, "-m", "webhook.cli.main", "serve", "--standalone", "--host", "127.0.0.1"]
     command += ["--port", "0", "--admin-port", "0", *flags]
     command += ["--tls.certificate", str(directory / "tls.crt"), "--tls.key", str(directory / "tls.key")]
     for path in state:
         command += ["--state", str(path)]
-    with journal.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
         try:
             url, admin = ready(process)
-            yield Running(url, admin, directory / "ca.crt", process, journal)
+            yield Running(url, admin, directory / "ca.crt", process, log)
         finally:
             process.send_signal(signal.SIGTERM)
             try:

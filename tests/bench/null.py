@@ -9,8 +9,8 @@ import uvloop
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from webhook.http.server import HttpServer
 from webhook.runtime import supervise
-from webhook.serving.server import HttpServer
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 

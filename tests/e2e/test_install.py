@@ -26,9 +26,9 @@ from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, o
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
-from webhook.cluster.client import kubeconfig
-from webhook.cluster.errors import ApiError as ClientError
-from webhook.cluster.secrets import SecretVault
+from webhook.follow.client import kubeconfig
+from webhook.follow.errors import ApiError as ClientError
+from webhook.follow.secrets import SecretVault
 from webhook.tls.issue import Pair
 from webhook.tls.selfsigned import SelfSigned
 

@@ -63,5 +63,5 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(control_plan
 
 def written(webhook: Webhook) -> list[Json]:
     """What the webhook says beside its reviews."""
-    lines = [json.loads(line) for line in webhook.journal.read_text().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in webhook.log.read_text().splitlines() if line.startswith("{")]
     return [line for line in lines if "verdict" not in line]

@@ -16,7 +16,7 @@ from tests.e2e.api import MUTATING_WEBHOOKS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, scale, slices, wait_for_workers
-from webhook.admission.recurring import RecurringReviews
+from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 
 pytestmark = pytest.mark.e2e
@@ -36,7 +36,7 @@ def test_the_workers_of_a_group_are_read_once(control_plane: ControlPlane, tmp_p
     assert len({volume(pod) for pod in pods}) == 5 * HOSTS
     assert len({second(pod) for pod in pods}) > 1
 
-    reviews = RecurringReviews()
+    reviews = ReviewCache()
     found = [reviews.read(body) for body in bodies]
     workers = [request.object for request in found if request.object and request.object.labels["ray.io/node-type"] == "worker"]
     assert len(workers) == 5 * HOSTS

@@ -12,9 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.apiserver import ApiServer, RefusedError, pod_review
 from tests.manifests.render import ROOT
 from tests.server import serving
-from webhook.cluster.publisher import PublishCounters
+from webhook.control.publisher import PublishCounters
 from webhook.telemetry.metrics import Metrics
-from webhook.telemetry.publishing import PublishCollector
+from webhook.telemetry.process_metrics import ProcessMetrics
+from webhook.telemetry.publishing import PublisherCollector
 
 MONITORING = ROOT / "manifests" / "monitoring"
 OF_API_SERVERS = re.compile(r"\bapiserver_admission_webhook_(admission_duration_seconds_bucket|rejection_count)\b")
@@ -36,8 +37,8 @@ def _exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         assert not api.review(ray_review(), "/validate")["allowed"]
         assert api.post("/mutate", b"{}").status_code == httpx.codes.BAD_REQUEST
         text = httpx.get(f"{running.admin}/metrics").text
-    publishing = Metrics()
-    publishing.registry.register(PublishCollector(FailingPublisher()))
+    publishing = ProcessMetrics("controller")
+    publishing.registry.register(PublisherCollector(FailingPublisher()))
     text = text.replace("# EOF", "") + publishing.exposition()[0].decode()
     return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}
 

@@ -92,10 +92,10 @@ class Front:
             self._start(self._pipe, client, server)
             self._start(self._pipe, server, client)
 
-    def _pipe(self, source: socket.socket, sink: socket.socket) -> None:
+    def _pipe(self, source: socket.socket, output: socket.socket) -> None:
         """Pass bytes on until the source ends, and then say so to the sink."""
         with suppress(OSError):
             while data := source.recv(65536):
-                sink.sendall(data)
+                output.sendall(data)
         with suppress(OSError):
-            sink.shutdown(socket.SHUT_WR)
+            output.shutdown(socket.SHUT_WR)

@@ -325,6 +325,6 @@ def test_the_journal_holds_no_values_of_variables(server: Running, api: ApiServe
     pod = worker("hosts-4")
     pod["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "a-secret-of-the-user"}]
     api.admit(pod, dry_run=True)
-    lines = [json.loads(line) for line in server.journal.read_text().splitlines()]
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
     assert any(line.get("dry_run") for line in lines)
-    assert "a-secret-of-the-user" not in server.journal.read_text()
+    assert "a-secret-of-the-user" not in server.log.read_text()

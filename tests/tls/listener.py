@@ -15,7 +15,7 @@ from cryptography import x509
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
-from webhook.serving.server import HttpServer
+from webhook.http.server import HttpServer
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.issue import Pair, issue_authority, issue_server

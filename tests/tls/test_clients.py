@@ -7,7 +7,7 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from tests.tls.listener import REFUSED, Listener, ask, authority, server_pair, trusting, until, write
-from webhook.serving.peers import names_of
+from webhook.http.peers import names_of
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair, issue_server

@@ -2,17 +2,21 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from webhook.admission.shards import ShardHandler
-from webhook.cluster.files import Manifest, as_cluster
 from webhook.groups.clusters import ClusterIndex, facts_of
+from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
 from webhook.kube.review import AdmissionRequest, Denied, GroupVersionKind, GroupVersionResource
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
 
 
 class Sharded(NamedTuple):
@@ -42,7 +46,7 @@ class Sharded(NamedTuple):
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
 
 
-def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[Sharded]:
+async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> AsyncIterator[Sharded]:
     """Yield each RayCluster as it comes out of its review, one after the other; one of the state's name is an update of it.
 
     Raises ManifestError when the shape of one is wrong.
@@ -54,7 +58,7 @@ def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator
             facts = facts_of(cluster := as_cluster(manifest))
             known.put(facts)
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(Shards(known, inf))
+    handler = ShardHandler(IndexMemory(Shards(known, inf)))
     for manifest in clusters:
         meta = as_cluster(manifest).metadata
         old = there.get((meta.namespace or "", meta.name or ""))
@@ -69,7 +73,7 @@ def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator
             old_object=old,
         )
         try:
-            answer = handler(request, 0.0)
+            answer = await handler(request, 0.0)
         except Denied as denied:
             yield Sharded(manifest, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
             continue
@@ -77,7 +81,9 @@ def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator
             yield Sharded(manifest, warnings=answer.warnings)
             continue
         (operation,) = json.loads(b64decode(answer.patch))
-        yield Sharded(manifest._replace(document=_with(manifest.document, operation["value"])), operation["value"], answer.warnings)
+        index = operation["value"]
+        stored = replace(manifest, document=_with(manifest.document, index))
+        yield Sharded(stored, index, answer.warnings)
 
 
 def _with(document: dict[str, Any], index: str) -> dict[str, Any]:

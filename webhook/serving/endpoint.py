@@ -4,10 +4,9 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
-from starlette.types import Message, Receive, Scope, Send
-
 from webhook.admission.errors import BadReview, ClusterUnreadable
 from webhook.admission.reviewer import Outcome
+from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.serving.gate import Gate
 
 BODY_MAX: Final = 7 * 1024 * 1024

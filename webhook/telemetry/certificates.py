@@ -3,15 +3,15 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from webhook.telemetry.journal import Journal
+from webhook.telemetry.log import Log
 from webhook.telemetry.metrics import Metrics
 
 
 class CertificateObserver:
     """Tells of certificates that were loaded or kept out. `expires` is in seconds since 1970, 0 without a certificate."""
 
-    def __init__(self, journal: Journal, metrics: Metrics, expires: Callable[[], float]) -> None:
-        self._journal = journal
+    def __init__(self, log: Log, metrics: Metrics, expires: Callable[[], float]) -> None:
+        self._log = log
         self._expires = expires
         self._rejected = False
         self._loads = 0
@@ -33,14 +33,14 @@ class CertificateObserver:
         """Note that a pair is served from now on."""
         self._loads += 1
         self._rejected = False
-        self._journal.event("info", "certificate", f"serving with a certificate that expires on {expires:%Y-%m-%d %H:%M} UTC")
+        self._log.event("info", "certificate", f"serving with a certificate that expires on {expires:%Y-%m-%d %H:%M} UTC")
 
     def rejected(self, reason: str) -> None:
         """Note that the newest pair is kept out."""
         self._rejected = True
-        self._journal.event("error", "certificate", reason)
+        self._log.event("error", "certificate", reason)
 
     def recovered(self) -> None:
         """Note that the source gives the served pair again."""
         self._rejected = False
-        self._journal.event("info", "certificate", "the source has the served certificate again")
+        self._log.event("info", "certificate", "the source has the served certificate again")

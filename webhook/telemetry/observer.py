@@ -5,7 +5,7 @@ from time import time
 
 from webhook.admission.reviewer import Outcome
 from webhook.telemetry.batch import Batch
-from webhook.telemetry.journal import Admission, Journal, timestamp
+from webhook.telemetry.log import Admission, Log, timestamp
 from webhook.telemetry.metrics import Metrics
 
 
@@ -15,8 +15,8 @@ class ReviewObserver:
     Both are told a moment later; `settle` tells them now.
     """
 
-    def __init__(self, journal: Journal, metrics: Metrics, *, quiet: bool = False) -> None:
-        self._journal = journal
+    def __init__(self, log: Log, metrics: Metrics, *, quiet: bool = False) -> None:
+        self._log = log
         self._metrics = metrics
         self._quiet = quiet
         self._batch = Batch(self._note)
@@ -52,13 +52,13 @@ class ReviewObserver:
         """Note a request that got another answer than a review."""
         self.settle()
         self._metrics.refused(status)
-        self._journal.event("warning", "refused", reason, status)
+        self._log.event("warning", "refused", reason, status)
 
     def failed(self, error: Exception) -> None:
         """Note a bug of ours, with its traceback."""
         self.settle()
         trace = "".join(traceback.format_exception(error))
-        self._journal.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
+        self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
 
     def _note(self, reviews: list[tuple[Admission, float, float]]) -> None:
         """Tell of reviews: the line of each, when it was, and how many seconds it took."""
@@ -68,4 +68,4 @@ class ReviewObserver:
             self._metrics.reviewed(line.kind, line.operation, line.verdict, seconds)
         lines = [line for line, _, _ in reviews if line.reasons or not self._quiet]
         if lines:
-            self._journal.write(lines)
+            self._log.write(lines)

@@ -31,7 +31,7 @@ class Publishing(Protocol):
         """How many names that it needs are those of objects which are not its own."""
 
 
-class PublishCollector(Collector):
+class PublisherCollector(Collector):
     """Reads a publisher when metrics are scraped. Few resources, verbs and reasons."""
 
     def __init__(self, publisher: Publishing) -> None:

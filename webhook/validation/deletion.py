@@ -7,8 +7,8 @@ from typing import Final
 from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Job
 from webhook.validation.rule import deny
-from webhook.validation.subject import Job
 
 _GATE: Final = "RayJobDeletionPolicy"
 _CLUSTER: Final = "DeleteCluster"

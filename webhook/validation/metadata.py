@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.optins import ANNOTATIONS
 from webhook.kube import names
 from webhook.kube.review import NOT_SUPPORTED
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
-from webhook.validation.subject import Subject
 
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 LONGEST: Final = {
@@ -26,7 +27,7 @@ _DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs
 _SECONDS: Final = re.compile(r"[-+]?\d+", re.ASCII)
 
 
-def name_too_long(subject: Subject) -> Iterator[Fault]:
+def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     """A name that leaves no room for what KubeRay adds to it.
 
     KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so nothing is created.
@@ -34,15 +35,15 @@ def name_too_long(subject: Subject) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
-    longest = LONGEST[subject.kind]
-    name, prefix = subject.meta / "name", subject.meta / "generateName"
+    longest = LONGEST[ray_object.kind]
+    name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     if len(name.text) > longest:
-        yield Fault(name, f"{len(name.text)} characters: name a {subject.kind} with at most {longest}")
+        yield Fault(name, f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}")
     elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
-        yield Fault(prefix, f"{len(prefix.text)} characters and {_GENERATED} more: a {subject.kind} may have {longest} in all")
+        yield Fault(prefix, f"{len(prefix.text)} characters and {_GENERATED} more: a {ray_object.kind} may have {longest} in all")
 
 
-def name_not_dns_label(subject: Subject) -> Iterator[Fault]:
+def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     """A name that cannot be the name of a service.
 
     KubeRay names services after the object, and a service's name is a DNS label that starts with a letter.
@@ -50,26 +51,26 @@ def name_not_dns_label(subject: Subject) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
     """
-    name, prefix = subject.meta / "name", subject.meta / "generateName"
+    name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     text = name.text or (prefix.text and prefix.text + "x")
     if text and not _DNS_1035.fullmatch(text):
         field = name if name.text else prefix
         yield Fault(field, f"{field.text[:63]!r}: use lower-case letters, digits and '-', and start with a letter")
 
 
-def initializing_timeout_invalid(subject: Subject) -> Iterator[Fault]:
+def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An initializing timeout of a RayService that is not a positive duration.
 
     KubeRay does not start the service until the annotation can be read.
 
     KubeRay validation.go (`validateInitializingTimeout`)
     """
-    field = subject.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
-    if subject.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
+    field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
+    if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         yield Fault(field, f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of seconds")
 
 
-def webhook_name_unknown(subject: Subject) -> Iterator[Fault]:
+def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A label or annotation with the webhook's prefix that it does not know.
 
     It has no effect. Most often it is misspelt, or a label was written as an annotation, or the other way round.
@@ -77,10 +78,10 @@ def webhook_name_unknown(subject: Subject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for name, known, others in (
-        ("annotations", names.ANNOTATIONS, (names.LABEL_IGNORE,)),
-        ("labels", (names.LABEL_IGNORE,), names.ANNOTATIONS),
+        ("annotations", ANNOTATIONS, (names.LABEL_IGNORE,)),
+        ("labels", (names.LABEL_IGNORE,), ANNOTATIONS),
     ):
-        field = subject.meta / name
+        field = ray_object.meta / name
         for key in field.map:
             if not key.startswith(names.PREFIX) or key in known:
                 continue

@@ -6,9 +6,9 @@ from typing import Final
 
 from webhook.kube.review import REQUIRED
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import CronJob
 from webhook.validation.rule import deny
 from webhook.validation.schedule import problem_of
-from webhook.validation.subject import CronJob
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _ALWAYS: Final = ("UTC", "Local")

@@ -3,58 +3,56 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.optins import SHARD_GROUP
 from webhook.groups.shards import INDEX_LIMIT, read_index
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
-from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
-from webhook.validation.subject import Subject
-from webhook.validation.updates import Update
+from webhook.validation.update import Update
 
 _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 """Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""
 
 
-def shard_group_invalid(subject: Subject) -> Iterator[Fault]:
+def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """A name of a shard group that is no label value.
 
     The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob or RayService either.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
-    field = subject.annotation(names.ANNOTATION_SHARD_GROUP)
-    if subject.kind != names.RAYCRONJOB_KIND and not is_label_value(field.text):
-        yield Fault(
-            field, f"{field.text[:20]!r}: use up to {LABEL_VALUE_MAX} letters, digits, '-', '_', '.'; not those at the ends"
-        )
+    field = ray_object.annotation(names.ANNOTATION_SHARD_GROUP)
+    if ray_object.kind != names.RAYCRONJOB_KIND and (problem := SHARD_GROUP.problem(field.text)):
+        yield Fault(field, problem)
 
 
-def shard_index_invalid(subject: Subject) -> Iterator[Fault]:
+def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index that is none.
 
     The pods of the cluster get no shard variables.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
-    if subject.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    if ray_object.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
         yield Fault(field, f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to {INDEX_LIMIT - 1}")
 
 
-def shard_index_alone(subject: Subject) -> Iterator[Fault]:
+def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index without a shard group.
 
     It has no effect: indices are counted per group.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
-    if subject.kind == names.RAYCLUSTER_KIND and field.given and not subject.annotation(names.ANNOTATION_SHARD_GROUP).text:
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    if ray_object.kind == names.RAYCLUSTER_KIND and field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
         yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
 
 
-def shard_index_copied(subject: Subject) -> Iterator[Fault]:
+def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index on a RayJob or RayService.
 
     KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an upgrade, and the second one
@@ -62,9 +60,9 @@ def shard_index_copied(subject: Subject) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
-    field = subject.annotation(names.ANNOTATION_SHARD_INDEX)
-    if subject.kind in _COPIED and field.given:
-        yield Fault(field, f"remove it: each cluster of a {subject.kind} gets an index of its own", FORBIDDEN)
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    if ray_object.kind in _COPIED and field.given:
+        yield Fault(field, f"remove it: each cluster of a {ray_object.kind} gets an index of its own", FORBIDDEN)
 
 
 def shard_index_changed(update: Update) -> Iterator[Fault]:

@@ -1,0 +1,93 @@
+"""Topology arithmetic is strict: what does not add up is a reason, never a floor division."""
+
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.accelerators.topology import TopologyError, accelerator_type, generation_of, hosts_of, is_v7x, parse_topology
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"), [("2x2", (2, 2)), ("2x2x2", (2, 2, 2)), ("16x16", (16, 16)), ("1x1", (1, 1)), ("12x16x24", (12, 16, 24))]
+)
+def test_a_topology_has_two_or_three_sizes(text: str, sizes: tuple[int, ...]) -> None:
+    assert parse_topology(text) == sizes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2x", "x2", "0x4", "4x0", "2x-2", "-2x2", "2x2x2x2", "2", "", "x", "2X2", "2x 2", " 2x2", "2x2\n", "2x2.0", "02x2", "+2x2",
+        "2*2", "2x2x", "\u0662x\u0662", "\u00b2x2", "2xx2", "999999x2", "auto",
+    ],
+)  # fmt: skip
+def test_anything_else_is_no_topology_and_the_reason_quotes_it(text: str) -> None:
+    with pytest.raises(TopologyError, match="is not a TPU topology") as caught:
+        parse_topology(text)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("topology", "chips", "hosts"),
+    [
+        ("2x2x2", 4, 2),
+        ("16x16", 4, 64),
+        ("2x2x4", 4, 4),
+        ("2x4", 8, 1),
+        ("2x4", 4, 2),
+        ("1x1", 1, 1),
+        ("4x4", 16, 1),
+        ("2x2", 1, 4),
+    ],
+)
+def test_hosts_follow_from_chips(topology: str, chips: int, hosts: int) -> None:
+    assert hosts_of(topology, chips) == hosts
+
+
+@pytest.mark.parametrize(
+    ("topology", "chips"), [("2x4", 3), ("2x2", 8), ("2x2x2", 5), ("1x1", 2), ("2x2", 0), ("2x2", -4), ("2x", 4)]
+)
+def test_chips_that_do_not_divide_over_hosts_are_a_reason(topology: str, chips: int) -> None:
+    with pytest.raises(TopologyError):
+        hosts_of(topology, chips)
+
+
+@given(st.lists(st.integers(1, 99), min_size=2, max_size=3), st.integers(1, 16))
+def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(sizes: list[int], chips: int) -> None:
+    text = "x".join(map(str, sizes))
+    try:
+        hosts = hosts_of(text, chips)
+    except TopologyError:
+        assert prod(sizes) % chips
+    else:
+        assert hosts * chips == prod(sizes)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "topology", "kind"),
+    [
+        ("tpu-v4-podslice", "2x2x2", "v4-16"),
+        ("tpu-v5-lite-podslice", "4x4", "v5litepod-16"),
+        ("tpu-v5-lite-device", "2x4", "v5litepod-8"),
+        ("tpu-v5p-slice", "2x2x4", "v5p-32"),
+        ("tpu-v6e-slice", "16x16", "v6e-256"),
+        ("tpu7x", "2x2x1", "tpu7x-8"),
+        ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
+    ],
+)
+def test_the_accelerator_type_counts_tensor_cores(accelerator: str, topology: str, kind: str) -> None:
+    assert accelerator_type(accelerator, topology) == kind
+
+
+@pytest.mark.parametrize("accelerator", ["", "tpu-v9-slice", "nvidia-h100", "TPU-V4-PODSLICE", "v4"])
+def test_an_unknown_accelerator_has_no_type(accelerator: str) -> None:
+    assert generation_of(accelerator) is None
+    assert accelerator_type(accelerator, "2x2") is None
+    assert not is_v7x(accelerator)
+
+
+def test_a_known_accelerator_with_a_bad_topology_is_an_error() -> None:
+    with pytest.raises(TopologyError):
+        accelerator_type("tpu-v4-podslice", "2x")

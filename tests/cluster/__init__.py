@@ -1,1 +1,0 @@
-"""The live cluster, against a fake API server over real sockets."""

@@ -1,0 +1,44 @@
+"""The store of Workloads and PodGroups: what its lists show."""
+
+import asyncio
+
+import msgspec
+
+from tests.control.publishing import a_cluster, counts, publishing
+from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.follow.fake_api import RAYCLUSTERS, FakeApi
+from tests.follow.following import eventually, plain
+from webhook.control.podgroup_api import V1BETA1
+from webhook.control.podgroup_store import PodGroupStore
+from webhook.follow.client import Api
+from webhook.groups.clusters import facts_of
+from webhook.groups.gang import WORKER_GROUP
+from webhook.kube.objects import RayCluster
+
+
+def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api:
+            for name in ("ray", "other"):
+                api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, name))
+            async with publishing(api):
+                await eventually(lambda: len(counts(api)) == 4)
+            edited = api.objects(PODGROUPS)["other-head"]
+            api.put(PODGROUPS, {**edited, "metadata": {**edited["metadata"], "labels": {}}})
+            api.page_limit = 1
+            connection = Api(plain(api))
+            await connection.open()
+            store = PodGroupStore(connection, V1BETA1)
+            facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
+            by_name = [(PODGROUPS, "ray-head"), (WORKLOADS, "ray.gang"), (WORKLOADS, "other.gang"), (PODGROUPS, "gone")]
+            found = await store.of(facts, by_name)
+            assert sorted(seen.identity.name for seen in found.all) == ["other.gang", "ray-head", "ray-worker-tpu", "ray.gang"]
+            everything = await store.all("")
+            assert {place: len(actual.all) for place, actual in everything.items()} == {
+                ("default", "ray"): 3,
+                ("default", "other"): 2,
+            }
+            assert not await store.has_head(facts)
+            await connection.close()
+
+    asyncio.run(story())

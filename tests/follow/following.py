@@ -1,0 +1,96 @@
+"""A cluster state that follows a fake API server, at a pace that tests can wait for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+from kubernetes.aio.client.configuration import Configuration
+
+from tests.follow.fake_api import FakeApi
+from webhook.follow.client import Load
+from webhook.follow.listwatch import Counters
+from webhook.follow.state import ClusterState
+from webhook.follow.timing import Timing
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.shards import Shards
+
+QUICK = Timing(
+    page_deadline=0.5, idle=1.0, watch=300.0, watch_interval=0.05, steady=0.0, first_delay=0.01, longest_delay=0.08, page_items=100
+)
+
+
+@dataclass
+class Following:
+    """A running cluster state and what it keeps."""
+
+    state: ClusterState
+    clusters: ClusterIndex
+    members: Membership
+    shards: Shards
+
+    @property
+    def pods(self) -> Counters:
+        """The counters of the pod feed."""
+        return self.state.pods[0].counters
+
+    @property
+    def synced(self) -> bool:
+        """Both feeds are synced."""
+        return self.state.pods_synced() and self.state.clusters_synced()
+
+    def seats(self, key: GroupKey) -> list[Seat]:
+        """The seats of a group that pods hold, one entry for each pod."""
+        return sorted((held.seat for held in self.members._pods.values() if held.key == key), key=tuple_of)  # noqa: SLF001 - no need for it outside tests
+
+
+def tuple_of(seat: Seat) -> tuple[int, int, str]:
+    """Return a seat as something that sorts."""
+    return seat.replica, seat.host, seat.name
+
+
+def plain(api: FakeApi) -> Load:
+    """Return the configuration of a server without credentials."""
+
+    async def load(configuration: Configuration) -> None:
+        configuration.host = api.url
+
+    return load
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do work that never ends beside the block, and cancel it with the block; what it raised before is raised."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+        if task.done():
+            task.result()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@asynccontextmanager
+async def following(
+    api: FakeApi, *, timing: Timing = QUICK, namespaces: Sequence[str] = (), load: Load | None = None
+) -> AsyncIterator[Following]:
+    """Follow a fake API server, until the end of the block."""
+    clusters, members = ClusterIndex(), Membership()
+    shards = Shards(clusters)
+    state = ClusterState(load or plain(api), clusters, members, shards, namespaces, timing)
+    async with beside(state.run()):
+        yield Following(state, clusters, members, shards)
+
+
+async def eventually(condition: Callable[[], object], seconds: float = 4.0) -> None:
+    """Wait until a condition holds."""
+    try:
+        async with asyncio.timeout(seconds):
+            while not condition():  # noqa: ASYNC110 - a condition over many things, with nobody to signal it
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"still not so after {seconds} s: {condition}") from None

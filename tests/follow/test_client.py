@@ -1,0 +1,152 @@
+"""The connection: credentials that change, certificates, and what failures are called."""
+
+import asyncio
+import base64
+import datetime as dt
+import ipaddress
+import ssl
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from tests.follow.fake_api import PODS, FakeApi
+from tests.follow.following import eventually, following
+from tests.follow.objects import a_pod
+from webhook.follow.client import Api, in_cluster, kubeconfig
+from webhook.follow.errors import ApiError
+from webhook.groups.reads import ReadCluster
+from webhook.groups.seat import Seat
+
+Key = ec.EllipticCurvePrivateKey
+
+
+def certificate(directory: Path, name: str, issuer: tuple[x509.Certificate, Key] | None = None) -> tuple[x509.Certificate, Key]:
+    """Issue a certificate, by itself or by an authority, and write it and its key as `<name>.crt` and `<name>.key`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = dt.datetime.now(dt.UTC)
+    signer = issuer[1] if issuer else key
+    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    bits = dict.fromkeys(
+        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"), False
+    )
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer[0].subject if issuer else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
+        .add_extension(
+            x509.KeyUsage(digital_signature=True, key_cert_sign=issuer is None, crl_sign=issuer is None, **bits), critical=True
+        )
+        .add_extension(usage, critical=False)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .sign(signer, hashes.SHA256())
+    )
+    (directory / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / f"{name}.key").write_bytes(pem)
+    return made, key
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with an authority, a server, a client, and a stranger's authority."""
+    directory = tmp_path_factory.mktemp("pki")
+    authority = certificate(directory, "ca")
+    certificate(directory, "server", authority)
+    certificate(directory, "client", authority)
+    certificate(directory, "stranger")
+    return directory
+
+
+def server_tls(pki: Path, *, clients: bool = False) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / "server.crt", pki / "server.key")
+    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
+    return context
+
+
+def write_kubeconfig(path: Path, server: str, user: dict[str, str], pki: Path) -> str:
+    config = {
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": {"server": server, "certificate-authority": str(pki / "ca.crt")}}],
+        "users": [{"name": "it", "user": user}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
+def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(pki: Path, tmp_path: Path) -> None:
+    async def story() -> None:
+        token = tmp_path / "token"
+        token.write_text("first")
+        async with FakeApi(accepts="bearer first").serving(server_tls(pki)) as api:
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
+            load = in_cluster(str(token), str(pki / "ca.crt"), environ)
+            async with following(api, load=load) as f:
+                await eventually(lambda: f.synced)
+                token.write_text("second")
+                api.accepts = "bearer second"
+                api.drop_connections()
+                api.put(PODS, a_pod("pod", Seat(0, 0, "tpu-x")))
+                await eventually(lambda: len(f.members) == 1)
+                assert "unauthorized" not in f.pods.errors
+
+    asyncio.run(story())
+
+
+def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(pki: Path, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi().serving(server_tls(pki, clients=True)) as api:
+            data = base64.b64encode((pki / "client.key").read_bytes()).decode()
+            user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
+            async with following(api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))) as f:
+                await eventually(lambda: f.synced)
+        token = tmp_path / "token"
+        token.write_text("first")
+        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
+            load = kubeconfig(write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki))
+            async with following(api, load=load) as f:
+                await eventually(lambda: f.synced)
+                token.write_text("second")
+                api.accepts = "Bearer second"
+                await f.state.reader.read(ReadCluster("default", "ray", ""))
+
+    asyncio.run(story())
+
+
+def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Path) -> None:
+    async def story() -> None:
+        token = tmp_path / "token"
+        token.write_text("secret")
+        async with FakeApi().serving(server_tls(pki)) as fake:
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(fake.port)}
+            api = Api(in_cluster(str(token), str(pki / "stranger.crt"), environ))
+            await api.open()
+            with pytest.raises(ApiError) as caught:
+                await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert caught.value.reason == "tls"
+            assert not fake.requests
+
+    asyncio.run(story())
+
+
+def test_an_api_that_was_not_opened_says_so() -> None:
+    async def story() -> None:
+        with pytest.raises(ApiError, match="not open"):
+            await Api(in_cluster()).get("/api/v1/pods", [], 1.0)
+
+    asyncio.run(story())

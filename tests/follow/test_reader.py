@@ -1,0 +1,122 @@
+"""Live reads: they bring what the watch has not, once for many callers, within a deadline."""
+
+import asyncio
+
+import pytest
+
+from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault
+from tests.follow.following import eventually, following
+from tests.follow.objects import KEY, a_pod, a_raycluster, terminating
+from webhook.admission.errors import ClusterUnreadable
+from webhook.follow.reader import Flights, LiveReader
+from webhook.groups.reads import ReadCluster, ReadGroup
+from webhook.groups.seat import GroupKey, Seat
+
+RAY = ReadCluster("default", "ray", "uid-of-ray")
+
+
+def test_a_cluster_that_the_watch_has_not_delivered_is_read_into_the_index() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: api.watching == 2)
+            api.mute()
+            api.put(RAYCLUSTERS, a_raycluster(replicas=3))
+            await f.state.reader.read(RAY)
+            assert f.clusters.get("default", "ray").groups["tpu"].desired == 3  # type: ignore[union-attr] # it is there
+            await f.state.reader.read(ReadCluster("default", "other", ""))
+            assert f.clusters.get("default", "other") is None
+
+    asyncio.run(story())
+
+
+def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_that() -> None:
+    async def story() -> None:
+        async with FakeApi(page_limit=1).serving() as api, following(api) as f:
+            for host in range(3):
+                api.put(PODS, a_pod(f"pod-{host}", Seat(0, host, "tpu-x")))
+            api.put(PODS, a_pod("elsewhere", Seat(0, 0, "gpu-x"), group="gpu"))
+            api.put(RAYCLUSTERS, a_raycluster(replicas=1))
+            await eventually(lambda: len(f.members) == 4 and len(f.clusters) == 1 and api.watching == 2)
+            api.mute()
+            api.put(PODS, a_pod("pod-0", Seat(0, 0, "tpu-x")))  # a change that the watch will tell after the read
+            api.delete(PODS, "pod-0")
+            api.put(PODS, terminating(a_pod("pod-1", Seat(0, 1, "tpu-x"))))
+            api.put(PODS, a_pod("pod-3", Seat(0, 3, "tpu-x")))
+            api.put(PODS, a_pod("pod-4", Seat(0, 3, "tpu-x"), cluster="other"))
+            api.put(RAYCLUSTERS, a_raycluster(replicas=2))
+            await f.state.reader.read(ReadGroup("ray", KEY))
+            expected = [Seat(0, 2, "tpu-x"), Seat(0, 3, "tpu-x")]
+            assert f.seats(KEY) == expected
+            assert len(f.members) == 3
+            assert f.clusters.get("default", "ray").groups["tpu"].desired == 2  # type: ignore[union-attr] # it is there
+            api.unmute()
+            api.put(PODS, a_pod("last", Seat(0, 1, "gpu-x"), group="gpu"))
+            await eventually(lambda: len(f.members) == 4 + 1)  # the watch also tells of the pod of the other cluster
+            assert f.seats(KEY) == expected
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("fault", [Fault.RESET, Fault.SILENCE, Fault.BROKEN, Fault.FORBIDDEN, Fault.GARBAGE, Fault.CUT])
+def test_a_read_that_fails_says_so_within_its_deadline(fault: Fault) -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: f.synced)
+            api.always("list", fault)
+            reader = LiveReader(f.state.api, f.state.feeds, 0.2)
+            started = asyncio.get_running_loop().time()
+            with pytest.raises(ClusterUnreadable):
+                await reader.read(ReadGroup("ray", KEY))
+            assert asyncio.get_running_loop().time() - started < 1.0
+            await reader.close()
+
+    asyncio.run(story())
+
+
+def test_a_namespace_that_is_not_watched_cannot_be_read() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api, namespaces=("blue",)) as f:
+            with pytest.raises(ClusterUnreadable, match="red is not watched"):
+                await f.state.reader.read(ReadCluster("red", "ray", ""))
+            with pytest.raises(ClusterUnreadable, match="red is not watched"):
+                await f.state.reader.read(ReadGroup("ray", GroupKey("red", "uid", "tpu")))
+
+    asyncio.run(story())
+
+
+def test_many_who_ask_at_once_share_one_read_and_who_asks_later_gets_a_later_one() -> None:
+    async def story() -> None:
+        async with FakeApi(list_delay=0.1).serving() as api, following(api) as f:
+            await eventually(lambda: f.synced)
+            before = api.count("list", RAYCLUSTERS)
+            early = [asyncio.create_task(f.state.reader.read(RAY)) for _ in range(20)]
+            await eventually(lambda: api.count("list", RAYCLUSTERS) == before + 1)
+            api.put(RAYCLUSTERS, a_raycluster())
+            late = [asyncio.create_task(f.state.reader.read(RAY)) for _ in range(20)]
+            await asyncio.gather(*early, *late)
+            assert api.count("list", RAYCLUSTERS) == before + 2
+            assert f.clusters.get("default", "ray")
+
+    asyncio.run(story())
+
+
+def test_a_caller_who_leaves_does_not_take_the_others_with_him_and_nobody_hears_a_failure_twice() -> None:
+    async def story() -> None:
+        flights, landed = Flights(), asyncio.Event()
+
+        async def work() -> None:
+            await landed.wait()
+            raise ClusterUnreadable
+
+        first = asyncio.create_task(flights.join("key", work))
+        second = asyncio.create_task(flights.join("key", work))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0.01)
+        assert not second.done()
+        landed.set()
+        with pytest.raises(ClusterUnreadable):
+            await second
+        await flights.close()
+
+    asyncio.run(story())

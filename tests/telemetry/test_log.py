@@ -1,0 +1,106 @@
+"""The journal tells of reviews in order and a moment later, and never stops them."""
+
+import asyncio
+import json
+import os
+
+from tests.apiserver import pod_review
+from tests.builders import a_cluster, a_pod, manifest
+from tests.follow.following import eventually
+from webhook.admission.pods import PodHandler
+from webhook.admission.reviewer import Mutation, Outcome
+from webhook.manifest.standalone import load_state
+from webhook.telemetry.batch import Batch
+from webhook.telemetry.log import Log
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.stdout import DescriptorOutput
+
+
+class Lines:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def write(self, lines: bytes, /) -> None:
+        """Keep it."""
+        self.text += lines
+
+    def read(self) -> list[dict[str, object]]:
+        """Return the lines."""
+        return [json.loads(line) for line in self.text.splitlines()]
+
+
+async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
+    """Return the outcomes of reviews of pods."""
+    known = load_state([manifest(a_cluster("c").group("g").build())])
+    mutation = Mutation(PodHandler(known.clusters, known.seats))
+    bodies = [json.dumps(pod_review(pod, uid=f"review-{number}")).encode() for number, pod in enumerate(pods)]
+    return [await mutation.review(body, 0.0) for body in bodies]
+
+
+def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
+    lines, metrics = Lines(), Metrics()
+    observer = ReviewObserver(Log(lines), metrics)
+
+    async def story() -> None:
+        good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
+        for outcome in await outcomes(good, bad):
+            observer.reviewed(outcome, 0.0012)
+        assert lines.read() == []
+        await eventually(lambda: bool(lines.text))
+
+    asyncio.run(story())
+    first, second = lines.read()
+    assert (first["uid"], first["verdict"], first["level"], first["ms"]) == ("review-0", "patched", "info", 1.2)
+    assert (second["uid"], second["verdict"], second["level"]) == ("review-1", "denied", "warning")
+    assert second["reasons"] == ["metadata.labels[ray.io/group]"]
+    assert str(first["time"]).endswith("Z")
+    assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
+
+
+def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
+    lines, metrics = Lines(), Metrics()
+    observer = ReviewObserver(Log(lines), metrics, quiet=True)
+    for outcome in asyncio.run(outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())):
+        observer.reviewed(outcome, 0.0)
+    observer.settle()
+    assert [line["uid"] for line in lines.read()] == ["review-1"]
+    assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
+
+
+def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines), Metrics())
+
+    async def story() -> None:
+        (outcome,) = await outcomes(a_pod().of("c").worker("g").build())
+        observer.reviewed(outcome, 0.0)
+        observer.refused(415, "wrong")
+
+    asyncio.run(story())
+    assert [line["event"] for line in lines.read()] == ["admission", "refused"]
+
+
+def test_a_full_batch_does_not_wait() -> None:
+    taken: list[list[int]] = []
+    batch = Batch(taken.append)
+
+    async def story() -> None:
+        for number in range(300):
+            batch.add(number)
+        assert len(taken) == 1
+        batch.flush()
+
+    asyncio.run(story())
+    assert [number for part in taken for number in part] == list(range(300))
+
+
+def test_a_reader_that_has_gone_does_not_stop_reviews() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        Log(DescriptorOutput(writer)).event("info", "started", "nobody reads this")
+    finally:
+        os.close(writer)

@@ -1,0 +1,1 @@
+"""Reconcilers: what writes to the cluster beside admission."""

@@ -1,0 +1,126 @@
+"""Where Workloads and PodGroups are kept: the API server, asked in one dialect."""
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from webhook.control.podgroup_api import (
+    POD_GROUPS,
+    WORKLOADS,
+    PodGroupApi,
+    ReadPodGroup,
+    ReadWorkload,
+    labels,
+    operations,
+    resource_of,
+)
+from webhook.follow.client import Api, Query
+from webhook.follow.errors import Garbled
+from webhook.follow.wire import Page, Stub, Watched
+from webhook.gangs.lifecycle import Action, Actual, Create, Delete
+from webhook.groups.clusters import ClusterFacts
+from webhook.kube import names
+
+Place = tuple[str, str]
+"""Namespace and name of a RayCluster."""
+
+Named = tuple[str, str]
+"""Resource and name of an object."""
+
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+_PAGE_ITEMS: Final = 500
+
+Selector = tuple[str, str]
+"""A parameter of a list."""
+
+T = TypeVar("T", bound=Watched)
+
+
+class PodGroupStore:
+    """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is gone are conflicts."""
+
+    def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
+        self.podgroup_api = podgroup_api
+        self._api = api
+
+    async def all(self, namespace: str) -> dict[Place, Actual]:
+        """Return what we made, by RayCluster, in a namespace or in all when it is empty."""
+        selector = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
+        found: dict[Place, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
+        for group in await self._pod_groups(namespace, ("labelSelector", selector)):
+            found.setdefault(_place(group), ([], []))[0].append(group)
+        for workload in await self._workloads(namespace, ("labelSelector", selector)):
+            found.setdefault(_place(workload), ([], []))[1].append(workload)
+        return {place: _actual(*objects) for place, objects in found.items()}
+
+    async def of(self, facts: ClusterFacts, others: Iterable[Named] = ()) -> Actual:
+        """Return what we made for a RayCluster, and the objects of the given names, which may lack our labels."""
+        selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
+        groups = await self._pod_groups(facts.namespace, ("labelSelector", selector))
+        workloads = await self._workloads(facts.namespace, ("labelSelector", selector))
+        known = {(POD_GROUPS, group.metadata.name) for group in groups} | {(WORKLOADS, each.metadata.name) for each in workloads}
+        for resource, name in others:
+            if (resource, name) in known:
+                continue
+            by_name = ("fieldSelector", f"metadata.name={name}")
+            if resource == POD_GROUPS:
+                groups += await self._pod_groups(facts.namespace, by_name)
+            else:
+                workloads += await self._workloads(facts.namespace, by_name)
+        return _actual(groups, workloads)
+
+    async def has_head(self, facts: ClusterFacts) -> bool:
+        """Tell whether a RayCluster has a head pod."""
+        selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+        body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], _SECONDS)
+        return bool(_decode(body, Page[Stub]).items)
+
+    async def perform(self, facts: ClusterFacts, action: Action) -> None:
+        """Do what was decided for a RayCluster."""
+        namespace = quote(facts.namespace)
+        if isinstance(action, Create):
+            path = self.podgroup_api.path(resource_of(action.wanted), namespace)
+            await self._api.create(path, self.podgroup_api.body(facts, action), _SECONDS)
+            return
+        identity = action.seen.identity
+        path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
+        if isinstance(action, Delete):
+            await self._api.delete(path, identity.uid, identity.version, _SECONDS)
+        else:
+            await self._api.patch(path, operations(action, facts.name), _SECONDS)
+
+    async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
+        return await self._list(self.podgroup_api.path(POD_GROUPS, quote(namespace)), selector, Page[ReadPodGroup])
+
+    async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
+        return await self._list(self.podgroup_api.path(WORKLOADS, quote(namespace)), selector, Page[ReadWorkload])
+
+    async def _list(self, path: str, selector: Selector, kind: type[Page[T]]) -> list[T]:
+        found: list[T] = []
+        more: Query = ()
+        while True:
+            page = _decode(await self._api.get(path, [selector, ("limit", str(_PAGE_ITEMS)), *more], _SECONDS), kind)
+            found += page.items or []
+            if not page.metadata.token:
+                return found
+            more = [("continue", page.metadata.token)]
+
+
+def _place(found: ReadPodGroup | ReadWorkload) -> Place:
+    meta = found.metadata
+    return meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
+
+
+def _actual(groups: list[ReadPodGroup], workloads: list[ReadWorkload]) -> Actual:
+    return Actual(tuple([group.seen() for group in groups]), tuple([workload.seen() for workload in workloads]))
+
+
+def _decode(body: bytes, kind: type[Page[T]]) -> Page[T]:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Garbled("garbled", "the API server sent a list that is none: is a proxy in between?") from error

@@ -1,0 +1,244 @@
+"""The publisher: keeps the Workloads and PodGroups of RayClusters as they should be. Any number of processes may run one."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct, field
+
+from webhook.control.podgroup_api import DIALECTS, POD_GROUPS, WORKLOADS, resource_of
+from webhook.control.podgroup_store import Place, PodGroupStore
+from webhook.control.reconcile_state import ReconcileState, new_state
+from webhook.follow.errors import ApiError
+from webhook.follow.state import ClusterState
+from webhook.follow.timing import Backoff, PublishingTiming, World
+from webhook.gangs.lifecycle import Action, Actual, Create, Delete, decide, strangers, waits
+from webhook.gangs.podgroups import Desired, Occupied, desired_of, occupied
+from webhook.groups.clusters import ClusterFacts, ClusterIndex
+from webhook.groups.membership import Membership
+
+_log: Final = logging.getLogger("webhook.control")
+_SLOTS: Final = 8
+"""RayClusters that are worked on at the same time."""
+_ROUNDS: Final = 6
+"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs five."""
+_OVERTAKEN: Final = frozenset({"conflict", "missing"})
+"""Failures that mean that the object is another by now: look again."""
+_REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
+"""Failures of one object, which say nothing about the next one."""
+_VERBS: Final = {"Create": "created", "Delete": "deleted", "Resize": "patched", "Label": "patched", "Release": "patched"}
+
+
+class PublishCounters(Struct):
+    """What the publisher has done since the start, for metrics."""
+
+    done: dict[tuple[str, str], int] = field(
+        default_factory=lambda: {(kind, verb): 0 for kind in (WORKLOADS, POD_GROUPS) for verb in ("created", "patched", "deleted")}
+    )
+    """By resource and verb."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """By reason."""
+
+
+class Publisher:
+    """Follows the cluster index and the membership that a cluster state keeps, from when both are in step.
+
+    It does nothing until `serve` has named a version of the API. What fails for one RayCluster is tried again later, and
+    does not keep the others.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        clusters: ClusterIndex,
+        members: Membership,
+        timing: PublishingTiming | None = None,
+        world: World | None = None,
+    ) -> None:
+        self.counters = PublishCounters()
+        self._state = state
+        self._clusters = clusters
+        self._members = members
+        self._timing = timing or PublishingTiming()
+        self._world = world or World()
+        self._store: PodGroupStore | None = None
+        self._states: dict[Place, ReconcileState] = {}
+        self._slots = asyncio.Semaphore(_SLOTS)
+        self._sweeping = False
+        self._sweep_at = 0.0
+        self._sweeps = Backoff(self._timing.first_delay, self._timing.longest_delay, self._world.random)
+        self._outage = ""
+
+    @property
+    def taken_names(self) -> int:
+        """The number of names that are wanted, but that objects of others have."""
+        return sum(len(state.strangers) for state in self._states.values())
+
+    def serve(self, version: str | None) -> None:
+        """Speak this version of the API from now on, or be silent."""
+        self._store = PodGroupStore(self._state.api, DIALECTS[version]) if version else None
+        self._sweep_at = 0.0
+        for state in self._states.values():
+            state.settled = None
+
+    async def run(self) -> None:
+        """Publish until cancelled. It begins with a look at everything: another process may have published meanwhile."""
+        self._states.clear()
+        self._sweeping, self._sweep_at = False, 0.0
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                if self._store is not None and self._state.synced():
+                    self._tick(self._store, tasks)
+                await self._world.sleep(self._timing.poll)
+
+    def _tick(self, store: PodGroupStore, tasks: asyncio.TaskGroup) -> None:
+        """Start what is due."""
+        now = self._world.clock()
+        if now >= self._sweep_at and not self._sweeping:
+            self._sweeping = True
+            tasks.create_task(self._sweep(store))
+        for state, facts in self._current():
+            taken = occupied(facts, self._members)
+            if state.due(facts, taken, now):
+                state.running = True
+                tasks.create_task(self._converge(store, state, facts, taken))
+
+    def _current(self) -> Iterator[tuple[ReconcileState, ClusterFacts]]:
+        """Yield the RayClusters that want scheduling groups or may have some, and forget those that are gone or left alone."""
+        for facts in self._clusters:
+            if facts.gang.active and not _left_alone(facts) and (facts.namespace, facts.name) not in self._states:
+                self._begin((facts.namespace, facts.name))
+        for place, state in [*self._states.items()]:
+            known = self._clusters.get(*place)
+            if known is not None and not _left_alone(known) and not state.over(known):
+                yield state, known
+            elif not state.running:
+                del self._states[place]
+
+    def _begin(self, place: Place) -> ReconcileState:
+        state = self._states.get(place)
+        if state is None:
+            state = self._states[place] = new_state(self._timing, self._world)
+        return state
+
+    async def _sweep(self, store: PodGroupStore) -> None:
+        """List everything that we made, and let RayClusters be worked on where it is not as it should be.
+
+        Objects whose RayCluster is not known are left to garbage collection.
+        """
+        try:
+            found: dict[Place, Actual] = {}
+            for namespace in self._state.feeds:
+                found |= await store.all(namespace)
+        except ApiError as error:
+            self._count(error)
+            self._hear(error, "what was made for RayClusters cannot be listed")
+            self._sweep_at = self._world.clock() + self._sweeps.next(error.retry_after or 0.0)
+        else:
+            self._outage = ""
+            self._sweeps.reset()
+            self._sweep_at = self._world.clock() + self._timing.sweep
+            for place in {*found, *self._states}:
+                self._compare(store, place, found.get(place, Actual()))
+        finally:
+            self._sweeping = False
+
+    def _compare(self, store: PodGroupStore, place: Place, actual: Actual) -> None:
+        """Let a RayCluster be worked on when its objects are not as they should be."""
+        facts = self._clusters.get(*place)
+        if facts is None or _left_alone(facts):
+            return
+        desired = desired_of(facts, occupied(facts, self._members))
+        actions = decide(desired, actual, resizable=store.podgroup_api.resizable, live=desired.live)
+        if actions or waits(desired, actual):
+            self._begin(place).settled = None
+
+    async def _converge(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, taken: Occupied) -> None:
+        """Bring about what a RayCluster wants, or note why it cannot be done yet."""
+        try:
+            async with self._slots:
+                missing = await self._bring_about(store, state, facts, desired_of(facts, taken))
+        except ApiError as error:
+            self._failed(state, facts, error)
+        else:
+            if state.trouble:
+                state.trouble = ""
+                _log.info("scheduling groups of RayCluster %s/%s: as they should be again", facts.namespace, facts.name)
+            state.reached((facts, taken), self._world.clock(), waits=missing)
+        finally:
+            state.running = False
+
+    async def _bring_about(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired) -> bool:
+        """Look and act until there is nothing left to do, and tell whether something is still missing. Raises ApiError."""
+        for _ in range(_ROUNDS):
+            actual = await store.of(facts, sorted(state.names))
+            state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
+            self._report(state, facts, tuple(strangers(desired, actual)))
+            actions = await self._decide(store, facts, desired, actual)
+            if not actions:
+                return waits(desired, actual)
+            await self._perform(store, state, facts, actions)
+        raise ApiError("conflict", "the objects are changed as fast as they are put right: does another program make them too?")
+
+    async def _decide(self, store: PodGroupStore, facts: ClusterFacts, desired: Desired, actual: Actual) -> list[Action]:
+        """Return what to do. Whether the head lives is only asked where something depends on it."""
+        resizable = store.podgroup_api.resizable
+        careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
+        bold = decide(desired, actual, resizable=resizable, live=desired.live)
+        return careful if careful == bold or await store.has_head(facts) else bold
+
+    async def _perform(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, actions: list[Action]) -> None:
+        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first refusal, after all the rest."""
+        refusal: ApiError | None = None
+        for action in actions:
+            resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
+            try:
+                await store.perform(facts, action)
+            except ApiError as error:
+                if error.reason not in _OVERTAKEN | _REFUSED:
+                    raise
+                if error.reason in _REFUSED and refusal is None:
+                    refusal = error
+                    continue
+                self._count(error)
+                if error.reason in _OVERTAKEN and isinstance(action, Create):
+                    state.names.add((resource, action.wanted.name))
+            else:
+                key = resource, _VERBS[type(action).__name__]
+                self.counters.done[key] += 1
+                if isinstance(action, Delete):
+                    state.names.discard((resource, action.seen.identity.name))
+        if refusal is not None:
+            raise refusal
+
+    def _report(self, state: ReconcileState, facts: ClusterFacts, names: tuple[str, ...]) -> None:
+        if names and names != state.strangers:
+            text = "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; delete or rename them"
+            _log.warning(text, facts.namespace, facts.name, ", ".join(names))
+        state.strangers = names
+
+    def _failed(self, state: ReconcileState, facts: ClusterFacts, error: ApiError) -> None:
+        """Note a failure; say so when it is a new one."""
+        self._count(error)
+        own = error.reason in _OVERTAKEN | _REFUSED
+        state.failed(self._world.clock(), error.retry_after or 0.0, facts if own else None)
+        if not own:
+            self._hear(error, "the API server is in trouble")
+        elif state.trouble != str(error):
+            state.trouble = str(error)
+            _log.warning("scheduling groups of RayCluster %s/%s: %s (%s)", facts.namespace, facts.name, error, error.reason)
+
+    def _hear(self, error: ApiError, what: str) -> None:
+        """Say once that something is wrong which is not one RayCluster's."""
+        if self._outage != error.reason:
+            self._outage = error.reason
+            _log.warning("scheduling groups: %s: %s (%s); asking again with growing delays", what, error, error.reason)
+
+    def _count(self, error: ApiError) -> None:
+        self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
+
+
+def _left_alone(facts: ClusterFacts) -> bool:
+    """Tell whether nothing is done for a RayCluster: it says so, or it is being deleted and its objects with it."""
+    return facts.ignored or facts.deleting

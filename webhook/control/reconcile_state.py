@@ -1,0 +1,76 @@
+"""The course of one RayCluster's scheduling groups: what was last brought about, and when to look again."""
+
+from math import inf
+from typing import Final
+
+from msgspec import Struct, field
+
+from webhook.control.podgroup_store import Named
+from webhook.follow.timing import Backoff, PublishingTiming, World
+from webhook.gangs.podgroups import Occupied
+from webhook.groups.clusters import ClusterFacts
+
+_NEVER: Final = inf
+
+
+class ReconcileState(Struct):
+    """Kept for a RayCluster that wants scheduling groups, or may have some. Times are monotonic, in seconds."""
+
+    retries: Backoff
+    looks: Backoff
+    settled: tuple[ClusterFacts, Occupied] | None = None
+    """What was brought about, as far as it can be now; None when something is to be done."""
+    hold: float = 0.0
+    """Nothing is tried before this, after a failure."""
+    refused: ClusterFacts | None = None
+    """Facts for which the API server refused something: others are tried at once, as whoever changed them may have mended it."""
+    look: float = _NEVER
+    """Another look is due at this, for what only time can change."""
+    running: bool = False
+    names: set[Named] = field(default_factory=set)
+    """Objects that are looked up by their names, as we could not create them."""
+    strangers: tuple[str, ...] = ()
+    """Names that objects of others have."""
+    trouble: str = ""
+
+    def due(self, facts: ClusterFacts, taken: Occupied, now: float) -> bool:
+        """Tell whether there is something to do now."""
+        mended = self.refused is not None and self.refused is not facts
+        if self.running or (now < self.hold and not mended):
+            return False
+        if self.settled is None or now >= self.look:
+            return True
+        return self.settled[0] is not facts or self.settled[1] != taken
+
+    def over(self, facts: ClusterFacts) -> bool:
+        """Tell whether a RayCluster wants nothing, and has nothing."""
+        done = self.settled is not None and self.settled[0] is facts and self.look == _NEVER
+        return done and not facts.gang.active and not self.running
+
+    def failed(self, now: float, at_least: float, refused: ClusterFacts | None = None) -> None:
+        """Note a failure: a retry is due after a delay that grows, and that starts again from the shortest for other facts.
+
+        `refused` are the facts that the failure came from, None when the API server is in trouble.
+        """
+        if refused is not None and self.refused is not None and refused is not self.refused:
+            self.retries.reset()
+        self.refused = refused
+        self.settled = None
+        self.hold = now + self.retries.next(at_least)
+
+    def reached(self, what: tuple[ClusterFacts, Occupied], now: float, *, waits: bool) -> None:
+        """Note that nothing more can be done now. Another look is due later if something is still missing."""
+        if self.settled != what:
+            self.looks.reset()
+        self.retries.reset()
+        self.refused = None
+        self.settled = what
+        self.look = now + self.looks.next() if waits else _NEVER
+
+
+def new_state(timing: PublishingTiming, world: World) -> ReconcileState:
+    """Return the course of a RayCluster about which nothing is known."""
+    return ReconcileState(
+        Backoff(timing.first_delay, timing.longest_delay, world.random),
+        Backoff(timing.first_look, timing.longest_delay, world.random),
+    )

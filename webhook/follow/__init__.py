@@ -1,0 +1,1 @@
+"""The Kubernetes API: its client, list-watches, what they deliver, and live reads."""

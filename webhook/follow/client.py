@@ -1,0 +1,222 @@
+"""The connection to the API server: raw requests with deadlines, over the `kubernetes` package's configuration and transport.
+
+Finding the server, credentials, their refresh and TLS are the package's. Its models, watches and informers are not used.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, NamedTuple
+
+import aiohttp
+import msgspec
+from kubernetes.aio.client.api_client import ApiClient
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config import ConfigException, load_kube_config
+from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
+
+from webhook.follow.errors import ApiError, ConfigurationError, Expired
+from webhook.follow.wire import Status, oneline
+
+Load = Callable[[Configuration], Awaitable[None]]
+"""Fills in a configuration, afresh each time it is called."""
+
+Query = Sequence[tuple[str, str]]
+
+Operation = Mapping[str, object]
+"""One operation of a JSON Patch."""
+
+_log: Final = logging.getLogger("webhook.follow")
+_UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
+"""What the package raises over a configuration: it looks things up without checking."""
+_RENEW_SECONDS: Final = 30.0
+_OPEN_SECONDS: Final = 30.0
+_CHUNK_BYTES: Final = 1 << 16
+"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
+_ERROR_BYTES: Final = 1 << 16
+_ERROR_CHARACTERS: Final = 300
+_SUCCESSES: Final = frozenset({200, 201, 202})
+_REASONS: Final = {
+    401: "unauthorized",
+    403: "forbidden",
+    404: "missing",
+    409: "conflict",
+    410: "expired",
+    422: "invalid",
+    429: "throttled",
+}
+
+
+def in_cluster(
+    token_file: str = SERVICE_TOKEN_FILENAME,
+    ca_file: str = SERVICE_CERT_FILENAME,
+    environ: Mapping[str, str] = os.environ,
+) -> Load:
+    """Return the configuration that Kubernetes gives to a pod. The package reads the token file again every minute."""
+
+    async def load(configuration: Configuration) -> None:
+        InClusterConfigLoader(token_file, ca_file, environ=environ).load_and_set(configuration)  # type: ignore[no-untyped-call] # the package has no annotations here
+
+    return load
+
+
+def kubeconfig(path: str, context: str | None = None) -> Load:
+    """Return the configuration in a kubeconfig file; `path` may be several, as in the variable KUBECONFIG."""
+
+    async def load(configuration: Configuration) -> None:
+        await load_kube_config(path, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call] # as above
+
+    return load
+
+
+class _Send(NamedTuple):
+    """What a request asks for. Without a content type there is no body."""
+
+    method: str
+    content_type: str = ""
+    body: object = None
+    accept: str = "application/json"
+
+
+_GET: Final = _Send("GET")
+_GET_METADATA: Final = _Send("GET", accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+
+
+class Api:
+    """One API server. Call `open` before, and `close` after."""
+
+    def __init__(self, load: Load) -> None:
+        self._load = load
+        self._client: ApiClient | None = None
+
+    async def open(self) -> None:
+        """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
+        configuration = Configuration()
+        try:
+            await self._load(configuration)
+            self._client = ApiClient(configuration)
+        except _UNUSABLE as error:
+            msg = (
+                f"no connection to Kubernetes can be configured: {error}; run in a pod with a service account, or name a kubeconfig"
+            )
+            raise ConfigurationError(msg) from error
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.close()  # type: ignore[no-untyped-call] # as above
+
+    async def get(self, path: str, query: Query, deadline: float, *, metadata_only: bool = False) -> bytes:
+        """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
+        return await self._read(path, query, _GET_METADATA if metadata_only else _GET, deadline)
+
+    async def post(self, path: str, query: Query, body: Mapping[str, object], deadline: float) -> bytes:
+        """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
+        return await self._read(path, query, _Send("POST", "application/json", dict(body)), deadline)
+
+    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
+        """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
+        await self._change(_Send("PATCH", "application/json-patch+json", list(operations)), path, deadline)
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> None:
+        """Create an object in the collection at `path`. Raises ApiError, of reason `conflict` when there is one of its name."""
+        await self._change(_Send("POST", "application/json", dict(body)), path, deadline)
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete the object at `path` if it still has this uid and version. Raises ApiError, of reason `conflict` if not."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid, "resourceVersion": version}}
+        await self._change(_Send("DELETE", "application/json", options), path, deadline)
+
+    @asynccontextmanager
+    async def stream(self, path: str, query: Query, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure. Raises ApiError."""
+        with _failures(f"for {idle:g} s"):
+            async with asyncio.timeout(_OPEN_SECONDS):
+                response = await self._request(path, query, aiohttp.ClientTimeout(sock_read=idle))
+            try:
+                yield response.content.iter_chunked(_CHUNK_BYTES)
+            finally:
+                response.close()
+
+    async def _read(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
+        with _failures(f"within {deadline:g} s"):
+            async with asyncio.timeout(deadline):
+                response = await self._request(path, query, aiohttp.ClientTimeout(), what)
+                async with response:
+                    return await response.read()
+
+    async def _change(self, what: _Send, path: str, deadline: float) -> None:
+        with _failures(f"within {deadline:g} s"):
+            async with asyncio.timeout(deadline):
+                response = await self._request(path, (), aiohttp.ClientTimeout(), what)
+                async with response:
+                    await response.read()  # so that the connection serves the next request too
+
+    async def _request(
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None
+    ) -> aiohttp.ClientResponse:
+        """Return a response of success. On 401 the credentials are loaded again, and the request is repeated once."""
+        response = await self._send(path, query, limits, what or _GET)
+        if response.status == 401:  # noqa: PLR2004 - the HTTP status
+            response.close()
+            await self._renew()
+            response = await self._send(path, query, limits, what or _GET)
+        if response.status in _SUCCESSES:
+            return response
+        try:
+            raise _refusal(response, await response.content.read(_ERROR_BYTES))
+        finally:
+            response.close()
+
+    async def _send(self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send) -> aiohttp.ClientResponse:
+        client = self._client
+        if client is None:
+            raise ApiError("closed", "the connection to the API server is not open")
+        header_params = {"Accept": what.accept, **({"Content-Type": what.content_type} if what.content_type else {})}
+        method, url, headers, _, _ = await client.param_serialize(
+            what.method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
+        )
+        response = await client.rest_client.request(method, url, headers, what.body, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
+        raw: aiohttp.ClientResponse = response.response
+        return raw
+
+    async def _renew(self) -> None:
+        """Load the credentials again: a token file or the answer of an exec plugin may have changed since."""
+        if self._client is None:
+            return
+        try:
+            async with asyncio.timeout(_RENEW_SECONDS):
+                await self._load(self._client.configuration)
+        except _UNUSABLE as error:
+            _log.warning("credentials for the API server cannot be renewed: %s", error)
+
+
+@contextmanager
+def _failures(waited: str) -> Iterator[None]:
+    """Turn the transport's exceptions into ours."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise ApiError("timeout", f"the API server sent nothing {waited}") from error
+    except aiohttp.ClientSSLError as error:
+        raise ApiError("tls", f"no TLS connection to the API server: {error}") from error
+    except aiohttp.ClientConnectorError as error:
+        raise ApiError("refused", f"no connection to the API server: {error}") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ApiError("disconnected", f"the connection to the API server broke: {error or type(error).__name__}") from error
+
+
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
+    status = response.status
+    kind = Expired if status == 410 else ApiError  # noqa: PLR2004 - the HTTP status
+    reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004 - the HTTP status
+    try:
+        text = msgspec.json.decode(body, type=Status).message or ""
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        text = body.decode(errors="replace")
+    after = response.headers.get("Retry-After", "")
+    message = f"the API server answered {status}: {oneline(text)}"
+    return kind(reason, message, float(after) if after.isdecimal() else None)

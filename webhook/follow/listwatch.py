@@ -1,0 +1,236 @@
+"""A list-then-watch: keeps a sink in step with one resource of the API server, through every failure of either."""
+
+import asyncio
+import logging
+from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
+
+from webhook.follow.client import Api
+from webhook.follow.errors import ApiError, Expired, Garbled
+from webhook.follow.lines import Lines
+from webhook.follow.timing import Backoff, Timing, World
+from webhook.follow.wire import Codec, Stub, Watched, failure, number, oneline
+
+T = TypeVar("T", bound=Watched)
+T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
+
+_log: Final = logging.getLogger("webhook.follow")
+_GONE: Final = 410
+_FRUITLESS: Final = 5
+"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
+_NO_ANSWER: Final = frozenset({"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"})
+"""Failures that say nothing about the resourceVersion."""
+
+
+class Output(Protocol[T_contra]):
+    """Who is told of the objects. Between `begin` and `end`, `item` gives what a full list shows at a version."""
+
+    def begin(self, version: int) -> None:
+        """Begin a full list."""
+
+    def item(self, value: T_contra) -> None:
+        """Take in an item of the full list."""
+
+    def end(self) -> int:
+        """End the full list: what it did not show is gone. Returns how many were."""
+
+    def put(self, value: T_contra) -> None:
+        """Take in that an object was added or changed."""
+
+    def remove(self, uid: str) -> None:
+        """Take in that an object is gone."""
+
+    def reach(self, version: int) -> None:
+        """Note that everything up to `version` was told."""
+
+    def heard(self, now: float) -> None:
+        """Note that the API server has told what had happened by the monotonic time `now`."""
+
+    def __len__(self) -> int:
+        """Return how many objects are held."""
+
+
+class Counters(Struct):
+    """What a list-watch has done since the start, for metrics."""
+
+    lists: int = 0
+    """Full lists that were begun."""
+    relists: int = 0
+    """Full lists that were completed, after the first."""
+    watches: int = 0
+    """Watches that were opened."""
+    events: int = 0
+    unreadable: int = 0
+    """Events whose object was not of the expected shape; it counts as gone."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """Failures by reason."""
+
+
+class Resource(Struct, Generic[T], frozen=True):
+    """A resource: how log lines name it, where it is, which of its objects are asked for, how they are read."""
+
+    name: str
+    path: str
+    selector: str
+    codec: Codec[T]
+
+
+class ListWatch(Generic[T]):
+    """Lists once, then watches; lists again only when the API server has forgotten where the watch was.
+
+    `synced` becomes true with the first complete list and stays true: while the connection is down, what is known is old,
+    not wrong, and the next list or the resumed watch brings what was missed.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource[T],
+        output: Output[T],
+        timing: Timing | None = None,
+        world: World | None = None,
+    ) -> None:
+        self.name = resource.name
+        self.synced = False
+        self.counters = Counters()
+        self._api = api
+        self._resource = resource
+        self._output = output
+        self._timing = timing or Timing()
+        self._world = world or World()
+        self._clock = self._world.clock
+        self._backoff = Backoff(self._timing.first_delay, self._timing.longest_delay, self._world.random)
+        self._version = ""
+        self._fruitless = 0
+        self._opened = 0.0
+        self._trouble = ""
+        self._since = 0.0
+
+    async def run(self) -> None:
+        """Keep the sink in step, until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                pause = self._timing.watch_interval - (self._clock() - self._opened)
+            except ApiError as error:
+                pause = self._failed(error)
+            await self._world.sleep(max(0.0, pause))
+
+    async def _list(self) -> None:
+        self.counters.lists += 1
+        begun = self._clock()
+        token: str | None = None
+        version = ""
+        while True:
+            query = [("limit", str(self._timing.page_items)), *([("continue", token)] if token else ())]
+            body = await self._api.get(self._resource.path, self._selected(query), self._timing.page_deadline)
+            meta, items = self._resource.codec.page(body)
+            if not version:
+                version = meta.resource_version
+                if not version:
+                    raise Garbled("garbled", "the API server sent a list without a resourceVersion: is a proxy in between?")
+                self._output.begin(number(version))
+            for item in items:
+                self._output.item(item)
+            token = meta.token
+            if not token:
+                break
+        self._listed(version, self._output.end())
+        self._output.heard(begun)
+
+    def _listed(self, version: str, gone: int) -> None:
+        """Note a complete list."""
+        self._version = version
+        self.counters.relists += self.synced
+        again = "again, " if self.synced else ""
+        _log.info("%s: listed %s%d held, %d gone, at version %s", self.name, again, len(self._output), gone, version)
+        self.synced = True
+
+    async def _watch(self) -> None:
+        seconds = self._timing.watch * (1 + self._world.random())
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(max(1, int(seconds)))),
+        ]
+        self._opened = self._clock()
+        lines = Lines()
+        async with self._api.stream(self._resource.path, self._selected(query), self._timing.idle) as chunks:
+            self.counters.watches += 1
+            self._opened = self._clock()
+            async for chunk in chunks:
+                for line in lines.feed(chunk):
+                    self._take(line)
+                self._output.heard(self._clock())
+                self._progressed()
+                await asyncio.sleep(0)  # a stream that is always ahead of us never waits: let reviews in between
+        if lines.rest:
+            raise Garbled("truncated", f"the watch ended within a line, after {lines.rest} bytes of it")
+        self._recovered()
+
+    def _take(self, line: bytes) -> None:
+        """Take in one line of the watch."""
+        event = self._resource.codec.event(line)
+        kind, value = event.type, event.object
+        if kind == "ERROR":
+            _raise(line)
+        version = value.metadata.resource_version
+        if kind != "BOOKMARK":
+            self.counters.events += 1
+            if isinstance(value, Stub):
+                self.counters.unreadable += 1
+                self._output.remove(value.metadata.uid)
+            elif kind == "DELETED":
+                self._output.remove(value.metadata.uid or "")
+            else:
+                self._output.put(value)
+        if version:
+            self._version = version
+            self._output.reach(number(version))
+
+    def _progressed(self) -> None:
+        """Believe in a watch that delivers for a while."""
+        if self._backoff.failures and self._clock() - self._opened >= self._timing.steady:
+            self._recovered()
+
+    def _recovered(self) -> None:
+        if self._trouble:
+            took = self._clock() - self._since
+            _log.info("%s: watching again after %.1f s and %d attempts", self.name, took, self._backoff.failures)
+            self._trouble = ""
+        self._fruitless = 0
+        self._backoff.reset()
+
+    def _failed(self, error: ApiError) -> float:
+        """Count a failure, say so when it is a new one, and return how long to wait."""
+        self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
+        if not self._trouble:
+            self._since = self._clock()
+        if isinstance(error, Expired) and self._trouble != error.reason:
+            self._backoff.reset()  # it answers, and after an outage the list is what we wait for
+        pause = self._backoff.next(error.retry_after or 0.0)
+        self._fruitless += error.reason not in _NO_ANSWER
+        if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
+            self._version = ""
+            self._fruitless = 0
+        if error.reason != self._trouble:
+            self._trouble = error.reason
+            then = "watch" if self._version else "list"
+            _log.warning("%s: %s (%s); next %s in %.1f s, then with growing delays", self.name, error, error.reason, then, pause)
+        return pause
+
+    def _selected(self, query: list[tuple[str, str]]) -> list[tuple[str, str]]:
+        return [("labelSelector", self._resource.selector), *query] if self._resource.selector else query
+
+
+def _raise(line: bytes) -> None:
+    """Raise what an ERROR event says."""
+    status = failure(line)
+    text = f"the API server ended the watch with {status.code}: {oneline(status.message or status.reason or '')}"
+    if status.code == _GONE:
+        raise Expired("expired", text)
+    raise ApiError("server", text)

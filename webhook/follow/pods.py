@@ -1,0 +1,199 @@
+"""Worker pods: what the API server tells of them becomes seats in the membership."""
+
+import logging
+from collections.abc import Iterable
+from functools import lru_cache
+from math import inf
+from sys import intern
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from webhook.follow.listwatch import Resource
+from webhook.follow.versions import Record, VersionTracker
+from webhook.follow.wire import Codec, Event, Page, number
+from webhook.groups.adoption import adopted_seat
+from webhook.groups.membership import Membership
+from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
+from webhook.groups.seating import carried_seat
+from webhook.kube import names
+from webhook.kube.review import Denied
+
+_log: Final = logging.getLogger("webhook.follow")
+_GROUPS_LOGGED: Final = 1000
+
+
+class _Labels(Struct, frozen=True, gc=False):
+    cluster: str | None = field(default=None, name=names.LABEL_CLUSTER)
+    group: str | None = field(default=None, name=names.LABEL_GROUP)
+    replica_index: str | None = field(default=None, name=names.LABEL_REPLICA_INDEX)
+    replica_name: str | None = field(default=None, name=names.LABEL_REPLICA_NAME)
+    host_index: str | None = field(default=None, name=names.LABEL_HOST_INDEX)
+    legacy: str | None = field(default=None, name=names.LABEL_LEGACY_REPLICA_INDEX)
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Meta(Struct, rename="camel", frozen=True):
+    uid: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: _Labels | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class _EnvVar(Struct, frozen=True, gc=False):
+    name: str = ""
+    value: str | None = None
+
+
+class _Container(Struct, frozen=True):
+    env: list[_EnvVar] | None = None
+
+
+class _Spec(Struct, frozen=True):
+    containers: list[_Container] | None = None
+
+
+class WorkerPod(Struct, frozen=True):
+    """The few fields of a worker pod that we read. `spec` stays undecoded: only an adoption looks into it."""
+
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: Raw = field(default_factory=Raw)
+
+
+PodRecord = Record[GroupKey, Seat]
+
+CODEC: Final = Codec(
+    msgspec.json.Decoder(WorkerPod),
+    msgspec.json.Decoder(Page[WorkerPod]),
+    msgspec.json.Decoder(Event[WorkerPod]),
+)
+_specs: Final = msgspec.json.Decoder(_Spec)
+_NOWHERE: Final = GroupKey("", "", "")
+
+
+class Seats:
+    """The membership, as the target of a ledger."""
+
+    def __init__(self, members: Membership) -> None:
+        self._members = members
+
+    def put(self, uid: str, scope: GroupKey, value: Seat) -> None:
+        """Put a pod into its seat, which confirms an assumed one."""
+        self._members.put(uid, scope, value)
+
+    def remove(self, uid: str, scope: GroupKey) -> None:
+        """Free the seat of a pod."""
+        del scope
+        self._members.remove(uid)
+
+
+class PodFeed:
+    """Takes in worker pods, from the watch and from live reads.
+
+    A terminating pod frees its seat. A pod without seat labels that a former webhook served is adopted. Labels that are no seat
+    are counted in `malformed`, and logged once for each group; their pod has no seat.
+    """
+
+    def __init__(self, members: Membership, namespace: str = "") -> None:
+        self.malformed = 0
+        self._members = members
+        self._source = namespace
+        members.hear(namespace, -inf)
+        self._tracker: VersionTracker[GroupKey, Seat] = VersionTracker(Seats(members))
+        self._logged: set[GroupKey] = set()
+        self.begin = self._tracker.begin
+        self.end = self._tracker.end
+        self.remove = self._tracker.lose
+        self.reach = self._tracker.reach
+
+    def __len__(self) -> int:
+        """Return how many pods hold a seat."""
+        return len(self._tracker)
+
+    def item(self, value: WorkerPod) -> None:
+        """Take in an item of the full list."""
+        self._tracker.item(self._record(value))
+
+    def put(self, value: WorkerPod) -> None:
+        """Take in a pod that was added or changed."""
+        self._tracker.see(self._record(value))
+
+    def heard(self, now: float) -> None:
+        """Let assumed seats expire whose time was up by `now`."""
+        self._members.hear(self._source, now)
+
+    def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
+        """Take in all pods of a group, as a live read that began at `begun` showed them at `version`."""
+        self._tracker.read(key, [self._record(pod) for pod in pods], version)
+        self._members.settle(key, begun)
+
+    def _record(self, pod: WorkerPod) -> PodRecord:
+        meta = pod.metadata
+        version = number(meta.resource_version)
+        key = _key_of(meta)
+        seat = None
+        if key is not _NOWHERE and not meta.deletion_timestamp:
+            try:
+                seat = _seat_of(pod, key.group)
+            except (Denied, msgspec.DecodeError) as error:
+                self._reject(key, error)
+        return Record(meta.uid, version, key, seat)
+
+    def _reject(self, key: GroupKey, error: Exception) -> None:
+        self.malformed += 1
+        if key in self._logged or len(self._logged) >= _GROUPS_LOGGED:
+            return
+        self._logged.add(key)
+        _log.warning("pods: one of group %s in %s has no seat, and more may follow: %s", key.group, key.namespace, error)
+
+
+def pods_in(namespace: str) -> "Resource[WorkerPod]":
+    """Return the worker pods of a namespace, or of all when it is empty."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+    return Resource(f"pods in {namespace or 'all namespaces'}", path, f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}", CODEC)
+
+
+@lru_cache(maxsize=1 << 14)
+def _key(namespace: str, owner: str, group: str) -> GroupKey:
+    """Return one object for equal keys: pods share it."""
+    return GroupKey(namespace, owner, group)
+
+
+def _key_of(meta: _Meta) -> GroupKey:
+    """Return the group of a pod. One whose labels and owner disagree is in none: KubeRay does not count it either."""
+    labels = meta.labels
+    if labels is None or not labels.cluster or not labels.group:
+        return _NOWHERE
+    for owner in meta.owner_references or ():
+        if owner.controller and owner.name == labels.cluster:
+            return _key(meta.namespace, owner.uid, labels.group)
+    return _NOWHERE
+
+
+def _seat_of(pod: WorkerPod, group: str) -> Seat | None:
+    """Return the seat of a pod, None when it has none. Raises Denied or DecodeError for labels or a spec that make no sense."""
+    labels = pod.metadata.labels or _Labels()
+    index, name, host = labels.replica_index, labels.replica_name, labels.host_index
+    if index is None and name is None and host is None:
+        if labels.legacy is None:
+            return None
+        spec = _specs.decode(pod.spec) if pod.spec else _Spec()
+        return adopted_seat(group, intern(labels.legacy), _worker_id(spec))
+    pairs = zip(names.SEAT_LABELS, (index, name and intern(name), host), strict=True)
+    return carried_seat({label: value for label, value in pairs if value is not None}, 1 if host is None else MAX_HOSTS)
+
+
+def _worker_id(spec: _Spec) -> str | None:
+    for container in spec.containers or ():
+        for variable in container.env or ():
+            if variable.name == names.TPU_WORKER_ID and variable.value:
+                return variable.value
+    return None

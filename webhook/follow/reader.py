@@ -1,0 +1,153 @@
+"""Live reads, for what the watch may not have delivered yet."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from time import monotonic
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from webhook.admission.errors import ClusterUnreadable
+from webhook.follow.client import Api, Query
+from webhook.follow.errors import ApiError
+from webhook.follow.pods import PodFeed, pods_in
+from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
+from webhook.follow.wire import Codec, Watched, number
+from webhook.groups.reads import Read, ReadGroup
+from webhook.groups.seat import GroupKey
+from webhook.kube import names
+
+READ_SECONDS: Final = 3.0
+"""Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and retries a 503 within that."""
+
+_PAGE_ITEMS: Final = 500
+
+T = TypeVar("T", bound=Watched)
+
+
+class Feeds(Struct, frozen=True):
+    """The two feeds of a namespace."""
+
+    pods: PodFeed
+    clusters: RayClusterFeed
+
+
+class LiveReader:
+    """Reads one RayCluster, or the pods of one group with it, into the feeds.
+
+    A read is a list: it needs no other permission than the feeds do, and its answer has a version, also when it is empty, so that
+    the ledger can tell which events of the watch are older than it.
+    """
+
+    def __init__(self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS) -> None:
+        self._api = api
+        self._feeds = feeds
+        self._deadline = deadline
+        self._flights = Flights()
+
+    async def read(self, what: Read) -> None:
+        """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown. Raises ClusterUnreadable."""
+        if isinstance(what, ReadGroup):
+            await self._flights.join(what.key, lambda: self._within(self._group(what.cluster, what.key)))
+        else:
+            namespace, name = what.namespace, what.name
+            await self._flights.join((namespace, name), lambda: self._within(self._cluster(namespace, name)))
+
+    async def close(self) -> None:
+        """Give up the reads that are under way."""
+        await self._flights.close()
+
+    async def _within(self, read: Awaitable[None]) -> None:
+        try:
+            async with asyncio.timeout(self._deadline):
+                await read
+        except TimeoutError as error:
+            msg = f"the API server did not answer a live read within {self._deadline:g} s"
+            raise ClusterUnreadable(msg) from error
+        except ApiError as error:
+            msg = f"a live read failed: {error}"
+            raise ClusterUnreadable(msg) from error
+
+    async def _cluster(self, namespace: str, name: str) -> None:
+        feeds = self._of(namespace)
+        resource = rayclusters_in(quote(namespace, safe=""))
+        clusters, version = await self._all(resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec)
+        feeds.clusters.read((namespace, name), clusters, version)
+
+    async def _group(self, name: str, key: GroupKey) -> None:
+        feeds = self._of(key.namespace)
+        resource = pods_in(quote(key.namespace, safe=""))
+        selector = f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
+        begun = monotonic()
+        pods, version = await self._all(resource.path, [("labelSelector", selector)], resource.codec)
+        feeds.pods.read(key, pods, version, begun)
+        await self._cluster(key.namespace, name)
+
+    async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:
+        """Return all objects that match, and the version of the list."""
+        found: list[T] = []
+        version = ""
+        more: Query = ()
+        while True:
+            body = await self._api.get(path, [*query, ("limit", str(_PAGE_ITEMS)), *more], self._deadline)
+            meta, items = codec.page(body)
+            version = version or meta.resource_version
+            found.extend(items)
+            if not meta.token:
+                return found, number(version)
+            more = [("continue", meta.token)]
+
+    def _of(self, namespace: str) -> Feeds:
+        feeds = self._feeds.get(namespace) or self._feeds.get("")
+        if feeds is None:
+            msg = f"namespace {namespace} is not watched: add it to the namespaces, or exclude it from the webhook configuration"
+            raise ClusterUnreadable(msg)
+        return feeds
+
+
+class _Flight(Struct, eq=False):
+    task: "asyncio.Task[None]"
+    begun: bool = False
+
+
+class Flights:
+    """Shares work that several callers ask for at once.
+
+    A caller joins only work that has not begun: what is under way may have looked at the world before the caller's reason to ask.
+    So of one key at most one piece is under way and one waits, whatever the number of callers.
+    """
+
+    def __init__(self) -> None:
+        self._latest: dict[Hashable, _Flight] = {}
+
+    async def join(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
+        """Return when `work` was done for this key, from after this call on. Raises what it raises."""
+        latest = self._latest.get(key)
+        if latest is None or latest.begun:
+            latest = self._depart(key, work, latest)
+        await asyncio.shield(latest.task)
+
+    async def close(self) -> None:
+        """Cancel all work, and wait for its end."""
+        tasks = [flight.task for flight in self._latest.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _depart(self, key: Hashable, work: Callable[[], Awaitable[None]], previous: _Flight | None) -> _Flight:
+        async def fly() -> None:
+            if previous is not None:
+                await asyncio.wait([previous.task])
+            flight.begun = True
+            await work()
+
+        def landed(task: "asyncio.Task[None]") -> None:
+            if self._latest.get(key) is flight:
+                del self._latest[key]
+            if not task.cancelled():
+                task.exception()  # its callers may all have left
+
+        flight = self._latest[key] = _Flight(asyncio.create_task(fly()))
+        flight.task.add_done_callback(landed)
+        return flight

@@ -1,0 +1,95 @@
+"""The cluster as the webhook follows it: one connection, the feeds of each namespace, and live reads."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+from webhook.follow.client import Api, Load
+from webhook.follow.listwatch import Counters, ListWatch
+from webhook.follow.pods import PodFeed, WorkerPod, pods_in
+from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
+from webhook.follow.reader import Feeds, LiveReader
+from webhook.follow.timing import Timing
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.shards import Shards
+
+
+class Watching(Protocol):
+    """A list-watch, as metrics see it."""
+
+    name: str
+    synced: bool
+    counters: Counters
+
+
+class Runnable(Protocol):
+    """Something that runs until it is cancelled."""
+
+    async def run(self) -> None:
+        """Run."""
+
+
+class ClusterState:
+    """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
+
+    def __init__(
+        self,
+        load: Load,
+        clusters: ClusterIndex,
+        members: Membership,
+        shards: Shards,
+        namespaces: Sequence[str] = (),
+        timing: Timing | None = None,
+    ) -> None:
+        self.api = Api(load)
+        self.feeds = {
+            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters, shards, namespace))
+            for namespace in namespaces or ("",)
+        }
+        self.pods: list[ListWatch[WorkerPod]] = [
+            ListWatch(self.api, pods_in(namespace), feeds.pods, timing) for namespace, feeds in self.feeds.items()
+        ]
+        self.clusters: list[ListWatch[LiveRayCluster]] = [
+            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, timing) for namespace, feeds in self.feeds.items()
+        ]
+        self.reader = LiveReader(self.api, self.feeds)
+        self.beside: dict[str, Runnable] = {}
+        """What else runs, by name, while the connection is open."""
+
+    def pods_synced(self) -> bool:
+        """Tell whether the worker pods were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.pods)
+
+    def clusters_synced(self) -> bool:
+        """Tell whether the RayClusters were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.clusters)
+
+    def synced(self) -> bool:
+        """Tell whether both were listed."""
+        return self.pods_synced() and self.clusters_synced()
+
+    @property
+    def watches(self) -> list[Watching]:
+        """All list-watches, for metrics."""
+        return [*self.pods, *self.clusters]
+
+    @property
+    def malformed(self) -> int:
+        """How often a worker pod had labels that are no seat."""
+        return sum(feeds.pods.malformed for feeds in self.feeds.values())
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection to configure."""
+        await self.api.open()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for pods in self.pods:
+                    group.create_task(pods.run(), name=pods.name)
+                for clusters in self.clusters:
+                    group.create_task(clusters.run(), name=clusters.name)
+                for name, runnable in self.beside.items():
+                    group.create_task(runnable.run(), name=name)
+        finally:
+            await self.reader.close()
+            await self.api.close()

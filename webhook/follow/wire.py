@@ -1,0 +1,162 @@
+"""What the API server sends about any resource: pages of a list, events of a watch, and the Status of a failure."""
+
+from typing import Final, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from webhook.follow.errors import Garbled
+
+
+class Status(Struct):
+    """A `v1` Status."""
+
+    code: int = 0
+    reason: str | None = None
+    message: str | None = None
+
+
+class Versioned(Protocol):
+    """Metadata with the revision of its object."""
+
+    @property
+    def uid(self) -> str | None:
+        """The uid; empty in a bookmark."""
+
+    @property
+    def resource_version(self) -> str:
+        """The revision at which the object was written."""
+
+
+class Watched(Protocol):
+    """An object that can be listed and watched."""
+
+    @property
+    def metadata(self) -> Versioned:
+        """The metadata."""
+
+
+T = TypeVar("T", bound=Watched)
+
+
+class ListMeta(Struct, rename="camel"):
+    """`metadata` of a page. `token` is there when another page follows."""
+
+    resource_version: str = ""
+    token: str | None = field(default=None, name="continue")
+
+
+class Page(Struct, Generic[T]):
+    """A page of a list."""
+
+    metadata: ListMeta
+    items: list[T] | None = None
+
+
+class Event(Struct, Generic[T]):
+    """One line of a watch: ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
+
+    type: str
+    object: T
+
+
+class _StubMeta(Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Stub(Struct):
+    """The least that every object has."""
+
+    metadata: _StubMeta = field(default_factory=_StubMeta)
+
+
+class _RawPage(Struct):
+    metadata: ListMeta
+    items: list[Raw] | None = None
+
+
+class _ErrorEvent(Struct):
+    object: Status
+
+
+_raw_pages: Final = msgspec.json.Decoder(_RawPage)
+_stub_events: Final = msgspec.json.Decoder(Event[Stub])
+_error_events: Final = msgspec.json.Decoder(_ErrorEvent)
+
+
+class Codec(Generic[T]):
+    """Reads the pages and events of one resource. An object of another shape than its type is given as a Stub."""
+
+    def __init__(
+        self,
+        item: "msgspec.json.Decoder[T]",
+        page: "msgspec.json.Decoder[Page[T]]",
+        event: "msgspec.json.Decoder[Event[T]]",
+    ) -> None:
+        self._item = item
+        self._page = page
+        self._event = event
+
+    def page(self, body: bytes) -> tuple[ListMeta, list[T]]:
+        """Return a page, without the objects that cannot be read. Raises Garbled."""
+        try:
+            page = self._page.decode(body)
+        except msgspec.ValidationError:
+            return self._salvaged(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _garbled("list", body) from error
+        return page.metadata, page.items or []
+
+    def event(self, line: bytes) -> Event[T] | Event[Stub]:
+        """Return an event. Raises Garbled."""
+        try:
+            return self._event.decode(line)
+        except msgspec.ValidationError:
+            pass
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _garbled("watch", line) from error
+        try:
+            return _stub_events.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _garbled("watch", line) from error
+
+    def _salvaged(self, body: bytes) -> tuple[ListMeta, list[T]]:
+        try:
+            page = _raw_pages.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _garbled("list", body) from error
+        items: list[T] = []
+        for raw in page.items or ():
+            try:
+                items.append(self._item.decode(raw))
+            except msgspec.ValidationError:
+                continue
+        return page.metadata, items
+
+
+def failure(line: bytes) -> Status:
+    """Return the Status in an ERROR event, blank when it has none."""
+    try:
+        return _error_events.decode(line).object
+    except msgspec.ValidationError:
+        return Status()
+
+
+def oneline(text: str) -> str:
+    """Return what a server said, fit for a log line."""
+    return " ".join(text.split())[:300]
+
+
+def number(version: str) -> int:
+    """Return a resourceVersion as a number, 0 for none.
+
+    Of one resource, versions are ordered: https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
+    """
+    return int(version) if version.isascii() and version.isdigit() else 0
+
+
+def _garbled(what: str, data: bytes) -> Garbled:
+    return Garbled(
+        "garbled", f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a proxy in between?"
+    )

@@ -1,0 +1,1 @@
+"""The doorway to FastAPI and uvicorn: applications, connections and listeners."""

@@ -1,0 +1,5 @@
+"""The types of ASGI, as Starlette spells them."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["ASGIApp", "Message", "Receive", "Scope", "Send"]

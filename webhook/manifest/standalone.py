@@ -1,0 +1,73 @@
+"""A cluster made of manifests: RayClusters into the index, their seated pods into the membership."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from webhook.groups.clusters import ClusterIndex, facts_of
+from webhook.groups.membership import Membership
+from webhook.groups.memory import SeatRegister
+from webhook.groups.seat import GroupKey
+from webhook.groups.seating import carried_seat
+from webhook.groups.shards import ShardKey, Shards, WantedIndex
+from webhook.kube import names
+from webhook.kube.kinds import POD_KIND
+from webhook.kube.objects import Pod
+from webhook.kube.review import Denied
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster, as_pod, problem_in
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """What stands in for a cluster that is watched."""
+
+    clusters: ClusterIndex
+    members: Membership
+    seats: SeatRegister
+
+
+def load_state(manifests: Sequence[Manifest]) -> Standalone:
+    """Return the state that RayClusters and pods make; other kinds, head pods and terminating pods have no part in it.
+
+    A RayCluster of a shard group that has no index yet gets one.
+
+    Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
+    """
+    members = Membership()
+    state = Standalone(ClusterIndex(), members, SeatRegister(members))
+    pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
+    for manifest in manifests:
+        if manifest.kind == names.RAYCLUSTER_KIND:
+            state.clusters.put(facts_of(as_cluster(manifest, [pod for _, pod in pods])))
+    _shard(state.clusters)
+    for manifest, pod in pods:
+        try:
+            _seat(state, pod)
+        except Denied as denied:
+            raise problem_in(manifest, str(denied), ("metadata", "labels")) from None
+    return state
+
+
+def _shard(clusters: ClusterIndex) -> None:
+    """Give the RayClusters of shard groups the index that they would have got when they were created."""
+    shards = Shards(clusters)
+    lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
+    for facts in lacking:
+        index = shards.choose(WantedIndex(ShardKey(facts.namespace, facts.shard_group), facts.name), 0.0)
+        clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
+
+
+def _seat(state: Standalone, pod: Pod) -> None:
+    if pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER or pod.metadata.deletion_timestamp:
+        return
+    namespace = pod.metadata.namespace or "default"
+    cluster = state.clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
+    group = cluster.groups.get(pod.labels.get(names.LABEL_GROUP, "")) if cluster else None
+    if cluster is None or group is None:
+        return
+    seat = carried_seat(pod.labels, group.num_of_hosts)
+    if seat is not None:
+        identity = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
+        state.seats.carried(GroupKey(namespace, cluster.uid, group.group_name), seat, identity, 0.0)

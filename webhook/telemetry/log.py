@@ -1,0 +1,100 @@
+"""The log: one line of JSON for each thing that happened."""
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+
+class Output(Protocol):
+    """Where lines go."""
+
+    def write(self, lines: bytes, /) -> object:
+        """Write one line or more."""
+
+
+class Admission(Struct, omit_defaults=True, gc=False):
+    """One review. `name` is the object's, or the `generateName` it will get its name from."""
+
+    time: str
+    level: str
+    event: str
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    operation: str
+    verdict: str
+    ms: float
+    dry_run: bool = False
+    reasons: list[str] = []
+    warnings: int = 0
+
+
+class Event(Struct, omit_defaults=True):
+    """Anything else, with the process that it happened in: `serve` or `controller`."""
+
+    time: str
+    level: str
+    process: str
+    event: str
+    message: str
+    status: int = 0
+    trace: str = ""
+
+
+class Log:
+    """Writes lines to a sink. Reasons name fields, never values: those may be secrets."""
+
+    def __init__(self, output: Output, process: str = "serve") -> None:
+        self._output = output
+        self._process = process
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, records: Sequence[Admission | Event]) -> None:
+        """Write records, a line each."""
+        self._output.write(self._encoder.encode_lines(records))
+
+    def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
+        """Write what happened, with its level (`info`, `warning`, `error`)."""
+        self.write([Event(timestamp(time()), level, self._process, event, message, status, trace)])
+
+
+class _Follower(logging.Handler):
+    """Writes the records of a logger to the log."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        self._log.event(record.levelname.lower(), record.name, record.getMessage())
+
+
+def follow_log(name: str, log: Log) -> None:
+    """Let what the logger `name` says go to the log, and nowhere else."""
+    logger = logging.getLogger(name)
+    logger.handlers = [_Follower(log)]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+
+
+def timestamp(seconds: float) -> str:
+    """Return a time since the epoch in UTC, to the millisecond."""
+    return _millisecond(int(seconds * 1000))
+
+
+@lru_cache(maxsize=1)
+def _millisecond(milliseconds: int) -> str:
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+
+
+@lru_cache(maxsize=1)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,0 +1,108 @@
+"""The object under review, of whichever Ray kind: what all kinds have, and the cluster it holds."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.kube import names
+from webhook.validation.cluster import Cluster, read_cluster
+from webhook.validation.field import Field
+from webhook.validation.settings import RuleSettings
+
+
+class Job(Struct):
+    """The spec of a RayJob, or of the RayJobs that a RayCronJob makes."""
+
+    field: Field
+    root: Field
+    cluster: Cluster | None
+    settings: RuleSettings
+
+    @property
+    def mode(self) -> str:
+        """How the job is submitted."""
+        return (self.field / "submissionMode").text
+
+    @property
+    def selector(self) -> Field:
+        """Which existing cluster runs the job."""
+        return self.field / "clusterSelector"
+
+    @property
+    def selects(self) -> bool:
+        """Tell whether the job runs on an existing cluster."""
+        return self.selector.size > 0
+
+    @property
+    def shutdown(self) -> bool:
+        """Tell whether the cluster goes when the job has finished."""
+        return (self.field / "shutdownAfterJobFinishes").flag
+
+    @property
+    def autoscaling(self) -> bool:
+        """Tell whether the job's own cluster autoscales."""
+        return self.cluster is not None and self.cluster.autoscaling
+
+
+class Service(Struct):
+    """The spec of a RayService."""
+
+    field: Field
+    cluster: Cluster
+    settings: RuleSettings
+
+
+class CronJob(Struct):
+    """The spec of a RayCronJob."""
+
+    field: Field
+    settings: RuleSettings
+
+
+class RayObject(Struct):
+    """One object; of the four views those are set that its kind has."""
+
+    kind: str
+    root: Field
+    cluster: Cluster | None = None
+    job: Job | None = None
+    service: Service | None = None
+    cron: CronJob | None = None
+
+    @property
+    def meta(self) -> Field:
+        """The object's metadata."""
+        return self.root / "metadata"
+
+    def annotation(self, name: str) -> Field:
+        """Return the field of an annotation."""
+        return (self.meta / "annotations").key(name)
+
+
+_NOWHERE: Final = Field({})
+
+
+def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObject:
+    """Return the view of an object of one of the four Ray kinds."""
+    root = Field(value)
+    spec, meta = root / "spec", root / "metadata"
+    ray_object = RayObject(kind, root)
+    if kind == names.RAYCLUSTER_KIND:
+        ray_object.cluster = read_cluster(spec, meta, settings)
+    elif kind == names.RAYSERVICE_KIND:
+        ray_object.cluster = read_cluster(spec / "rayClusterConfig", meta, settings, kind)
+        ray_object.service = Service(spec, ray_object.cluster, settings)
+    elif kind == names.RAYJOB_KIND:
+        ray_object.job = _job(spec, root, meta, settings)
+        ray_object.cluster = ray_object.job.cluster
+    elif kind == names.RAYCRONJOB_KIND:
+        ray_object.cron = CronJob(spec, settings)
+        ray_object.job = _job(spec / "jobTemplate", root, _NOWHERE, settings)
+        ray_object.cluster = ray_object.job.cluster
+    return ray_object
+
+
+def _job(spec: Field, root: Field, meta: Field, settings: RuleSettings) -> Job:
+    cluster = spec / "rayClusterSpec"
+    view = read_cluster(cluster, meta, settings, names.RAYJOB_KIND) if cluster.given else None
+    return Job(spec, root, view, settings)

@@ -1,0 +1,188 @@
+"""The composition root of `serve`: from settings to a service of named runnables. No logic."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
+from pathlib import Path
+from time import time
+
+from msgspec import structs
+
+from webhook.admission.pods import PodHandler, SeatClaims
+from webhook.admission.rays import RayHandler
+from webhook.admission.resize import ResizeHandler
+from webhook.admission.reviewer import ClusterReader, Mutation, Validation
+from webhook.admission.shards import ShardHandler
+from webhook.follow.discovery import Discovery
+from webhook.follow.errors import ApiError
+from webhook.follow.secrets import SecretVault
+from webhook.follow.state import ClusterState
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.memory import IndexMemory, SeatMemory
+from webhook.groups.shards import Shards
+from webhook.http.application import admin_application, review_application
+from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
+from webhook.http.server import HttpServer
+from webhook.manifest.reader import Manifest
+from webhook.manifest.standalone import load_state
+from webhook.mutation.policy import Policy
+from webhook.runtime import Runnable
+from webhook.serving.endpoint import ReviewEndpoint
+from webhook.serving.gate import Condition, Gate
+from webhook.settings import Serving, Settings, Tls
+from webhook.telemetry.caches import CacheCollector
+from webhook.telemetry.certificates import CertificateObserver
+from webhook.telemetry.log import Log, Output, follow_log
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.scrape import PacedScrapes
+from webhook.telemetry.watches import WatchCollector, Watching
+from webhook.tls.context import SwappingContext
+from webhook.tls.files import CertificateFiles
+from webhook.tls.keeper import Keeper
+from webhook.tls.selfsigned import SelfSigned
+from webhook.wiring.connection import connection
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that runs, by name, and what a stop does first."""
+
+    runnables: dict[str, Runnable]
+    reviews: HttpServer
+    admin: HttpServer
+    drain: Callable[[], Awaitable[None]]
+    log: Log
+    settle: Callable[[], None]
+    """Writes what the journal has still to tell of reviews."""
+
+
+@dataclass(frozen=True)
+class _Knowledge:
+    """What is known of the cluster, and how it is kept."""
+
+    clusters: ClusterIndex
+    members: Membership
+    seats: SeatClaims
+    shards: Shards
+    reader: ClusterReader | None = None
+    watches: Sequence[Watching] = ()
+    discovery: Discovery | None = None
+    conditions: dict[str, Condition] = field(default_factory=dict)
+    runnables: dict[str, Runnable] = field(default_factory=dict)
+
+
+def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
+    """Return the service; standalone, it begins with `state`.
+
+    Raises CertificateError, or ManifestError for the state.
+    """
+    known = _standing_in(state) if settings.standalone else _from_cluster(settings)
+    log, metrics = Log(output), Metrics()
+    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
+    metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
+    metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
+    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
+    metrics.registry.register(WatchCollector(known.watches))
+    kept = settings.scheduling.publish or settings.standalone
+    metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
+    observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
+    follow_log("webhook", log)
+
+    tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
+    certificates = CertificateObserver(log, metrics, lambda: tls.expires)
+    keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
+    gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
+
+    policy = Policy(known.discovery is None, kept, settings.resize.policy)
+    pods = PodHandler(known.clusters, known.seats, policy)
+    rays = RayHandler(settings.validation.rules())
+    if known.discovery is not None:
+        known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
+    shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
+    mutation = Mutation(pods, known.reader, shards)
+    metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
+    endpoints = {
+        "/mutate": ReviewEndpoint(mutation, gate, observer),
+        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
+    }
+
+    def exposition() -> tuple[bytes, str]:
+        observer.settle()
+        return metrics.exposition()
+
+    host = settings.serving.host
+    bounds = _bounds(settings.serving)
+    reviews = HttpServer(
+        review_application(endpoints),
+        host,
+        settings.serving.port,
+        tls.listening,
+        settings.tls.client_names,
+        bounds=bounds,
+        refused=observer.refused,
+    )
+    admin = HttpServer(
+        admin_application(gate, PacedScrapes(exposition)),
+        host,
+        settings.serving.admin_port,
+        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
+        refused=observer.refused,
+    )
+
+    async def drain() -> None:
+        gate.draining = True
+        await asyncio.sleep(settings.serving.drain_seconds)
+
+    return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, log, observer.settle)
+
+
+def _bounds(serving: Serving) -> Bounds:
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
+    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
+
+
+def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
+    state = load_state(manifests)
+    return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
+
+
+def _from_cluster(settings: Settings) -> _Knowledge:
+    clusters, members = ClusterIndex(), Membership()
+    shards = Shards(clusters)
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
+    cluster.beside["discovery"] = discovery
+    return _Knowledge(
+        clusters,
+        members,
+        SeatMemory(members),
+        shards,
+        cluster.reader,
+        cluster.watches,
+        discovery,
+        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
+        {"cluster": cluster},
+    )
+
+
+def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
+    """Let pods be completed, and RayClusters be checked, by what the API server serves."""
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
+
+
+def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
+    """Return what looks after the certificate. A pair in files has to be usable at the start. Raises CertificateError."""
+    if tls.source == "files":
+        files = CertificateFiles(tls.certificate, tls.key)
+        keeper = Keeper(files, context, observer, tls.poll_seconds, tls.client_ca)
+        keeper.take(files.read())
+        return {"certificate": keeper}
+    own = tls.self_signed
+    vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
+    name = f"{own.service}.{own.namespace}.svc"
+    source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
+    return {"certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca), "secret": vault}
