@@ -10,8 +10,8 @@ import yaml
 
 from tests.builders import NAMESPACE, ClusterBuilder, Webhook, a_cluster, manifest
 from webhook.kube import names
-from webhook.manifest.files import as_cluster
 from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
 from webhook.status.examination import examine
 from webhook.status.model import Picture
 from webhook.status.objects import (

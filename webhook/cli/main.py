@@ -14,6 +14,7 @@ from webhook.cli.parsing import WRONG, check_flags, refuse, unknown
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
+    "controller": "keep what the cluster needs for RayClusters, such as PodGroups",
     "status": "show what stands in a cluster, what is missing, and what to do",
     "explain": "tell why a pod is as it is, and what a rule, variable or diagnosis means",
     "check": "look at an installation, or at what one needs, and say what is not right",
@@ -22,6 +23,8 @@ COMMANDS: Final = {
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
     "certs": "issue and inspect certificates",
 }
+
+_PROCESSES: Final = ("serve", "controller")
 
 INTERRUPTED: Final = 130
 """128 and the number of SIGINT, as shells have it."""
@@ -32,8 +35,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "ray-webhook") -
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in COMMANDS else None
     try:
-        if command == "serve":  # its flags are the settings', so its parser is theirs
-            return int(import_module("webhook.cli.serve").serve(words[1:]))
+        if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
+            return int(getattr(import_module(f"webhook.cli.{command}"), command)(words[1:]))
         if command is None and words and not words[0].startswith("-"):
             sys.stderr.write(f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
             return WRONG
