@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import time
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,8 +18,10 @@ from webhook.cli.connection import add_arguments as add_connection
 from webhook.cli.terminal import console, mark, style
 from webhook.follow.probes import Probes
 from webhook.kube import names
-from webhook.manifest.files import Manifest, ManifestError, as_cluster
+from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
 from webhook.status.checks import Result, after, before
 from webhook.tls.errors import CertificateError
 from webhook.tls.validity import read_validity
@@ -91,9 +92,9 @@ def worker_of(cluster: dict[str, Any]) -> dict[str, Any] | None:
     meta = cluster.get("metadata") or {}
     if meta.get("deletionTimestamp") or (meta.get("labels") or {}).get(names.LABEL_IGNORE) == "true":
         return None
-    document = {"kind": names.RAYCLUSTER_KIND, **cluster}
+    document = {**cluster, "apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND}
     try:
-        view = as_cluster(Manifest(Path("live"), document))
+        view = as_cluster(Manifest("live", document))
         pods = expand(document, view)
         worker = next((pod for pod in pods if pod["metadata"]["labels"][names.LABEL_GROUP] != names.HEAD_GROUP), None)
     except (ManifestError, ValueError):
