@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
-import yaml
 from msgspec import structs
 from rich.live import Live
 
@@ -19,6 +18,7 @@ from webhook.cli.connection import add_arguments as add_connection
 from webhook.cli.drawing import draw, drawing
 from webhook.cli.terminal import console
 from webhook.follow.snapshot import Snapshot
+from webhook.manifest.writer import as_yaml
 from webhook.status.examination import examine
 from webhook.status.model import Picture
 
@@ -126,7 +126,7 @@ def _json(picture: Picture) -> None:
 
 
 def _yaml(picture: Picture) -> None:
-    sys.stdout.write(yaml.safe_dump(as_data(picture), sort_keys=False, width=100))
+    sys.stdout.write(as_yaml([as_data(picture)]))
 
 
 def as_data(picture: Picture) -> dict[str, Any]:
