@@ -13,7 +13,7 @@ from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, te
 from webhook.follow.errors import ConfigurationError
 from webhook.follow.pods import PodFeed
 from webhook.follow.rayclusters import RayClusterFeed
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -94,7 +94,7 @@ def test_a_shard_index_is_held_while_the_watch_of_ray_clusters_is_silent() -> No
         async with FakeApi().serving() as api, following(api) as f:
             await eventually(lambda: f.synced and api.watching == 2)
             key = ShardKey("default", "search")
-            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS - 1.0)
+            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS)
             assert f.shards.choose(WantedIndex(key, "b"), monotonic()) == 1
             api.bookmark()
             await eventually(lambda: f.shards.choose(WantedIndex(key, "b"), monotonic()) == 0)
@@ -225,4 +225,4 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(tmp
     clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, clusters, Membership(), Shards(clusters))))
+            asyncio.run(run(ClusterState(load, Known(clusters, Membership(), Shards(clusters)))))

@@ -119,9 +119,13 @@ class Api:
         """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
         await self._change(_Send("PATCH", "application/json-patch+json", list(operations)), path, deadline)
 
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> None:
-        """Create an object in the collection at `path`. Raises ApiError, of reason `conflict` when there is one of its name."""
-        await self._change(_Send("POST", "application/json", dict(body)), path, deadline)
+    async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Replace an object at the version that `body` names, and return it. Raises ApiError, of reason `conflict` for a 409."""
+        return await self._change(_Send("PUT", "application/json", dict(body)), path, deadline)
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create an object in the collection at `path`, and return it. Raises ApiError, of reason `conflict` when there is one."""
+        return await self._change(_Send("POST", "application/json", dict(body)), path, deadline)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
         """Delete the object at `path` if it still has this uid and version. Raises ApiError, of reason `conflict` if not."""
@@ -139,12 +143,12 @@ class Api:
             finally:
                 response.close()
 
-    async def _change(self, what: _Send, path: str, deadline: float) -> None:
+    async def _change(self, what: _Send, path: str, deadline: float) -> bytes:
         with _failures(f"within {deadline:g} s"):
             async with asyncio.timeout(deadline):
                 response = await self._request(path, (), aiohttp.ClientTimeout(), what)
                 async with response:
-                    await response.read()  # so that the connection serves the next request too
+                    return await response.read()  # whole, so that the connection serves the next request too
 
     async def _request(
         self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None

@@ -19,7 +19,7 @@ from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -128,7 +128,7 @@ def _from_files(paths: Sequence[Path]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    cluster = ClusterState(_connection(settings.kubeconfig), Known(clusters, members, shards), settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     timing = PublishingTiming(sweep=settings.scheduling.sweep_seconds)
     publisher = Publisher(cluster, clusters, members, timing) if settings.scheduling.publish else None
