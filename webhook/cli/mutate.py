@@ -20,7 +20,7 @@ from webhook.kube.review import Denied
 from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
 from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Warn
 from webhook.mutation.host_text import Value
 
 
@@ -166,8 +166,8 @@ def _describe(edit: Edit) -> tuple[str, str]:
             return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}", f"# {edit.why}"
         case AppendTerm(kind, term, why):
             return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}", f"# {why}"
-        case Warn(text):
-            return f"! {text}", ""
+        case Warn(text) | Note(text):
+            return f"{'!' if isinstance(edit, Warn) else '-'} {text}", ""
 
 
 def _assigned(value: Value) -> str:

@@ -132,4 +132,4 @@ def _fits(replica: Replica, pod: Pod, cluster: ClusterFacts, group: WorkerGroup)
     read, label = replica.pod, names.LABEL_LEGACY_REPLICA_INDEX
     if read is pod:
         return True
-    return read.spec == pod.spec and read.labels.get(label) == pod.labels.get(label)
+    return read.spec == pod.spec and read.annotations == pod.annotations and read.labels.get(label) == pod.labels.get(label)

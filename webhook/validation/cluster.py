@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.accelerators.devices import Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.devices import TPU, Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.slices import Slice, read_slice
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.quantity import parse_count
@@ -63,6 +64,8 @@ class Group(Struct):
     inits: list[Container]
     devices: Counts
     """The devices of a pod, as the variables of its slice will count them."""
+    slice: Slice
+    """The TPU slice of each replica."""
 
     @property
     def first(self) -> Container | None:
@@ -82,6 +85,18 @@ class Group(Struct):
     def selector(self) -> Field:
         """The node selector of the pods."""
         return self.pod / "nodeSelector"
+
+    @property
+    def annotations(self) -> Field:
+        """The annotations of the pods."""
+        return self.field / "template" / "metadata" / "annotations"
+
+    @property
+    def slice_field(self) -> Field:
+        """What says which slice it is: the annotation, else the node selector."""
+        if self.slice.annotated:
+            return self.annotations.key(names.ANNOTATION_SLICE_TOPOLOGY)
+        return self.selector.key(names.NODE_TPU_TOPOLOGY)
 
     def param(self, name: str) -> Field:
         """Return the field of a start parameter."""
@@ -191,7 +206,10 @@ def _group(field: Field, name: str) -> Group:
         [container.devices for container in containers],
         [(init.devices, (init.field / "restartPolicy").text == ALWAYS) for init in inits],
     )
-    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices)
+    annotations, selector = field / "template" / "metadata" / "annotations", pod / "nodeSelector"
+    gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()]
+    whole = read_slice(annotations.strings, selector.strings, gates, devices.get(TPU.name, 0) * hosts)
+    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices, whole)
 
 
 def _container(field: Field) -> Container:

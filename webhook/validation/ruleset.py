@@ -8,7 +8,7 @@ from webhook.kube import names
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALING
-from webhook.validation.change import only_scaled
+from webhook.validation.change import only_queued, only_scaled
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import DENY, OFF, WARN, Finding
@@ -19,6 +19,7 @@ from webhook.validation.multislice import MULTI_SLICE
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.optins import OPT_IN_VALUES
 from webhook.validation.parameters import PARAMETERS
+from webhook.validation.queueing import QUEUEING
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
 from webhook.validation.rayjob import RAYJOB
@@ -63,6 +64,7 @@ CLUSTER_RULES: Final = (
     *NETWORK_POLICY,
     *TLS,
     *SCHEDULING,
+    *QUEUEING,
 )
 JOB_RULES: Final = (*RAYJOB, *DELETION)
 SERVICE_RULES: Final = RAYSERVICE
@@ -92,9 +94,10 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
 def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
-    An object that is being deleted has no findings, and neither has an update that only scales or changes finalizers.
+    An object that is being deleted has no findings, and neither has an update that only scales or changes finalizers, or
+    by which Kueue admits or stops it.
     """
-    if being_deleted(new) or only_scaled(kind, old, new):
+    if being_deleted(new) or only_scaled(kind, old, new) or only_queued(kind, old, new):
         return []
     after, before = read_ray_object(kind, new, settings), read_ray_object(kind, old, settings)
     found = list(_findings(after, settings))
