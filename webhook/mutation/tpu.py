@@ -103,19 +103,17 @@ def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
 def _why_topology(replica: Replica) -> str:
     if replica.slice.annotated:
         return "the topology that the annotation names"
-    return "the topology that the pod selects" if replica.slice.selected else "the only one with as many chips"
+    return "the topology that the pod selects" if replica.slice.selected else "the level or the chips say so"
 
 
 def _profiles(replica: Replica) -> list[Variable]:
-    """Return the variables of the chosen profiles that speak of the slice; of those, what is known."""
+    """Return the variables of the chosen profiles that speak of the slice; none while its topology is not known."""
     chosen = replica.cluster.profiles
     profiles = [BY_NAME[name] for name in chosen if name in BY_NAME and BY_NAME[name].of_slice]
-    if not profiles or NONE in chosen:
+    if not profiles or NONE in chosen or not replica.slice.readable:
         return []
-    known = {PROCESSES: ",".join(_devices(replica))}
-    if replica.slice.readable:
-        sizes = [*parse_topology(replica.slice.topology), 1][:3]
-        known[SHAPE] = ",".join(map(str, [*sizes, 2] if replica.v7x else sizes))
+    sizes = [*parse_topology(replica.slice.topology), 1][:3]
+    known = {SHAPE: ",".join(map(str, [*sizes, 2] if replica.v7x else sizes)), PROCESSES: ",".join(_devices(replica))}
     return [
         Variable(setting.variable, value, setting.why, identity=setting.identity)
         for profile in profiles

@@ -41,6 +41,11 @@ class Container(Struct):
         index = self.env.get(name)
         return None if index is None else Field((self.field.value["env"])[index], self.field / "env", index)
 
+    def sets(self, name: str) -> bool:
+        """Tell whether the template gives a variable a value, or a field or secret to take it from."""
+        entry = self.variable(name)
+        return entry is not None and (bool((entry / "value").text) or (entry / "valueFrom").given)
+
     def literal(self, name: str) -> str:
         """Return the value that the template itself gives a variable, else nothing."""
         entry = self.variable(name)
@@ -75,6 +80,13 @@ class Group(Struct):
     def count(self, device: Device) -> int:
         """Return how many devices of a kind a pod has."""
         return self.devices.get(device.name, 0)
+
+    @property
+    def reached(self) -> bool:
+        """Tell whether other hosts must reach these by name: several hosts, or several slices of one job."""
+        if self.hosts > 1:
+            return True
+        return self.count(TPU) > 0 and any(each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits))
 
     @property
     def label(self) -> str:
