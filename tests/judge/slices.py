@@ -10,11 +10,14 @@ import jsonpatch
 import msgspec
 import yaml
 
-from webhook.admission.pods import PodHandler
+from webhook.admission.pods import Placement, PodHandler
+from webhook.groups.memory import at_once
 from webhook.kube import names
-from webhook.manifest.files import Manifest, as_cluster, as_pod
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.answer import operations
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"
 FEW: Final = 64
@@ -60,17 +63,16 @@ class Slices:
 
     def pods(self) -> Iterator[Json]:
         """Its workers, as they are stored after the webhook completed them."""
-        manifest = Manifest(EXAMPLE, self.cluster())
+        manifest = Manifest(str(EXAMPLE), self.cluster())
         known = load_state([manifest])
-        handler = PodHandler(known.clusters, known.members, known.register)
+        handler = PodHandler(known.clusters, known.seats)
         for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
-            pod = as_pod(Manifest(EXAMPLE, document))
-            placed = handler.place(pod, "", str(number), 0.0)
-            if placed is None or document["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_HEAD:
+            pod = as_pod(Manifest(str(EXAMPLE), document))
+            placed = at_once(handler.place(pod, "", str(number), 0.0))
+            if not isinstance(placed, Placement) or not placed.seated:
                 continue
-            handler.admit(placed, str(number), 0.0)
-            operations = msgspec.to_builtins(placed.plan.operations_for(placed.seat.host))
-            completed: Json = jsonpatch.apply_patch(document, operations)
+            patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
+            completed: Json = jsonpatch.apply_patch(document, patch)
             yield completed
 
 
