@@ -4,6 +4,8 @@ import traceback
 from time import time
 
 from webhook.admission.reviewer import Outcome
+from webhook.kube import names
+from webhook.kube.objects import Pod
 from webhook.telemetry.batch import Batch
 from webhook.telemetry.log import Admission, Log, timestamp
 from webhook.telemetry.metrics import Metrics
@@ -42,11 +44,21 @@ class ReviewObserver:
             [cause.field for cause in causes] if causes else [],
             len(answer.warnings),
         )
+        if answer.rules or answer.warned:
+            line.rules = answer.rules + answer.warned
+        if (place := answer.place) is not None:
+            line.cluster, line.group = place.cluster, place.group
+            line.replica, line.host = place.replica, place.host
+        elif isinstance(request.object, Pod):
+            labels = request.object.labels
+            line.cluster, line.group = labels.get(names.LABEL_CLUSTER, ""), labels.get(names.LABEL_GROUP, "")
         self._batch.add((line, time(), seconds))
         for cause in causes:
             self._metrics.denied(line.kind, cause.reason)
         for rule in answer.rules:
             self._metrics.ruled_out(rule)
+        for rule in answer.warned:
+            self._metrics.warned_of(rule)
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
