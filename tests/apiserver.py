@@ -17,6 +17,8 @@ import jsonpatch
 Object = dict[str, Any]
 
 POD = ({"group": "", "version": "v1", "kind": "Pod"}, {"group": "", "version": "v1", "resource": "pods"})
+_UIDS = itertools.count(1)
+"""Reviews are numbered, so that a test run sends the same each time."""
 
 
 class RefusedError(Exception):
@@ -105,7 +107,7 @@ def pod_review(pod: Object, *, operation: str = "CREATE", dry_run: bool = False,
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
-            "uid": uid or str(uuid.uuid4()),
+            "uid": uid or str(uuid.UUID(int=next(_UIDS))),
             "kind": kind,
             "resource": resource,
             "requestKind": kind,

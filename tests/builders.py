@@ -13,6 +13,8 @@ from tests.apiserver import pod_review
 from webhook.admission.codec import decode_pod
 from webhook.admission.pods import PodHandler
 from webhook.groups.clusters import ClusterFacts, facts_of
+from webhook.groups.memory import at_once
+from webhook.groups.reads import Read
 from webhook.kube import names
 from webhook.kube.review import Answer, Denied
 from webhook.manifest.files import Manifest, as_cluster
@@ -220,22 +222,36 @@ class Decided(NamedTuple):
         return [cause.field for cause in self.answer.causes]
 
 
+class Undecided(Exception):  # noqa: N818 - named for what it is
+    """Something has to be read before a pod can be decided."""
+
+    def __init__(self, read: Read) -> None:
+        super().__init__(read.reason)
+        self.read = read
+
+
 class Webhook:
     """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches are still JSON."""
 
     def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])
         self.clusters = known.clusters
-        self.handler = PodHandler(known.clusters, known.members, known.register, policy)
+        self.handler = PodHandler(known.clusters, known.seats, policy)
         self._numbers = itertools.count()
+
+    def review(self, review: Object) -> Answer | Read:
+        """Return what the handler says to a review. Raises Denied."""
+        return at_once(self.handler(decode_pod(json.dumps(review).encode()), 0.0))
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
         """Return what becomes of a pod that is created."""
         review = pod_review(pod, dry_run=dry_run, uid=f"request-{next(self._numbers)}")
         try:
-            answer = self.handler(decode_pod(json.dumps(review).encode()), 0.0)
+            answer: Answer | Read = self.review(review)
         except Denied as denied:
             answer = Answer(denied.causes)
+        if not isinstance(answer, Answer):
+            raise Undecided(answer)
         patch: list[Object] = json.loads(base64.b64decode(answer.patch or b"W10="))
         return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
 

@@ -4,11 +4,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 from tests.apiserver import ApiServer
 from tests.server import Running, serving
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+EXAMPLES = ROOT / "examples"
+FOUND = DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples")
+"""What `make fuzz` found; it tries that first when it runs again."""
+
+settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fuzz", settings.get_profile("fixed"), derandomize=False, database=FOUND, print_blob=True)
+settings.load_profile("fixed")
+"""Every run draws the same examples, however busy the machine; `make fuzz` selects the other profile."""
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if line]
-TARGETS = re.findall(r"`make ([a-z0-9]+)`", README) + [line.split()[1] for line in COMMANDS if line.startswith("make ")]
+TARGETS = re.findall(r"`make ([a-z0-9-]+)", README) + [line.split()[1] for line in COMMANDS if line.startswith("make ")]
 PAGES = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
 OF_DOCS = [line for block in re.findall(r"```sh\n(.*?)```", "\n".join(PAGES), re.DOTALL) for line in block.splitlines() if line]
 ENDS = {".venv/bin/ray-webhook validate -f tests/demo/broken.yaml": 1}
@@ -59,7 +59,9 @@ def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+)
 def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

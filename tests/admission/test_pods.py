@@ -1,13 +1,22 @@
 """Which pods are ours, which are left alone, and what a review leaves behind."""
 
-import json
-
 import pytest
 
 from tests.apiserver import pod_review
-from tests.builders import ClusterBuilder, Decided, Object, PodBuilder, Webhook, a_cluster, a_pod, decide, uid_of
-from webhook.admission.codec import decode_pod
-from webhook.admission.errors import ClusterUnknown
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Decided,
+    Object,
+    PodBuilder,
+    Undecided,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+    uid_of,
+)
+from webhook.groups.reads import ReadCluster
 from webhook.kube import names
 from webhook.kube.review import ALLOWED
 
@@ -65,9 +74,9 @@ def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
 def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(cluster: ClusterBuilder) -> None:
     pod = a_pod().worker("g").of("c").build()
     pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"
-    with pytest.raises(ClusterUnknown) as caught:
+    with pytest.raises(Undecided) as caught:
         Webhook(cluster.build()).admit(pod)
-    assert (caught.value.name, caught.value.uid) == ("c", f"older-than-{uid_of('c')}")
+    assert caught.value.read == ReadCluster(NAMESPACE, "c", f"older-than-{uid_of('c')}")
 
 
 REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
@@ -92,7 +101,7 @@ def test_a_deleted_pod_gives_its_seat_back_unless_it_was_a_dry_run() -> None:
     webhook = Webhook(CLUSTER.build())
     pod = webhook.admit(a_pod().worker("g").of("c").build()).pod
     for dry_run, then in ((True, ("0", "1")), (False, ("0", "0"))):
-        assert webhook.handler(decode_pod(json.dumps(deletion(pod, dry_run=dry_run)).encode()), 0.0) == ALLOWED
+        assert webhook.review(deletion(pod, dry_run=dry_run)) == ALLOWED
         assert place(webhook.admit(a_pod().worker("g").of("c").build(), dry_run=True)) == then
 
 
@@ -107,4 +116,4 @@ def deletion(pod: Object, *, dry_run: bool) -> Object:
 def test_other_operations_pass(operation: str) -> None:
     webhook = Webhook(CLUSTER.build())
     review = pod_review(a_pod().worker("g").of("c").tpu(4).build(), operation=operation)
-    assert webhook.handler(decode_pod(json.dumps(review).encode()), 0.0) == ALLOWED
+    assert webhook.review(review) == ALLOWED

@@ -191,7 +191,7 @@ def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> No
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_review_of_garbage_has_an_answer(data: st.DataObject) -> None:
     old, new = (
         built.build() for built in (a_cluster().group().device("nvidia.com/gpu", 1), a_cluster().group(hosts=2).tpu("2x4", 4))

@@ -17,7 +17,7 @@ from webhook.admission.reviewer import Mutation
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.register import AssumingRegister
+from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.kube import names
 
@@ -36,10 +36,9 @@ class Server:
 
     def __init__(self, *there: ClusterBuilder) -> None:
         self.clusters = ClusterIndex()
-        members = Membership()
         self.shards = Shards(self.clusters)
-        pods = PodHandler(self.clusters, members, AssumingRegister(members))
-        self.mutation = Mutation(pods, shards=ShardHandler(self.shards))
+        pods = PodHandler(self.clusters, SeatMemory(Membership()))
+        self.mutation = Mutation(pods, shards=ShardHandler(IndexMemory(self.shards)))
         for cluster in there:
             self.clusters.put(facts(cluster))
 
@@ -213,8 +212,7 @@ def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
 
 
 def test_without_shards_every_ray_cluster_passes() -> None:
-    members = Membership()
-    mutation = Mutation(PodHandler(ClusterIndex(), members, AssumingRegister(members)))
+    mutation = Mutation(PodHandler(ClusterIndex(), SeatMemory(Membership())))
     review = object_review(a_shard("a", "x").build())
     assert asyncio.run(mutation.review(json.dumps(review).encode(), 0.0)).answer.allowed
 

@@ -22,8 +22,9 @@ from webhook.admission.reviewer import Mutation
 from webhook.follow.state import ClusterState
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
-from webhook.groups.register import AssumingRegister
+from webhook.groups.memory import SeatMemory
 from webhook.groups.seat import Seat
+from webhook.groups.shards import Shards
 from webhook.kube.objects import RayCluster
 
 POD_COUNT: Final = 100_000
@@ -126,9 +127,9 @@ async def _measure() -> None:
             configuration.host = url
 
         members, clusters = Membership(), ClusterIndex()
-        state = ClusterState(load, clusters, members)
+        state = ClusterState(load, clusters, members, Shards(clusters))
         clusters.put(facts_of(msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)))
-        mutation = Mutation(PodHandler(clusters, members, AssumingRegister(members)), state.reader)
+        mutation = Mutation(PodHandler(clusters, SeatMemory(members)), state.reader)
         before, started = _rss(), perf_counter()
         task = asyncio.create_task(state.run())
         await _until(task, state.pods_synced)

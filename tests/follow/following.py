@@ -15,6 +15,7 @@ from webhook.follow.timing import Timing
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.shards import Shards
 
 QUICK = Timing(
     page_deadline=0.5, idle=1.0, watch=300.0, watch_interval=0.05, steady=0.0, first_delay=0.01, longest_delay=0.08, page_items=100
@@ -28,6 +29,7 @@ class Following:
     state: ClusterState
     clusters: ClusterIndex
     members: Membership
+    shards: Shards
 
     @property
     def pods(self) -> Counters:
@@ -78,9 +80,10 @@ async def following(
 ) -> AsyncIterator[Following]:
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
-    state = ClusterState(load or plain(api), clusters, members, namespaces, timing)
+    shards = Shards(clusters)
+    state = ClusterState(load or plain(api), clusters, members, shards, namespaces, timing)
     async with beside(state.run()):
-        yield Following(state, clusters, members)
+        yield Following(state, clusters, members, shards)
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 4.0) -> None:

@@ -19,6 +19,7 @@ from tests.follow.following import eventually, following
 from tests.follow.objects import a_pod
 from webhook.follow.client import Api, in_cluster, kubeconfig
 from webhook.follow.errors import ApiError
+from webhook.groups.reads import ReadCluster
 from webhook.groups.seat import Seat
 
 Key = ec.EllipticCurvePrivateKey
@@ -121,7 +122,7 @@ def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_us
                 await eventually(lambda: f.synced)
                 token.write_text("second")
                 api.accepts = "Bearer second"
-                await f.state.reader.read("default", "ray")
+                await f.state.reader.read(ReadCluster("default", "ray", ""))
 
     asyncio.run(story())
 

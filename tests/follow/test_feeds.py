@@ -12,11 +12,14 @@ from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
 from webhook.follow.errors import ConfigurationError
 from webhook.follow.pods import PodFeed
+from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.state import ClusterState
+from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import ASSUMED_SECONDS, Membership
+from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import next_seat
+from webhook.groups.shards import ShardKey, Shards, WantedIndex
 
 
 def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go() -> None:
@@ -84,6 +87,33 @@ def test_a_watch_that_speaks_lets_time_pass() -> None:
             await eventually(lambda: f.members.expire(monotonic()) == 1)
 
     asyncio.run(story())
+
+
+def test_a_shard_index_is_held_while_the_watch_of_ray_clusters_is_silent() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: f.synced and api.watching == 2)
+            key = ShardKey("default", "search")
+            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS)
+            assert f.shards.choose(WantedIndex(key, "b"), monotonic()) == 1
+            api.bookmark()
+            await eventually(lambda: f.shards.choose(WantedIndex(key, "b"), monotonic()) == 0)
+
+    asyncio.run(story())
+
+
+def test_a_shard_index_waits_for_the_watch_of_every_namespace() -> None:
+    clusters = ClusterIndex()
+    shards = Shards(clusters)
+    blue, green = RayClusterFeed(clusters, shards, "blue"), RayClusterFeed(clusters, shards, "green")
+    wanted = WantedIndex(ShardKey("blue", "search"), "b")
+    shards.assume(WantedIndex(wanted.key, "a"), 0, 0.0)
+    late = ASSUMED_SECONDS + 100
+    assert shards.choose(wanted, late) == 1, "neither has spoken"
+    blue.heard(late)
+    assert shards.choose(wanted, late) == 1, "green has not spoken"
+    green.heard(ASSUMED_SECONDS)
+    assert shards.choose(wanted, late) == 0
 
 
 def test_a_pod_of_a_single_host_group_carries_the_index_alone() -> None:
@@ -192,6 +222,7 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(tmp
     async def run(state: ClusterState) -> None:
         await state.run()
 
+    clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, ClusterIndex(), Membership())))
+            asyncio.run(run(ClusterState(load, clusters, Membership(), Shards(clusters))))

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.follow.fake_api import PODS, FakeApi, Fault
@@ -11,6 +11,7 @@ from tests.follow.following import Following, eventually, following
 from tests.follow.objects import KEY, a_pod, served_by_another, terminating
 from webhook.admission.errors import ClusterUnreadable
 from webhook.follow.timing import Timing
+from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import Seat
 
 HASTY = Timing(page_items=3, page_deadline=2.0, idle=2.0, watch_interval=0.001, steady=0.0, first_delay=0.001, longest_delay=0.004)
@@ -87,7 +88,7 @@ async def take(step: tuple[object, ...], truth: Truth, f: Following) -> None:
             truth.put(name, seat)
         case ("read",):
             with suppress(ClusterUnreadable):  # a fault that was meant for the list may hit it
-                await f.state.reader.read_group("ray", KEY)
+                await f.state.reader.read(ReadGroup("ray", KEY))
                 assert f.seats(KEY) == truth.held()
         case ("wait",):
             await asyncio.sleep(0.004)
@@ -122,7 +123,7 @@ async def story(steps: list[tuple[object, ...]]) -> None:
             assert not f.state.malformed
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120)
 @given(STEPS)
 def test_however_the_news_travels_the_membership_ends_as_the_truth(steps: list[tuple[object, ...]]) -> None:
     asyncio.run(story(steps))

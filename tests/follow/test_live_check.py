@@ -16,10 +16,12 @@ from tests.follow.objects import KEY, a_pod, a_raycluster
 from webhook.admission.errors import ClusterUnreadable
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import ClusterReader, Mutation
+from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex, facts_of
-from webhook.groups.membership import ASSUMED_SECONDS, Membership
-from webhook.groups.register import AssumingRegister
-from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.membership import Membership
+from webhook.groups.memory import SeatMemory, SeatRegister
+from webhook.groups.reads import Read, ReadCluster, ReadGroup
+from webhook.groups.seat import Seat
 from webhook.kube.objects import RayCluster
 
 _numbers = count()
@@ -37,16 +39,14 @@ class Reader:
         self.groups_read = 0
         self.clusters_read = 0
 
-    async def read(self, namespace: str, name: str) -> None:
-        """Read a cluster."""
-        assert (namespace, name) == ("default", "ray")
-        self.clusters_read += 1
-        self.finds()
-
-    async def read_group(self, name: str, key: GroupKey) -> None:
-        """Read a group."""
-        assert (name, key) == ("ray", KEY)
-        self.groups_read += 1
+    async def read(self, what: Read) -> None:
+        """Read a cluster, or a group."""
+        if isinstance(what, ReadGroup):
+            assert what == ReadGroup("ray", KEY)
+            self.groups_read += 1
+        else:
+            assert what == ReadCluster("default", "ray", "uid-of-ray")
+            self.clusters_read += 1
         self.finds()
 
 
@@ -56,8 +56,8 @@ class Webhook:
     def __init__(self, replicas: int, hosts: int = 1, reader: ClusterReader | None = None) -> None:
         self.members, self.clusters = Membership(), ClusterIndex()
         self.clusters.put(facts_of(cluster_of(replicas, hosts)))
-        handler = PodHandler(self.clusters, self.members, AssumingRegister(self.members))
-        self.mutation = Mutation(handler, reader)
+        seats = SeatMemory(self.members) if reader else SeatRegister(self.members)
+        self.mutation = Mutation(PodHandler(self.clusters, seats), reader)
 
     def holds(self, *seats: Seat) -> None:
         """Let pods be seen in seats."""
@@ -191,7 +191,7 @@ def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -
 def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_before() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
-            handler = PodHandler(f.clusters, f.members, AssumingRegister(f.members))
+            handler = PodHandler(f.clusters, SeatMemory(f.members))
             mutation = Mutation(handler, f.state.reader)
             api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
             for host in range(2):

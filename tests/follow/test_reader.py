@@ -9,7 +9,10 @@ from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, terminating
 from webhook.admission.errors import ClusterUnreadable
 from webhook.follow.reader import Flights, LiveReader
+from webhook.groups.reads import ReadCluster, ReadGroup
 from webhook.groups.seat import GroupKey, Seat
+
+RAY = ReadCluster("default", "ray", "uid-of-ray")
 
 
 def test_a_cluster_that_the_watch_has_not_delivered_is_read_into_the_index() -> None:
@@ -18,9 +21,9 @@ def test_a_cluster_that_the_watch_has_not_delivered_is_read_into_the_index() -> 
             await eventually(lambda: api.watching == 2)
             api.mute()
             api.put(RAYCLUSTERS, a_raycluster(replicas=3))
-            await f.state.reader.read("default", "ray")
+            await f.state.reader.read(RAY)
             assert f.clusters.get("default", "ray").groups["tpu"].desired == 3  # type: ignore[union-attr] # it is there
-            await f.state.reader.read("default", "other")
+            await f.state.reader.read(ReadCluster("default", "other", ""))
             assert f.clusters.get("default", "other") is None
 
     asyncio.run(story())
@@ -41,7 +44,7 @@ def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_that() ->
             api.put(PODS, a_pod("pod-3", Seat(0, 3, "tpu-x")))
             api.put(PODS, a_pod("pod-4", Seat(0, 3, "tpu-x"), cluster="other"))
             api.put(RAYCLUSTERS, a_raycluster(replicas=2))
-            await f.state.reader.read_group("ray", KEY)
+            await f.state.reader.read(ReadGroup("ray", KEY))
             expected = [Seat(0, 2, "tpu-x"), Seat(0, 3, "tpu-x")]
             assert f.seats(KEY) == expected
             assert len(f.members) == 3
@@ -63,7 +66,7 @@ def test_a_read_that_fails_says_so_within_its_deadline(fault: Fault) -> None:
             reader = LiveReader(f.state.api, f.state.feeds, 0.2)
             started = asyncio.get_running_loop().time()
             with pytest.raises(ClusterUnreadable):
-                await reader.read_group("ray", KEY)
+                await reader.read(ReadGroup("ray", KEY))
             assert asyncio.get_running_loop().time() - started < 1.0
             await reader.close()
 
@@ -74,9 +77,9 @@ def test_a_namespace_that_is_not_watched_cannot_be_read() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api, namespaces=("blue",)) as f:
             with pytest.raises(ClusterUnreadable, match="red is not watched"):
-                await f.state.reader.read("red", "ray")
+                await f.state.reader.read(ReadCluster("red", "ray", ""))
             with pytest.raises(ClusterUnreadable, match="red is not watched"):
-                await f.state.reader.read_group("ray", GroupKey("red", "uid", "tpu"))
+                await f.state.reader.read(ReadGroup("ray", GroupKey("red", "uid", "tpu")))
 
     asyncio.run(story())
 
@@ -86,10 +89,10 @@ def test_many_who_ask_at_once_share_one_read_and_who_asks_later_gets_a_later_one
         async with FakeApi(list_delay=0.1).serving() as api, following(api) as f:
             await eventually(lambda: f.synced)
             before = api.count("list", RAYCLUSTERS)
-            early = [asyncio.create_task(f.state.reader.read("default", "ray")) for _ in range(20)]
+            early = [asyncio.create_task(f.state.reader.read(RAY)) for _ in range(20)]
             await eventually(lambda: api.count("list", RAYCLUSTERS) == before + 1)
             api.put(RAYCLUSTERS, a_raycluster())
-            late = [asyncio.create_task(f.state.reader.read("default", "ray")) for _ in range(20)]
+            late = [asyncio.create_task(f.state.reader.read(RAY)) for _ in range(20)]
             await asyncio.gather(*early, *late)
             assert api.count("list", RAYCLUSTERS) == before + 2
             assert f.clusters.get("default", "ray")

@@ -131,7 +131,7 @@ def histories(draw: st.DrawFn) -> list[PodRecord]:
     return history
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(histories(), st.data())
 def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(history: list[PodRecord], data: st.DataObject) -> None:
     """The API server is ahead of what we are told: a read is taken at one time, and taken in at a later one."""

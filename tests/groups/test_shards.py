@@ -7,9 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.membership import ASSUMED_SECONDS
-from webhook.groups.shards import COMING, INDEX_LIMIT, ShardKey, Shards, read_index
+from webhook.groups.memory import IndexMemory, at_once
+from webhook.groups.shards import COMING, INDEX_LIMIT, Holder, ShardKey, Shards, WantedIndex, read_index
 
 KEY = ShardKey("team", "search")
 
@@ -27,11 +28,22 @@ def knowing(*clusters: ClusterFacts) -> tuple[ClusterIndex, Shards]:
     return index, shards
 
 
-def told(shards: Shards, name: str, now: float = 0.0, key: ShardKey = KEY, *, before: str = "") -> int:
+def told(shards: Shards, name: str, now: float = 0.0, key: ShardKey = KEY) -> int:
     """Return the index that a new RayCluster is told."""
-    index = shards.index_for(key, name, now)
-    shards.assume(key, index, name, now, before=before)
+    index = at_once(IndexMemory(shards).claim(WantedIndex(key, name), now))
+    assert isinstance(index, int)
     return index
+
+
+def free_for(shards: Shards, name: str, now: float = 0.0) -> int | Holder:
+    """Return the index that a RayCluster would be told."""
+    return shards.choose(WantedIndex(KEY, name), now)
+
+
+def holder(shards: Shards, index: int, name: str) -> str:
+    """Return who else has an index."""
+    found = shards.choose(WantedIndex(KEY, name, index), 0.0)
+    return found.name if isinstance(found, Holder) else ""
 
 
 @pytest.mark.parametrize("text", ["0", "7", "10", str(INDEX_LIMIT - 1)])
@@ -73,16 +85,25 @@ def test_the_same_name_that_asks_again_gets_the_same_index() -> None:
 def test_names_that_are_to_be_generated_are_different_clusters() -> None:
     _, shards = knowing()
     assert [told(shards, "") for _ in range(3)] == [0, 1, 2]
-    assert shards.holder(KEY, 1, "a", 0.0) == COMING
-    assert shards.holder(KEY, 1, "", 0.0) == COMING
+    assert holder(shards, 1, "a") == COMING
+    assert holder(shards, 1, "") == COMING
 
 
 def test_an_index_is_free_again_when_its_cluster_did_not_come() -> None:
     _, shards = knowing()
     assert told(shards, "a") == 0
-    assert shards.index_for(KEY, "b", ASSUMED_SECONDS - 0.1) == 1
-    assert shards.index_for(KEY, "b", ASSUMED_SECONDS) == 0
+    assert free_for(shards, "b", ASSUMED_SECONDS - 0.1) == 1
+    assert free_for(shards, "b", ASSUMED_SECONDS) == 0
     assert shards.assumed == 0
+
+
+def test_an_index_is_held_while_those_who_tell_of_clusters_are_silent() -> None:
+    _, shards = knowing()
+    shards.hear("", 0.0)
+    assert told(shards, "a") == 0
+    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 1, "a may be there, and nobody has told of it"
+    shards.hear("", ASSUMED_SECONDS)
+    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 0
 
 
 def test_an_index_is_free_as_soon_as_its_cluster_is_gone() -> None:
@@ -90,18 +111,18 @@ def test_an_index_is_free_as_soon_as_its_cluster_is_gone() -> None:
     assert told(shards, "a") == 0
     index.put(shard("a", "0"))
     assert shards.assumed == 0
-    assert shards.index_for(KEY, "b", 1.0) == 1
+    assert free_for(shards, "b", 1.0) == 1
     index.remove("team", "a", "uid-of-a")
-    assert shards.index_for(KEY, "b", 1.0) == 0
+    assert free_for(shards, "b", 1.0) == 0
 
 
 def test_a_cluster_that_is_created_again_keeps_its_index_while_the_old_one_is_still_known() -> None:
     index, shards = knowing(shard("a", "0", uid="old"))
-    assert told(shards, "a", before="old") == 0
+    assert told(shards, "a") == 0
     index.put(shard("a", "0", uid="old", group="search"))
     index.put(ClusterFacts("team", "a", "old", {}, suspended=True, shard_group="search", shard_index="0"))
     index.remove("team", "a", "old")
-    assert shards.index_for(KEY, "b", 1.0) == 1, "the new one was told 0, and nobody has seen it yet"
+    assert free_for(shards, "b", 1.0) == 1, "the new one was told 0, and nobody has seen it yet"
     index.put(shard("a", "0", uid="new"))
     assert shards.assumed == 0
 
@@ -109,10 +130,10 @@ def test_a_cluster_that_is_created_again_keeps_its_index_while_the_old_one_is_st
 def test_a_cluster_that_is_told_another_index_gives_the_former_one_back() -> None:
     _, shards = knowing()
     assert told(shards, "a") == 0
-    shards.assume(KEY, 5, "a", 0.0)
+    shards.assume(WantedIndex(KEY, "a", 5), 5, 0.0)
     assert shards.assumed == 1
-    assert shards.index_for(KEY, "a", 0.0) == 5
-    assert shards.index_for(KEY, "b", 0.0) == 0
+    assert free_for(shards, "a", 0.0) == 5
+    assert free_for(shards, "b", 0.0) == 0
 
 
 def test_nothing_expires_where_nothing_watches() -> None:
@@ -123,9 +144,9 @@ def test_nothing_expires_where_nothing_watches() -> None:
 def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
     _, shards = knowing(shard("a", "0"))
     told(shards, "b")
-    assert [shards.holder(KEY, index, "c", 0.0) for index in range(3)] == ["a", "b", ""]
-    assert shards.holder(KEY, 0, "a", 0.0) == ""
-    assert shards.holder(KEY, 1, "b", 0.0) == ""
+    assert [holder(shards, index, "c") for index in range(3)] == ["a", "b", ""]
+    assert holder(shards, 0, "a") == ""
+    assert holder(shards, 1, "b") == ""
 
 
 class ShardMachine(RuleBasedStateMachine):
@@ -173,8 +194,8 @@ class ShardMachine(RuleBasedStateMachine):
     def no_index_is_wasted(self) -> None:
         """The lowest free index is the next."""
         held = {*self.living.values(), *(index for index, _ in self.coming.values())}
-        assert self.shards.index_for(KEY, "new", self.now) == min(set(range(len(held) + 1)) - held)
+        assert free_for(self.shards, "new", self.now) == min(set(range(len(held) + 1)) - held)
 
 
 TestShardMachine = ShardMachine.TestCase
-TestShardMachine.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestShardMachine.settings = settings(max_examples=60, stateful_step_count=30)

@@ -56,7 +56,7 @@ def places(value: object, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(pod_review(full_worker()))
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), st.one_of(VALUES, st.just(...))), min_size=1, max_size=4))
 def test_a_mutated_review_never_gets_a_500_or_a_hang(api: ApiServer, changes: list[tuple[tuple[Any, ...], Any]]) -> None:
     review: Any = copy.deepcopy(pod_review(full_worker(), dry_run=True))
@@ -77,7 +77,7 @@ def test_a_mutated_review_never_gets_a_500_or_a_hang(api: ApiServer, changes: li
         assert isinstance(answer.json()["response"]["allowed"], bool)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_review_with_damaged_bytes_never_gets_a_500(api: ApiServer, data: st.DataObject) -> None:
     body = bytearray(json.dumps(pod_review(full_worker(), dry_run=True)).encode())

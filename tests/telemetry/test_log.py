@@ -35,7 +35,7 @@ class Lines:
 async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     """Return the outcomes of reviews of pods."""
     known = load_state([manifest(a_cluster("c").group("g").build())])
-    mutation = Mutation(PodHandler(known.clusters, known.members, known.register))
+    mutation = Mutation(PodHandler(known.clusters, known.seats))
     bodies = [json.dumps(pod_review(pod, uid=f"review-{number}")).encode() for number, pod in enumerate(pods)]
     return [await mutation.review(body, 0.0) for body in bodies]
 

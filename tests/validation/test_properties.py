@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.validation.builders import ClusterBuilder, Json, a_cluster, fields_of, found, found_in_update, rules_and_paths
@@ -76,7 +76,7 @@ def test_garbage_in_any_one_field_never_raises(kind: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=300)
 def test_garbage_in_several_fields_never_raises(data: st.DataObject) -> None:
     value: Any = data.draw(st.sampled_from(WHOLE))
     kind = value["kind"]
@@ -100,7 +100,7 @@ def test_garbage_in_several_fields_never_raises(data: st.DataObject) -> None:
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_an_object_that_is_garbage_altogether_never_raises(value: object) -> None:
     for kind in ("RayCluster", "RayJob", "RayService", "RayCronJob"):
         check(kind, value)
@@ -163,13 +163,13 @@ BREAKS: dict[str, Callable[[Json], object]] = {
 
 
 @given(valid_clusters())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_valid_cluster_has_no_finding(cluster: ClusterBuilder) -> None:
     assert found(cluster) == set()
 
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(cluster: ClusterBuilder, rule: str) -> None:
     value = cluster.build()
     tpu = "nodeSelector" in _pod(value)
@@ -179,7 +179,7 @@ def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(cluster: ClusterBui
 
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_an_update_is_denied_for_the_break_that_it_brings_and_not_for_the_one_that_it_finds(
     cluster: ClusterBuilder, rule: str
 ) -> None:

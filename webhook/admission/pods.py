@@ -1,31 +1,46 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every other pod passes untouched."""
 
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
-from webhook.admission.errors import BadReview, ClusterUnknown, Unsure
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.admission.errors import BadReview
+from webhook.groups.clusters import ClusterFacts, ClusterIndex
+from webhook.groups.reads import Read, ReadCluster, ReadGroup
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import carried_seat, next_seat, opens_beyond, refuse_while_unseen
+from webhook.groups.seating import Wanted, carried_seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.patch_cache import Plan, Planner
+from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
 
 
-class Register(Protocol):
-    """Who is told of pods that come and go by way of reviews."""
+T = TypeVar("T")
 
-    def admitted(self, request_uid: str, key: GroupKey, seat: Seat, now: float) -> None:
-        """Note a pod that was admitted in `seat`."""
+
+class SeatClaims(Protocol):
+    """Gives the seats of worker groups. Deciding and recording are one call: no two pods get one seat.
+
+    `accept` makes of a seat what its pod receives, and raises Denied when the pod cannot work in it: then no seat is taken. It
+    has no effect of its own, and may be called again with another seat.
+    """
+
+    async def claim(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
+        """Take a seat, and return what `accept` makes of it, or what has to be read first. Raises Denied."""
+
+    def preview(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
+        """Return what `claim` would, and take no seat. Raises Denied."""
+
+    def carried(self, key: GroupKey, seat: Seat, request_uid: str, now: float) -> None:
+        """Note a pod that came with its seat."""
 
     def deleted(self, key: GroupKey, seat: Seat) -> None:
         """Note that the pod in `seat` is being deleted."""
@@ -36,37 +51,61 @@ class Placement(Struct, frozen=True, gc=False):
 
     key: GroupKey
     seat: Seat
-    plan: Plan
+    assigned: bool
+    answer: Answer
+    pod: Pod
+    cluster: ClusterFacts
+    group: WorkerGroup
+    policy: Policy
 
     @property
     def seated(self) -> bool:
         """Tell whether this is a worker, which holds its seat."""
         return self.seat is not HEAD_SEAT
 
+    @property
+    def replica(self) -> Replica:
+        """The replica of the pod, to tell of it."""
+        return read_replica(self.pod, self.seat, self.cluster, self.group, assigned=self.assigned, policy=self.policy)
+
+
+class _Worker(Struct, frozen=True, gc=False):
+    """A worker pod, its place in the RayCluster, and the seat that it carries, if any."""
+
+    pod: Pod
+    cluster: ClusterFacts
+    group: WorkerGroup
+    key: GroupKey
+    carried: Seat | None
+
+    def wanted(self, request_uid: str, read: Sequence[Read]) -> Wanted:
+        """Return the seat that it wants."""
+        group = self.group
+        known = any(isinstance(each, ReadGroup) for each in read)
+        return Wanted(self.cluster.name, self.key, group.num_of_hosts, group.desired, request_uid, known)
+
 
 class PodHandler:
     """Answers reviews of Pods."""
 
-    def __init__(self, clusters: ClusterIndex, members: Membership, register: Register, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, clusters: ClusterIndex, claims: SeatClaims, policy: Policy = DEFAULT_POLICY) -> None:
         self._clusters = clusters
-        self._members = members
-        self._register = register
-        self._planner = Planner(policy)
+        self._claims = claims
+        self.patches = PatchCache(policy)
 
     @property
     def policy(self) -> Policy:
         """What pods receive beside their seat; it may change while the service runs."""
-        return self._planner.policy
+        return self.patches.policy
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._planner.policy = policy
+        self.patches.policy = policy
 
-    def __call__(self, request: AdmissionRequest[Pod], now: float, *, fresh: bool | None = None) -> Answer:
-        """Return the answer. Raises Denied, ClusterUnknown, Unsure or BadReview.
+    async def __call__(self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()) -> Answer | Read:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before. Raises Denied or BadReview.
 
-        `fresh` tells how a replica beyond the desired count is opened: None, at once; False, not before a live read (Unsure);
-        True, that read was made. Nothing is recorded on a dry run, nor for a pod that is refused.
+        Nothing is recorded on a dry run, nor for a pod that is refused.
         """
         if request.operation == "DELETE":
             self._delete(request)
@@ -76,20 +115,46 @@ class PodHandler:
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        placed = self.place(request.object, request.namespace or "", request.uid, now, fresh=fresh)
+        pod, namespace = request.object, request.namespace or ""
+        if request.dry_run:
+            placed = self.preview(pod, namespace, request.uid, now, read)
+        else:
+            placed = await self.place(pod, namespace, request.uid, now, read)
         if placed is None:
             return ALLOWED
-        answer = placed.plan.answer_for(placed.seat.host)
-        if not request.dry_run:
-            self.admit(placed, request.uid, now)
-        return answer
+        if isinstance(placed, Placement):
+            return placed.answer
+        if isinstance(placed, ReadCluster) and read:
+            raise Denied(_unknown(placed))
+        return placed
 
-    def place(self, pod: Pod, namespace: str, request_uid: str, now: float, *, fresh: bool | None = None) -> Placement | None:
-        """Return the placement of a Ray pod, or None for a pod that is none of ours. Records nothing.
+    async def place(
+        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+    ) -> Placement | Read | None:
+        """Return the placement of a Ray pod, whose seat is taken, or what has to be read first; None for a pod of no concern.
 
-        Raises Denied for a pod that cannot have a seat, ClusterUnknown when its RayCluster is not known; for `fresh`
-        and Unsure see `__call__`.
+        `read` is what was read for this pod. Raises Denied for a pod that cannot have a seat.
         """
+        found = self._look(pod, namespace)
+        if not isinstance(found, _Worker):
+            return found
+        if found.carried is None:
+            return await self._claims.claim(found.wanted(request_uid, read), partial(self._complete, found), now)
+        placed = self._complete(found, found.carried)
+        self._claims.carried(found.key, found.carried, request_uid, now)
+        return placed
+
+    def preview(self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()) -> Placement | Read | None:
+        """Return what `place` would, and take no seat. Raises Denied."""
+        found = self._look(pod, namespace)
+        if not isinstance(found, _Worker):
+            return found
+        if found.carried is None:
+            return self._claims.preview(found.wanted(request_uid, read), partial(self._complete, found), now)
+        return self._complete(found, found.carried)
+
+    def _look(self, pod: Pod, namespace: str) -> _Worker | Placement | ReadCluster | None:
+        """Return a worker with its place, the placement of a head, or None for a pod that is none of ours. Raises Denied."""
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
         if node_type != names.NODE_TYPE_WORKER:
@@ -101,7 +166,7 @@ class PodHandler:
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != owner.uid:
             _require_label_values(pod)
-            raise ClusterUnknown(namespace, name, owner.uid)
+            return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored:
             return None
         group = cluster.groups.get(group_name)
@@ -110,17 +175,11 @@ class PodHandler:
             raise Denied(_no_group(group_name, cluster.name, list(cluster.groups)))
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
-        self._members.expire(now)
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        carried = carried_seat(labels, group.num_of_hosts)
-        seat = carried or next_seat(self._members, key, group.num_of_hosts, request_uid)
-        if carried is None and fresh is not None and opens_beyond(self._members, key, seat, group.desired):
-            self._ask(cluster.name, key, group.desired, fresh=fresh)
-        plan = self._planner.plan(pod, seat, cluster, group, assigned=carried is None)
-        return Placement(key, seat, plan)
+        return _Worker(pod, cluster, group, key, carried_seat(labels, group.num_of_hosts))
 
-    def _place_head(self, pod: Pod, namespace: str) -> Placement | None:
-        """Return what a head receives, or None for one that is of no RayCluster. Raises ClusterUnknown."""
+    def _place_head(self, pod: Pod, namespace: str) -> Placement | ReadCluster | None:
+        """Return what a head receives, or None for one that is of no RayCluster."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
         if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name or not pod.spec.containers:
@@ -128,22 +187,21 @@ class PodHandler:
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != owner.uid:
-            raise ClusterUnknown(namespace, name, owner.uid)
+            return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored:
             return None
-        plan = self._planner.plan(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
-        return Placement(GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, plan)
+        return self._placed(pod, GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
 
-    def _ask(self, cluster: str, key: GroupKey, desired: int, *, fresh: bool) -> None:
-        """Raise Unsure before a live read; after it, Denied when the group is full only of pods that nobody has seen."""
-        if not fresh:
-            raise Unsure(cluster, key)
-        refuse_while_unseen(self._members, key, desired)
+    def _complete(self, worker: _Worker, seat: Seat) -> Placement:
+        """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
+        assigned = worker.carried is None
+        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, assigned=assigned)
 
-    def admit(self, placed: Placement, request_uid: str, now: float) -> None:
-        """Record that a worker pod was admitted in its seat; a head has none."""
-        if placed.seated:
-            self._register.admitted(request_uid, placed.key, placed.seat, now)
+    def _placed(
+        self, pod: Pod, key: GroupKey, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool
+    ) -> Placement:
+        answer = self.patches.answer(pod, seat, cluster, group, assigned=assigned)
+        return Placement(key, seat, assigned, answer, pod, cluster, group, self.policy)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object
@@ -158,7 +216,12 @@ class PodHandler:
         except Denied:
             return
         if seat is not None:
-            self._register.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
+            self._claims.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
+
+
+def _unknown(wanted: ReadCluster) -> Cause:
+    text = f"{wanted.reason}: it was deleted or recreated, or is not there yet; KubeRay tries again"
+    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
 def _strayed(pod: Pod) -> list[Cause]:

@@ -1,10 +1,10 @@
 """Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other RayCluster passes untouched."""
 
 from base64 import b64encode
-from typing import Final
+from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
-from webhook.groups.shards import INDEX_LIMIT, ShardKey, Shards, read_index
+from webhook.groups.shards import INDEX_LIMIT, Holder, ShardKey, WantedIndex, read_index
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta
 from webhook.kube.paths import pointer
@@ -18,13 +18,23 @@ _LATE: Final = "pods that are there already have no shard variables: they were c
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
 
 
+class IndexClaims(Protocol):
+    """Gives the indices of shard groups. Deciding and recording are one call: no two RayClusters get one index."""
+
+    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder:
+        """Take an index, or return who else has the given one."""
+
+    def preview(self, wanted: WantedIndex, now: float) -> int | Holder:
+        """Return what `claim` would, and take no index."""
+
+
 class ShardHandler:
     """Answers reviews of RayClusters."""
 
-    def __init__(self, shards: Shards) -> None:
-        self._shards = shards
+    def __init__(self, claims: IndexClaims) -> None:
+        self._claims = claims
 
-    def __call__(self, request: AdmissionRequest[Bare], now: float) -> Answer:
+    async def __call__(self, request: AdmissionRequest[Bare], now: float) -> Answer:
         """Return the answer. Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index."""
         if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
@@ -46,24 +56,19 @@ class ShardHandler:
                 return ALLOWED
             raise Denied(_no_group(group))
         given = "" if before and index == kept else index
-        return self._told(request, ShardKey(request.namespace or new.namespace or "default", group), given, now)
+        return await self._told(request, ShardKey(request.namespace or new.namespace or "default", group), given, now)
 
-    def _told(self, request: AdmissionRequest[Bare], key: ShardKey, given: str, now: float) -> Answer:
+    async def _told(self, request: AdmissionRequest[Bare], key: ShardKey, given: str, now: float) -> Answer:
         """Return the answer that gives an index, or trusts the given one, and remember it."""
         name = request.name or (request.object.metadata.name if request.object else "") or ""
-        if given:
-            index = read_index(given)
-            if index is None:
-                raise Denied(_no_index(given))
-            holder = self._shards.holder(key, index, name, now)
-            if holder:
-                raise Denied(_taken(index, key.group, holder))
-        else:
-            index = self._shards.index_for(key, name, now)
-        create = request.operation == "CREATE"
-        if not request.dry_run:
-            self._shards.assume(key, index, name, now, before=self._shards.uid_of(key.namespace, name) if create else "")
-        return Answer((), None if given else _written(str(index)), () if create else (_warning(request),))
+        created = request.operation == "CREATE"
+        wanted = WantedIndex(key, name, read_index(given) if given else None, created)
+        if given and wanted.given is None:
+            raise Denied(_no_index(given))
+        index = self._claims.preview(wanted, now) if request.dry_run else await self._claims.claim(wanted, now)
+        if isinstance(index, Holder):
+            raise Denied(_taken(given, key.group, index.name))
+        return Answer((), None if given else _written(str(index)), () if created else (_warning(request),))
 
 
 def _shard(meta: ObjectMeta) -> tuple[str, str]:
@@ -100,7 +105,7 @@ def _no_index(given: str) -> Cause:
     return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
 
 
-def _taken(index: int, group: str, holder: str) -> Cause:
+def _taken(index: str, group: str, holder: str) -> Cause:
     text = f"{holder} has index {index} of shard group {group}: remove the annotation, and the RayCluster gets a free one"
     return Cause(DUPLICATE, text, _field(names.ANNOTATION_SHARD_INDEX))
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,17 +11,17 @@ import jsonpatch
 import msgspec
 import yaml
 
-from webhook.admission.errors import ClusterUnknown
 from webhook.admission.pods import Placement, PodHandler
 from webhook.cli.sharding import Sharded, sharded
+from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
 from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
 from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
-from webhook.mutation.host_text import Value
+from webhook.mutation.answer import edits, operations
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Value, Warn
 
 
 class _Result(NamedTuple):
@@ -33,12 +33,12 @@ class _Result(NamedTuple):
 
     @property
     def edits(self) -> list[Edit]:
-        return self.placed.plan.edits_for(self.placed.seat.host) if self.placed else []
+        return edits(self.placed.replica, self.placed.seat.host).all() if self.placed else []
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        operations = self.placed.plan.operations_for(self.placed.seat.host) if self.placed else []
-        patch: list[dict[str, Any]] = msgspec.to_builtins(operations)
+        made = operations(self.placed.replica, self.placed.seat.host) if self.placed else []
+        patch: list[dict[str, Any]] = msgspec.to_builtins(made)
         return patch
 
 
@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot be read."""
     try:
-        given, state = read_manifests([arguments.file]), read_manifests(arguments.state)
-        clusters = list(sharded([manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state))
-        results = list(_results(given, clusters, state, indexed=arguments.multi_host_indexing))
+        clusters, results = at_once(_play(arguments))
     except ManifestError as error:
         sys.stderr.write(f"ray-webhook mutate: {error}\n")
         return 2
@@ -84,7 +82,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if any(reason for _, reason in refused) else 0
 
 
-def _results(given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool) -> Iterator[_Result]:
+async def _play(arguments: argparse.Namespace) -> tuple[list[Sharded], list[_Result]]:
+    """Return what becomes of the given RayClusters, and of all pods. Raises ManifestError."""
+    given, state = read_manifests([arguments.file]), read_manifests(arguments.state)
+    sent = sharded([manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state)
+    clusters = [cluster async for cluster in sent]
+    results = _results(given, clusters, state, indexed=arguments.multi_host_indexing)
+    return clusters, [result async for result in results]
+
+
+async def _results(given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool) -> AsyncIterator[_Result]:
     """Play KubeRay and the API server: each pod is created after the one before it was admitted.
 
     `sent` are the RayClusters among the given ones; one that is refused has no pods.
@@ -93,12 +100,12 @@ def _results(given: list[Manifest], sent: list[Sharded], state: list[Manifest], 
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
     views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == "Pod"]
     known = load_state([*state, *clusters, *_owners(pods)])
-    handler = PodHandler(known.clusters, known.members, known.register)
+    handler = PodHandler(known.clusters, known.seats)
     documents = [manifest.document for manifest in pods]
     for manifest in clusters:
         documents += expand(manifest.document, as_cluster(manifest, views), indexed=indexed)
     for number, document in enumerate(documents):
-        yield _result(handler, document, f"pod-{number}")
+        yield await _result(handler, document, f"pod-{number}")
 
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:
@@ -106,17 +113,15 @@ def _owners(pods: list[Manifest]) -> list[Manifest]:
     return [Manifest(pod.path, {**pod.document, "metadata": {**pod.document.get("metadata", {}), "labels": None}}) for pod in pods]
 
 
-def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
+async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
     pod = as_pod(Manifest(Path(_name(document)), document))
     try:
-        placed = handler.place(pod, "", uid, 0.0)
+        placed = await handler.place(pod, "", uid, 0.0)
     except Denied as denied:
         return _Result(document, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
-    except ClusterUnknown as unknown:
-        return _Result(document, refused=f"metadata.labels[{names.LABEL_CLUSTER}]: {unknown}: give its manifest with --state")
-    if placed is not None:
-        handler.admit(placed, uid, 0.0)
-    return _Result(document, placed)
+    if placed is None or isinstance(placed, Placement):
+        return _Result(document, placed)
+    return _Result(document, refused=f"metadata.labels[{names.LABEL_CLUSTER}]: {placed.reason}: give its manifest with --state")
 
 
 def _name(pod: dict[str, Any]) -> str:
@@ -143,7 +148,7 @@ def _where(placed: Placement) -> str:
         return "head"
     seat = placed.seat
     text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    return f"{text} ({'assigned' if placed.plan.replica.assigned else 'carried by its labels, trusted'})"
+    return f"{text} ({'assigned' if placed.assigned else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:

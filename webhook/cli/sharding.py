@@ -2,12 +2,13 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of
+from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
@@ -42,7 +43,7 @@ class Sharded(NamedTuple):
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
 
 
-def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator[Sharded]:
+async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> AsyncIterator[Sharded]:
     """Yield each RayCluster as it comes out of its review, one after the other; one of the state's name is an update of it.
 
     Raises ManifestError when the shape of one is wrong.
@@ -54,7 +55,7 @@ def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator
             facts = facts_of(cluster := as_cluster(manifest))
             known.put(facts)
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(Shards(known, inf))
+    handler = ShardHandler(IndexMemory(Shards(known, inf)))
     for manifest in clusters:
         meta = as_cluster(manifest).metadata
         old = there.get((meta.namespace or "", meta.name or ""))
@@ -69,7 +70,7 @@ def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> Iterator
             old_object=old,
         )
         try:
-            answer = handler(request, 0.0)
+            answer = await handler(request, 0.0)
         except Denied as denied:
             yield Sharded(manifest, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
             continue

@@ -1,6 +1,7 @@
 """RayClusters: what the API server tells of them becomes entries of the cluster index."""
 
 from collections.abc import Iterable
+from math import inf
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from webhook.follow.listwatch import Resource
 from webhook.follow.versions import Record, VersionTracker
 from webhook.follow.wire import Codec, Event, Page, number
 from webhook.groups.clusters import ClusterFacts, ClusterIndex, facts_of
+from webhook.groups.shards import Shards
 from webhook.kube.objects import ObjectMeta, RayCluster
 
 Name = tuple[str, str]
@@ -50,9 +52,12 @@ class Facts:
 
 
 class RayClusterFeed:
-    """Takes in RayClusters, from the watch and from live reads."""
+    """Takes in RayClusters, from the watch and from live reads. `shards` holds the indices that wait for theirs."""
 
-    def __init__(self, index: ClusterIndex) -> None:
+    def __init__(self, index: ClusterIndex, shards: Shards, namespace: str = "") -> None:
+        self._shards = shards
+        self._source = namespace
+        shards.hear(namespace, -inf)
         self._tracker: VersionTracker[Name, ClusterFacts] = VersionTracker(Facts(index))
         self.begin = self._tracker.begin
         self.end = self._tracker.end
@@ -72,7 +77,8 @@ class RayClusterFeed:
         self._tracker.see(_record(value))
 
     def heard(self, now: float) -> None:
-        """Do nothing: nothing about RayClusters expires."""
+        """Let shard indices expire whose time was up by `now`."""
+        self._shards.hear(self._source, now)
 
     def read(self, name: Name, clusters: Iterable[LiveRayCluster], version: int) -> None:
         """Take in the RayCluster of a name, or that there is none, as a live read showed it at `version`."""

@@ -14,6 +14,7 @@ from webhook.follow.errors import ApiError
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.follow.wire import Codec, Watched, number
+from webhook.groups.reads import Read, ReadGroup
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 
@@ -45,13 +46,13 @@ class LiveReader:
         self._deadline = deadline
         self._flights = Flights()
 
-    async def read(self, namespace: str, name: str) -> None:
-        """Read one RayCluster. One that does not exist stays, or becomes, unknown. Raises ClusterUnreadable."""
-        await self._flights.join((namespace, name), lambda: self._within(self._cluster(namespace, name)))
-
-    async def read_group(self, name: str, key: GroupKey) -> None:
-        """Read the pods of a group, and its RayCluster `name`. Raises ClusterUnreadable."""
-        await self._flights.join(key, lambda: self._within(self._group(name, key)))
+    async def read(self, what: Read) -> None:
+        """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown. Raises ClusterUnreadable."""
+        if isinstance(what, ReadGroup):
+            await self._flights.join(what.key, lambda: self._within(self._group(what.cluster, what.key)))
+        else:
+            namespace, name = what.namespace, what.name
+            await self._flights.join((namespace, name), lambda: self._within(self._cluster(namespace, name)))
 
     async def close(self) -> None:
         """Give up the reads that are under way."""

@@ -12,6 +12,7 @@ from webhook.follow.reader import Feeds, LiveReader
 from webhook.follow.timing import Timing
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
+from webhook.groups.shards import Shards
 
 
 class Watching(Protocol):
@@ -30,18 +31,22 @@ class Runnable(Protocol):
 
 
 class ClusterState:
-    """Keeps a cluster index and a membership in step with the cluster. Without namespaces, with all of them."""
+    """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
 
     def __init__(
         self,
         load: Load,
         clusters: ClusterIndex,
         members: Membership,
+        shards: Shards,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
     ) -> None:
         self.api = Api(load)
-        self.feeds = {namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters)) for namespace in namespaces or ("",)}
+        self.feeds = {
+            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters, shards, namespace))
+            for namespace in namespaces or ("",)
+        }
         self.pods: list[ListWatch[WorkerPod]] = [
             ListWatch(self.api, pods_in(namespace), feeds.pods, timing) for namespace, feeds in self.feeds.items()
         ]

@@ -3,13 +3,32 @@
 import re
 from typing import Final
 
-from webhook.groups.membership import ASSUMED_SECONDS, Membership
+from msgspec import Struct
+
+from webhook.groups.claims import ASSUMED_SECONDS
+from webhook.groups.membership import Membership
 from webhook.groups.naming import replica_name
+from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.objects import Strings
 from webhook.kube.review import FORBIDDEN, INVALID, REQUIRED, Cause, Denied
 from webhook.kube.shapes import is_label_value
+
+
+class Wanted(Struct, frozen=True, gc=False):
+    """A seat that is wanted: in which group of how many hosts and desired replicas, of which RayCluster, by which review.
+
+    `read` tells that the pods of the group were read live for this review.
+    """
+
+    cluster: str
+    key: GroupKey
+    hosts: int
+    desired: int
+    request_uid: str
+    read: bool = False
+
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
@@ -59,12 +78,22 @@ def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) 
     return Seat(seat.replica, seat.host, name)
 
 
-def opens_beyond(members: Membership, key: GroupKey, seat: Seat, desired: int) -> bool:
-    """Tell whether `seat` would open a replica with an index that a group of `desired` replicas should not need."""
-    return seat.replica >= desired and not members.group(key).has_replica(seat.replica)
+def choose(members: Membership, wanted: Wanted) -> Seat | ReadGroup:
+    """Return the seat that is wanted; nothing is recorded.
+
+    A replica beyond the desired count is opened only after a live read: the watch may not have told of a deletion yet. Raises
+    Denied when the group is full only of pods that nobody has seen.
+    """
+    seat = next_seat(members, wanted.key, wanted.hosts, wanted.request_uid)
+    if seat.replica < wanted.desired or members.group(wanted.key).has_replica(seat.replica):
+        return seat
+    if not wanted.read:
+        return ReadGroup(wanted.cluster, wanted.key)
+    _refuse_while_unseen(members, wanted.key, wanted.desired)
+    return seat
 
 
-def refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> None:
+def _refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> None:
     """Raise Denied when the seats below `desired` are full only because some are assumed, although a live read was made.
 
     Their pods were admitted here, but the API server may have refused them later, by a quota for example. Nobody can tell such

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from webhook.groups.claims import ASSUMED_SECONDS, Claimed
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.membership import ASSUMED_SECONDS
 
 INDEX_LIMIT: Final = 1 << 20
 """Shard indices are below this number."""
@@ -24,11 +24,29 @@ class ShardKey(NamedTuple):
     group: str
 
 
-class _Claim(Struct, frozen=True, gc=False):
-    """An index that was handed out: for which name, until when, and the uid that bore the name by then."""
+class WantedIndex(Struct, frozen=True, gc=False):
+    """An index that is wanted for the RayCluster `name`: the lowest free one, or the one that is `given`.
+
+    An empty name is one that has yet to be generated. `created` tells that the RayCluster is new under its name.
+    """
+
+    key: ShardKey
+    name: str
+    given: int | None = None
+    created: bool = True
+
+
+class Holder(NamedTuple):
+    """Another RayCluster, which has the index that was given."""
 
     name: str
-    until: float
+
+
+class _Claim(Struct, frozen=True, gc=False):
+    """An index that was handed out: for which name, and the uid that bore the name by then."""
+
+    index: int
+    name: str
     before: str
 
 
@@ -43,69 +61,62 @@ def read_index(text: str) -> int | None:
 class Shards:
     """Who holds which index: the RayClusters that are known, and those that were told theirs a moment ago.
 
-    A claim lasts `seconds`, or until its RayCluster is in the index of clusters; `inf` where nothing watches the cluster.
+    A claim lasts `seconds` (see `Claimed`), or until its RayCluster is in the index of clusters; `inf` where nothing watches
+    the cluster.
     """
 
     def __init__(self, clusters: ClusterIndex, seconds: float = ASSUMED_SECONDS) -> None:
         self._clusters = clusters
-        self._seconds = seconds
-        self._claims: dict[ShardKey, dict[int, _Claim]] = {}
+        self._claimed: Claimed[ShardKey, _Claim] = Claimed(seconds)
+        self.hear = self._claimed.hear
         clusters.follow(self._confirm)
 
     @property
     def assumed(self) -> int:
         """How many indices were handed out whose RayCluster was not seen yet."""
-        return sum(map(len, self._claims.values()))
+        return len(self._claimed)
 
-    def index_for(self, key: ShardKey, name: str, now: float) -> int:
-        """Return the index that the RayCluster `name` was told before, else the lowest free one. Records nothing.
+    def choose(self, wanted: WantedIndex, now: float) -> int | Holder:
+        """Return the index that is wanted, or who else has the given one; nothing is recorded."""
+        self._claimed.expire(now)
+        if wanted.given is None:
+            return self._index_for(wanted.key, wanted.name)
+        holder = self._holder(wanted.key, wanted.given, wanted.name)
+        return Holder(holder) if holder else wanted.given
 
-        An empty name is one that has yet to be generated: nobody was told anything before.
-        """
-        self._expire(now)
+    def assume(self, wanted: WantedIndex, index: int, now: float) -> None:
+        """Note that an index was handed out."""
+        key, name = wanted.key, wanted.name
+        for claim in self._claimed.of(key):
+            if claim.index == index or (name and claim.name == name):
+                self._claimed.release(key, claim)
+        known = self._clusters.get(key.namespace, name) if wanted.created else None
+        self._claimed.reserve(key, _Claim(index, name, known.uid if known else ""), now)
+
+    def _index_for(self, key: ShardKey, name: str) -> int:
+        """Return the index that the RayCluster `name` was told before, else the lowest free one."""
         taken = {index for index, holder in self._held(key) if not name or holder != name}
-        for index, claim in self._claims.get(key, {}).items():
-            if name and claim.name == name and index not in taken:
-                return index
+        for claim in self._claimed.of(key):
+            if name and claim.name == name and claim.index not in taken:
+                return claim.index
         return next(index for index in range(len(taken) + 1) if index not in taken)
 
-    def holder(self, key: ShardKey, index: int, name: str, now: float) -> str:
+    def _holder(self, key: ShardKey, index: int, name: str) -> str:
         """Return which RayCluster other than `name` holds an index; nothing when it is free."""
-        self._expire(now)
         return next((holder or COMING for held, holder in self._held(key) if held == index and (not name or holder != name)), "")
-
-    def assume(self, key: ShardKey, index: int, name: str, now: float, *, before: str = "") -> None:
-        """Note that an index was handed out. `before` is the uid of an earlier RayCluster of that name that may be known still."""
-        claims = self._claims.setdefault(key, {})
-        for other in [other for other, claim in claims.items() if name and claim.name == name]:
-            del claims[other]
-        claims[index] = _Claim(name, now + self._seconds, before)
-
-    def uid_of(self, namespace: str, name: str) -> str:
-        """Return the uid of the RayCluster that is known by this name."""
-        facts = self._clusters.get(namespace, name)
-        return facts.uid if facts else ""
 
     def _held(self, key: ShardKey) -> Iterator[tuple[int, str]]:
         for facts in self._clusters:
             if (facts.namespace, facts.shard_group) == key and (index := read_index(facts.shard_index)) is not None:
                 yield index, facts.name
-        for index, claim in self._claims.get(key, {}).items():
-            yield index, claim.name
+        for claim in self._claimed.of(key):
+            yield claim.index, claim.name
 
     def _confirm(self, facts: ClusterFacts) -> None:
         """Drop the claim of a RayCluster that is there now."""
-        key = ShardKey(facts.namespace, facts.shard_group)
-        claims = self._claims.get(key)
-        index = read_index(facts.shard_index) if claims else None
-        if claims and index in claims and claims[index].before != facts.uid:
-            del claims[index]
-            if not claims:
-                del self._claims[key]
-
-    def _expire(self, now: float) -> None:
-        for key, claims in [*self._claims.items()]:
-            for index in [index for index, claim in claims.items() if claim.until <= now]:
-                del claims[index]
-            if not claims:
-                del self._claims[key]
+        if not self._claimed:
+            return
+        key, index = ShardKey(facts.namespace, facts.shard_group), read_index(facts.shard_index)
+        for claim in self._claimed.of(key):
+            if claim.index == index and claim.before != facts.uid:
+                self._claimed.release(key, claim)

@@ -7,10 +7,10 @@ import msgspec
 
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
-from webhook.groups.register import StandaloneRegister
+from webhook.groups.memory import SeatRegister
 from webhook.groups.seat import GroupKey
 from webhook.groups.seating import carried_seat
-from webhook.groups.shards import ShardKey, Shards
+from webhook.groups.shards import ShardKey, Shards, WantedIndex
 from webhook.kube import names
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
@@ -23,7 +23,7 @@ class Standalone:
 
     clusters: ClusterIndex
     members: Membership
-    register: StandaloneRegister
+    seats: SeatRegister
 
 
 def load_state(manifests: Sequence[Manifest]) -> Standalone:
@@ -34,7 +34,7 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
     Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
     """
     members = Membership()
-    state = Standalone(ClusterIndex(), members, StandaloneRegister(members))
+    state = Standalone(ClusterIndex(), members, SeatRegister(members))
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == "Pod"]
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
@@ -54,7 +54,7 @@ def _shard(clusters: ClusterIndex) -> None:
     shards = Shards(clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
-        index = shards.index_for(ShardKey(facts.namespace, facts.shard_group), facts.name, 0.0)
+        index = shards.choose(WantedIndex(ShardKey(facts.namespace, facts.shard_group), facts.name), 0.0)
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
@@ -69,4 +69,4 @@ def _seat(state: Standalone, pod: Pod) -> None:
     seat = carried_seat(pod.labels, group.num_of_hosts)
     if seat is not None:
         identity = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
-        state.register.admitted(identity, GroupKey(namespace, cluster.uid, group.group_name), seat, 0.0)
+        state.seats.carried(GroupKey(namespace, cluster.uid, group.group_name), seat, identity, 0.0)

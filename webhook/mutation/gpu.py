@@ -50,7 +50,7 @@ def own(worker: Worker) -> list[Edit]:
     replica = worker.replica
     if not _rendezvous(replica):
         return []
-    rank = worker.numbered()
+    rank = str(worker.host)
     variables = [Variable(names.NODE_RANK, rank, "this host's place in its replica", identity=True)]
     if TORCHRUN in replica.cluster.gpu_profiles:
         variables.append(Variable(names.PET_NODE_RANK, rank, _WHY_TORCHRUN, identity=True))

@@ -13,7 +13,9 @@ from webhook.follow.state import ClusterState
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
+from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
+from webhook.http.bounds import PROBES
 from webhook.http.server import HttpServer
 from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
@@ -43,7 +45,7 @@ def build(settings: Settings, output: Output) -> Controller:
     log, metrics = Log(output, "controller"), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, Shards(clusters), settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     publisher = Publisher(cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds))
     discovery.subscribe(publisher.serve)
@@ -65,7 +67,8 @@ def build(settings: Settings, output: Output) -> Controller:
         },
         {"leader election": lambda: "this process leads" if leader.leading else "another process leads"},
     )
-    admin = HttpServer(admin_application(gate, metrics.exposition), settings.controller.host, settings.controller.port)
+    own = settings.controller
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.port, bounds=PROBES)
 
     async def drain() -> None:
         gate.draining = True

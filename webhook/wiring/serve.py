@@ -9,7 +9,7 @@ from time import time
 
 from msgspec.structs import replace
 
-from webhook.admission.pods import PodHandler, Register
+from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
@@ -20,9 +20,10 @@ from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.register import AssumingRegister
+from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
+from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
 from webhook.manifest.files import read_manifests
 from webhook.manifest.standalone import load_state
@@ -30,7 +31,8 @@ from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Settings, Tls
+from webhook.settings import Serving, Settings, Tls
+from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
@@ -62,7 +64,7 @@ class _Knowledge:
 
     clusters: ClusterIndex
     members: Membership
-    register: Register
+    seats: SeatClaims
     shards: Shards
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
@@ -91,13 +93,15 @@ def build(settings: Settings, output: Output) -> Service:
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
     policy = Policy(known.discovery is None, kept, settings.resize.policy)
-    pods = PodHandler(known.clusters, known.members, known.register, policy)
+    pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    shards, resize = ShardHandler(known.shards), ResizeHandler(known.clusters, settings.resize.beyond)
+    shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
+    mutation = Mutation(pods, known.reader, shards)
+    metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
     endpoints = {
-        "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
+        "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
     }
 
@@ -106,8 +110,18 @@ def build(settings: Settings, output: Output) -> Service:
         return metrics.exposition()
 
     host = settings.serving.host
-    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
-    admin = HttpServer(admin_application(gate, exposition), host, settings.serving.admin_port)
+    reviews = HttpServer(
+        review_application(endpoints),
+        host,
+        settings.serving.port,
+        tls.listening,
+        settings.tls.client_names,
+        bounds=_bounds(settings.serving),
+        refused=observer.refused,
+    )
+    admin = HttpServer(
+        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+    )
 
     async def drain() -> None:
         gate.draining = True
@@ -116,21 +130,28 @@ def build(settings: Settings, output: Output) -> Service:
     return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, log, observer.settle)
 
 
+def _bounds(serving: Serving) -> Bounds:
+    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
+    room = raise_descriptor_limit() - PROBES.connections
+    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+
+
 def _from_files(paths: Sequence[Path]) -> _Knowledge:
     state = load_state(read_manifests(paths))
-    return _Knowledge(state.clusters, state.members, state.register, Shards(state.clusters, inf))
+    return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, settings.namespaces)
+    shards = Shards(clusters)
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     cluster.beside["discovery"] = discovery
     return _Knowledge(
         clusters,
         members,
-        AssumingRegister(members),
-        Shards(clusters),
+        SeatMemory(members),
+        shards,
         cluster.reader,
         cluster.watches,
         discovery,

@@ -1,0 +1,33 @@
+"""Reads: what has to be read from the API server before a review can be decided, as the watches may not have told it yet."""
+
+from msgspec import Struct
+
+from webhook.groups.seat import GroupKey
+
+
+class ReadCluster(Struct, frozen=True, gc=False):
+    """The RayCluster of a pod is not known, or not yet, or not under this uid."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    @property
+    def reason(self) -> str:
+        """Why it has to be read."""
+        return f"RayCluster {self.namespace}/{self.name} with uid {self.uid or '?'} is not known"
+
+
+class ReadGroup(Struct, frozen=True, gc=False):
+    """A replica beyond the desired count of a worker group would be opened: read its pods, and its RayCluster `cluster`."""
+
+    cluster: str
+    key: GroupKey
+
+    @property
+    def reason(self) -> str:
+        """Why it has to be read."""
+        return f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} looks full"
+
+
+Read = ReadCluster | ReadGroup
