@@ -22,7 +22,8 @@ from tests.e2e import build
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
-from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, overlay
+from tests.manifests.environment import environment
+from tests.manifests.render import CHART, IMAGE, MODES, Object, helm, kustomize, one, overlay
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
@@ -79,6 +80,7 @@ def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) 
     """Install or upgrade."""
     if way == "helm":
         flags = ["--namespace", NAMESPACE, "--kubeconfig", str(plane.admin_kubeconfig), "--set", "certificates.source=self-signed"]
+        flags += ["--set", f"image.repository={IMAGE}"]
         command = [str(build.binary("helm")), "upgrade", "--install", "ray-webhook", str(CHART), *flags, *values]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
@@ -100,10 +102,12 @@ def bundles(plane: ControlPlane) -> set[str]:
     return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
-def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(control_plane: ControlPlane) -> None:
+def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     control_plane.namespace(NAMESPACE)
     objects = overlay("self-signed")
-    with applied(control_plane, objects), running(control_plane, objects) as (url, admin):
+    with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
         wait_until(lambda: httpx.get(f"{admin}/readyz").is_success)
         lines = httpx.get(f"{admin}/readyz?verbose").text
         assert "[+] worker pods" in lines
@@ -116,13 +120,13 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
 
 
 @contextmanager
-def running(plane: ControlPlane, objects: list[Object]) -> Iterator[tuple[str, str]]:
-    """Run the service as its account and with its ConfigMap, on free ports, without a drain."""
+def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterator[tuple[str, str]]:
+    """Run the service as its account and with its settings, on free ports, without a drain."""
     flags = ["--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
     command = [sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0"]
-    environment = {**os.environ, **one(objects, "ConfigMap")["data"]}
+    variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables, start_new_session=True
     ) as process:
         try:
             yield ready(process)

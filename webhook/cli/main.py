@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "controller": "keep what the cluster needs for RayClusters, such as PodGroups",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
+    "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
 }
 
