@@ -129,6 +129,14 @@ class Validation(_Section):
     gates: dict[str, bool] = {}
     """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
 
+    operators: list[str] = [
+        "system:serviceaccount:ray-system:kuberay-operator",
+        "system:serviceaccount:default:kuberay-operator",
+    ]
+    """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials of
+    a RayCluster that one of these makes for a RayJob or RayService become warnings: the owner was
+    judged, and could not recover or upgrade."""
+
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         problems = unknown_names(self.rules())
@@ -138,7 +146,8 @@ class Validation(_Section):
 
     def rules(self) -> RuleSettings:
         """Return them as the rule set takes them."""
-        return RuleSettings(dict(self.levels), dict(self.gates), frozenset(available_timezones()))
+        zones, operators = frozenset(available_timezones()), frozenset(self.operators)
+        return RuleSettings(dict(self.levels), dict(self.gates), zones, operators=operators)
 
 
 class Scheduling(_Section):

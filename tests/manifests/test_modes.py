@@ -84,8 +84,11 @@ def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
     assert from_chart == by_identity(kustomize("manifests/monitoring"))
 
 
+POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+
 def test_every_object_of_a_namespace_names_it() -> None:
-    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", *POLICIES}
     for mode in MODES:
         for found in overlay(mode):
             if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:

@@ -15,7 +15,7 @@ from webhook.groups.seat import MAX_REPLICAS, Seat
 from webhook.kube import names
 from webhook.kube.objects import Pod
 from webhook.kube.review import Answer, Denied
-from webhook.manifest.files import as_cluster, as_pod
+from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import KEPT_BYTES, PatchCache
 from webhook.mutation.policy import Policy

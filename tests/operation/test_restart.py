@@ -17,10 +17,11 @@ from tests.apiserver import pod_review
 from tests.operation.front import Backend, Front
 from tests.server import Running, serving
 from tests.tls.listener import until
+from webhook.cli.files import read_manifests
 from webhook.http.bounds import Bounds
 from webhook.kube import names
-from webhook.manifest.files import as_cluster, read_manifests
 from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"
 DRAIN_SECONDS = 1.2

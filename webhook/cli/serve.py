@@ -6,8 +6,9 @@ from typing import TextIO
 
 import uvloop
 
+from webhook.cli.files import read_manifests
 from webhook.cli.process import run
-from webhook.manifest.files import ManifestError
+from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, read_settings
 from webhook.telemetry.stdout import DescriptorOutput
 from webhook.tls.errors import CertificateError
@@ -23,7 +24,7 @@ def serve(arguments: Sequence[str]) -> int:
     if settings.state and not settings.standalone:
         return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
-        service = build(settings, DescriptorOutput(sys.stdout.fileno()))
+        service = build(settings, DescriptorOutput(sys.stdout.fileno()), read_manifests(settings.state))
         ports = service.reviews.bind(), service.admin.bind()
     except (CertificateError, ManifestError) as error:
         return _refuse(str(error))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.mutation import affinity, gpu, labels, megascale, network, resize, scheduling, shards, tpu
+from webhook.mutation import affinity, labels, megascale, network, rendezvous, resize, scheduling, shards, tpu
 from webhook.mutation.edit import Edit
 from webhook.mutation.worker import Replica, Worker
 
@@ -12,7 +12,7 @@ SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     network.shared,
     tpu.shared,
     megascale.shared,
-    gpu.shared,
+    rendezvous.shared,
     shards.shared,
     affinity.shared,
     scheduling.shared,
@@ -23,7 +23,7 @@ SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (shards.shared, scheduling.shared, resize.shared)
 """What the head of a RayCluster receives."""
 
-OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, gpu.own)
+OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, rendezvous.own)
 """What one host receives for itself."""
 
 

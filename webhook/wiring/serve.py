@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import time
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
@@ -23,9 +23,9 @@ from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
-from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
+from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
-from webhook.manifest.files import read_manifests
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
@@ -37,6 +37,7 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -73,9 +74,12 @@ class _Knowledge:
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
 
-def build(settings: Settings, output: Output) -> Service:
-    """Return the service. Raises CertificateError, or ManifestError for the state."""
-    known = _from_files(settings.state) if settings.standalone else _from_cluster(settings)
+def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
+    """Return the service; standalone, it begins with `state`.
+
+    Raises CertificateError, or ManifestError for the state.
+    """
+    known = _standing_in(state) if settings.standalone else _from_cluster(settings)
     log, metrics = Log(output), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
@@ -110,17 +114,22 @@ def build(settings: Settings, output: Output) -> Service:
         return metrics.exposition()
 
     host = settings.serving.host
+    bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
         host,
         settings.serving.port,
         tls.listening,
         settings.tls.client_names,
-        bounds=_bounds(settings.serving),
+        bounds=bounds,
         refused=observer.refused,
     )
     admin = HttpServer(
-        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+        admin_application(gate, PacedScrapes(exposition)),
+        host,
+        settings.serving.admin_port,
+        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
+        refused=observer.refused,
     )
 
     async def drain() -> None:
@@ -131,13 +140,12 @@ def build(settings: Settings, output: Output) -> Service:
 
 
 def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
-    room = raise_descriptor_limit() - PROBES.connections
-    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
+    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
 
 
-def _from_files(paths: Sequence[Path]) -> _Knowledge:
-    state = load_state(read_manifests(paths))
+def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
+    state = load_state(manifests)
     return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
 
 
@@ -162,8 +170,8 @@ def _from_cluster(settings: Settings) -> _Knowledge:
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Let pods be completed, and RayClusters be checked, by what the API server serves."""
-    pods.policy = replace(pods.policy, pod_groups=pod_groups)
-    rays.settings = replace(rays.settings, pod_groups=pod_groups)
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:

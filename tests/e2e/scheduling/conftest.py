@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import needs
+from tests.e2e.api import POD_GROUP_VERSION
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import COMPONENT
 from tests.e2e.scheduling.component import controllers
+from tests.e2e.versions import chosen
 from tests.e2e.webhook_process import Webhook
-
-GROUPS_SERVED = {"GenericWorkload": True}, {"scheduling.k8s.io/v1beta1": True}
-"""The gate and the API without which there are no scheduling groups; Kubernetes 1.37 has both off."""
 
 
 @pytest.fixture(scope="package")
@@ -24,7 +24,9 @@ def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
     """A control plane that serves PodGroups and collects garbage; stories share it, each in a namespace of its own."""
     flags = [*account_log.flags, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]  # as OpenShift has it
-    with ControlPlane(*GROUPS_SERVED, api_server_flags=flags) as plane, controllers(plane):
+    needs.POD_GROUPS.ask()
+    gates, apis = chosen().pod_group_gates, {POD_GROUP_VERSION: True}  # both are off by default
+    with ControlPlane(gates, apis, api_server_flags=flags) as plane, controllers(plane):
         yield plane
 
 
