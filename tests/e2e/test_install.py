@@ -23,7 +23,7 @@ from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
 from tests.manifests.environment import environment
-from tests.manifests.render import CHART, IMAGE, MODES, Object, helm, kustomize, one, overlay
+from tests.manifests.render import CHART, IMAGE, MODES, Object, helm, kustomize, one, overlay, own_overlay
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
@@ -155,6 +155,33 @@ def get(plane: ControlPlane, *words: str) -> Object:
     assert done.returncode == 0, done.stderr
     found: Object = json.loads(done.stdout)
     return found
+
+
+OWN = {"namespace": "elsewhere", "namePrefix": "team-", "transformers": ["names/self-signed"]}
+
+
+@pytest.mark.parametrize("own", [{}, OWN], ids=["as shipped", "another namespace and prefix"])
+@pytest.mark.parametrize("way", ["overlay", "chart"])
+def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second_step(
+    control_plane: ControlPlane, way: str, own: dict[str, Any]
+) -> None:
+    """No image is ever pulled here, so the webhook does not run."""
+    namespace = control_plane.namespace(own.get("namespace", NAMESPACE))
+    target = control_plane.namespace("before-the-webhook")
+    values = "certificates.source=self-signed"
+    if way == "overlay":
+        first, second = own_overlay("self-signed", **own), own_overlay("self-signed", ["fail-closed"], **own)
+    else:
+        named = {"release": "team-ray-webhook" if own else "ray-webhook", "namespace": namespace}
+        first = helm("--set", values, **named)
+        second = helm("--set", f"{values},mutating.failurePolicy=Fail", **named)
+    with removed(control_plane, first):
+        apply(control_plane, second, "--force-conflicts")
+        wait_until(lambda: refuses(control_plane, target), 30)  # so the API server has taken the entries in
+        apply(control_plane, first, "--force-conflicts")
+        wait_until(lambda: not refuses(control_plane, target), 30)
+        for node_type in ("head", "worker"):
+            create(control_plane, target, pod(node_type=node_type))
 
 
 def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(control_plane: ControlPlane) -> None:
