@@ -39,11 +39,14 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
 
 
 def _slice(replica: Replica) -> tuple[Cause, ...]:
-    """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
-    topology, chips, hosts = replica.topology, replica.count(TPU), replica.hosts
-    if hosts == 1 or not chips or not topology:
+    """Return what does not add up in a TPU slice; nothing when nobody says which slice it is, or wants no checks."""
+    topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
+    if hosts == 1 or not chips or not topology or replica.slice.unchecked:
         return ()
-    field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
+    if replica.slice.annotated:
+        field = f"metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
+    else:
+        field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:
         found = hosts_of(topology, chips)
     except TopologyError as error:

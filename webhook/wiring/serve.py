@@ -17,7 +17,7 @@ from webhook.admission.shards import ShardHandler
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
@@ -152,7 +152,7 @@ def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, shards), settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     cluster.beside["discovery"] = discovery
     return _Knowledge(
