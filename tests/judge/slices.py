@@ -70,7 +70,7 @@ class Slices:
                 continue
             handler.admit(placed, str(number), 0.0)
             operations = msgspec.to_builtins(placed.plan.operations_for(placed.seat.host))
-            completed: Json = jsonpatch.apply_patch(document, operations)
+            completed: Json = jsonpatch.apply_patch(document, operations, in_place=True)
             yield completed
 
 
