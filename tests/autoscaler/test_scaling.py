@@ -20,6 +20,7 @@ from tests.e2e.rays import (
     whole,
     workers,
 )
+from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
@@ -116,6 +117,25 @@ def test_either_autoscaler_adds_and_takes_single_hosts(control_plane: ControlPla
         assert seats(wait_for_workers(api, namespace, 4)) == [(number, 0) for number in range(4)]
     assert troubles(api, namespace) == []
     control_plane.delete_ray_cluster(name, namespace)
+
+
+def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(control_plane: ControlPlane, indexing: bool) -> None:  # noqa: FBT001 - a fixture
+    """It posts the number of pods as the number of replicas: only `maxReplicas` bounds what it asks for."""
+    api, namespace = control_plane.api, control_plane.namespace(retried("taken", on=indexing))
+    api.create(RAY_CLUSTERS, autoscaled(slices("one", 1, most=3), "v1"), namespace)
+    wait_for_workers(api, namespace, HOSTS)
+    with Provider(control_plane, "v1", "one", namespace) as autoscaler:
+        assert autoscaler.launch(GROUP, 1) == []
+        three = wait_for_workers(api, namespace, 3 * HOSTS)
+        assert seats(three) == whole(0, 1, 2)
+
+        assert autoscaler.terminate([in_seat(three, 1, 2)]) == []
+        until(lambda: not names(of_replica(three, 1)) & names(workers(api, namespace)), "the slice of the host goes")
+        after = wait_for_workers(api, namespace, 3 * HOSTS)  # and comes again, as there are more pods than slices
+        assert seats(after) == whole(0, 1, 2)
+        assert not replica_names(of_replica(after, 1)) & replica_names(three)
+    assert troubles(api, namespace) == []
+    control_plane.delete_ray_cluster("one", namespace)
 
 
 def names(pods: Objects) -> set[str]:
