@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts ray-judge check bench schema format clean
+.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts ray-judge autoscaler check bench schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -75,6 +75,10 @@ facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with 
 
 ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
 	$(BIN)/python -m tests.judge
+
+autoscaler: $(READY) newest-ray  ## Let the newest Ray's autoscalers scale RayClusters of a control plane that `make e2e` built
+	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m pytest tests/autoscaler -m e2e
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .
