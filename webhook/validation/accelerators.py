@@ -6,6 +6,7 @@ from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, TPU, device_of
 from webhook.accelerators.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
+from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED
@@ -91,6 +92,24 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             continue
         if not listed:
             yield Fault(field, f"{field.text} is not a topology that Ray knows of TPU {generation.name}: check it for a typo")
+
+
+def tpu_addresses_too_long(cluster: Cluster) -> Iterator[Fault]:
+    """A slice of so many hosts and containers that their addresses would make pods too large.
+
+    Every container is told the addresses of all hosts. The webhook refuses pods to which it would add more than 1 MB: etcd
+    stores no object above 1.5 MiB.
+
+    https://etcd.io/docs/latest/dev-guide/limit/
+    """
+    for group in cluster.groups_with(TPU):
+        containers = group.containers + group.inits
+        v7x = is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
+        processes = sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
+        addresses = addresses_size(group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text)
+        size = added_size(addresses, group.hosts, len(containers), processes)
+        if size > ADDED_MAX:
+            yield Fault(group.field / "numOfHosts", too_large(size, group.hosts, len(containers)))
 
 
 def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -192,6 +211,7 @@ ACCELERATORS: Final = (
     deny(tpu_topology_mismatch),
     deny(tpu_node_selector_missing),
     warn(tpu_topology_unlisted),
+    deny(tpu_addresses_too_long),
     deny(device_count_invalid),
     deny(device_request_differs),
     warn(device_only_requested),
