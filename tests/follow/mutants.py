@@ -13,6 +13,7 @@ from tests.follow import agreement
 from tests.follow.agreement import Model
 from webhook.follow import claims
 from webhook.follow.claims import Book
+from webhook.follow.timing import ClaimTiming
 from webhook.groups import ledger
 from webhook.groups.ledger import Draft, Ledger
 from webhook.groups.membership import Membership
@@ -44,20 +45,20 @@ def _saw_any(self: Ledger, key: ledger.Key, value: ledger.Value, version: int) -
 
 
 def _take_without_holding(self: Ledger, ident: str, known: Any) -> None:  # noqa: ANN401 - private to the ledger
-    self._known[ident] = known  # noqa: SLF001 - a mutant
+    self._known[ident] = known
 
 
-def _overdue_by_the_clock(self: Ledger, now: float) -> set[ledger.Key]:
+def _overdue_by_the_clock(self: Ledger, now: float) -> list[ledger.Key]:
     for key in _OVERDUE(self, now):
         self.settle(key, now)
-    return set()
+    return []
 
 
 _OVERDUE: Final = Ledger.overdue
 
 
 async def _unconditional(self: agreement.Store, name: str, page: ledger.Page, known: Any) -> Any:  # noqa: ANN401
-    process = self._process  # noqa: SLF001 - a mutant
+    process = self._process
     return await process.ask(lambda: process.model.server.write(name, page, known.metadata.uid), 2.0)
 
 
@@ -88,7 +89,7 @@ _MARK: Final = Book._mark  # noqa: SLF001 - a mutant
 
 
 def _mark_of_any_time(self: Book, key: ledger.Key) -> Any:  # noqa: ANN401 - private to the book
-    return self._marks.get(key)  # noqa: SLF001 - a mutant
+    return self._marks.get(key)
 
 
 def _hears_always(self: Book, key: ledger.Key) -> bool:  # noqa: ARG001 - a mutant
@@ -104,7 +105,7 @@ def _after_zero(self: agreement.Objects, key: object) -> int:  # noqa: ARG001 - 
 
 
 def _timing(**changed: float) -> Mutation:
-    times = replace(claims.ClaimTiming(), **changed)
+    times = replace(ClaimTiming(), **changed)
     return lambda: patch.object(claims, "ClaimTiming", lambda: times)
 
 

@@ -12,11 +12,11 @@ def test_of_groups_with_one_name_the_first_counts() -> None:
 
 def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
     cluster = facts(a_cluster("c").group("g"))
-    assert (cluster.ignored, cluster.topology_key, cluster.gpu_profiles) == (False, "", ())
+    assert (cluster.ignored, cluster.topology_key, cluster.profiles) == (False, "", ())
 
 
 def test_profiles_are_split_at_commas_and_blanks_are_dropped() -> None:
-    assert facts(a_cluster("c").annotated(names.ANNOTATION_GPU_PROFILES, " torchrun, vllm ,,")).gpu_profiles == ("torchrun", "vllm")
+    assert facts(a_cluster("c").annotated(names.ANNOTATION_GPU_PROFILES, " torchrun, vllm ,,")).profiles == ("torchrun", "vllm")
 
 
 def test_only_the_word_true_makes_a_cluster_ignored() -> None:

@@ -118,6 +118,11 @@ class ClusterBuilder(Built):
         self._last_pod()["containers"].append({"name": name, "image": "sidecar:1", **fields})
         return self
 
+    def init(self, name: str = "setup", **fields: object) -> Self:
+        """Add an init container to the last group."""
+        self._last_pod().setdefault("initContainers", []).append({"name": name, "image": "setup:1", **fields})
+        return self
+
     def autoscaled(self, **options: object) -> Self:
         """Turn the autoscaler on."""
         self.spec(enableInTreeAutoscaling=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.validation.builders import a_cluster, a_cron_job, a_job, a_service, found
+from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service, found
 from webhook.validation.ruleset import check
 
 GROUP = "spec.workerGroupSpecs[0]"
@@ -94,6 +94,39 @@ def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> N
 def test_chips_count_over_all_containers() -> None:
     cluster = a_cluster().group(hosts=1).tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}})
     assert found(cluster) == {("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")}
+
+
+def test_an_init_container_that_wants_more_chips_than_the_containers_makes_the_host() -> None:
+    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 8}})
+    assert found(cluster) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
+
+
+def test_an_init_container_borrows_the_chips_of_the_containers() -> None:
+    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 4}})
+    assert found(cluster) == set()
+
+
+def test_a_sidecar_among_the_init_containers_adds_its_chips() -> None:
+    sidecar: Json = {"restartPolicy": "Always", "resources": {"limits": {"google.com/tpu": 4}}}
+    assert found(a_cluster().group(hosts=2).tpu("2x4", 4).init(**sidecar)) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
+
+
+@pytest.mark.parametrize(
+    ("resources", "rule", "kind"),
+    [
+        ({"limits": {"nvidia.com/gpu": "0.5"}}, "device-count-invalid", "limits"),
+        ({"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}, "device-request-differs", "requests"),
+        ({"requests": {"nvidia.com/gpu": 1}}, "device-only-requested", "requests"),
+    ],
+)
+def test_the_devices_of_an_init_container_are_checked_too(resources: Json, rule: str, kind: str) -> None:
+    cluster = a_cluster().group().device("nvidia.com/gpu", 2).init(resources=resources)
+    assert found(cluster) == {(rule, f"{POD}.initContainers[0].resources.{kind}[nvidia.com/gpu]")}
+
+
+def test_an_identity_in_an_init_container_is_wrong_too() -> None:
+    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
+    assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
 
 
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])

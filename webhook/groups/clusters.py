@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
+from webhook.groups.optins import PROFILES, SHARD_GROUP, SHARD_INDEX, TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import HeadGroup, RayCluster, WorkerGroup
 
@@ -22,7 +23,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     ignored: bool = False
     deleting: bool = False
     topology_key: str = ""
-    gpu_profiles: tuple[str, ...] = ()
+    profiles: tuple[str, ...] = ()
     head: HeadGroup = _HEAD
     suspended: bool = False
     gang: Gang = NO_GANG
@@ -43,7 +44,6 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         groups.setdefault(group.group_name, group)
     meta = cluster.metadata
     annotations = meta.annotations or {}
-    profiles = annotations.get(names.ANNOTATION_GPU_PROFILES, "")
     return ClusterFacts(
         namespace=meta.namespace or "default",
         name=meta.name or "",
@@ -51,14 +51,14 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         groups=groups,
         ignored=(meta.labels or {}).get(names.LABEL_IGNORE) == "true",
         deleting=meta.deletion_timestamp is not None,
-        topology_key=annotations.get(names.ANNOTATION_TOPOLOGY_KEY, ""),
-        gpu_profiles=tuple(profile for part in profiles.split(",") if (profile := part.strip())),
+        topology_key=TOPOLOGY_KEY.read(annotations),
+        profiles=PROFILES.read(annotations),
         head=cluster.spec.head_group_spec,
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(cluster),
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
-        shard_group=annotations.get(names.ANNOTATION_SHARD_GROUP, ""),
-        shard_index=annotations.get(names.ANNOTATION_SHARD_INDEX, ""),
+        shard_group=SHARD_GROUP.read(annotations),
+        shard_index=SHARD_INDEX.read(annotations),
     )
 
 

@@ -21,7 +21,7 @@ SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
 # https://github.com/ray-project/ray/pull/43470
 LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 
-# Our own labels and annotations, all on the RayCluster.
+# Our own labels and annotations, all on the RayCluster; `webhook/groups/optins.py` says what each may be.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
 LABEL_CLAIMS: Final = PREFIX + "claims"
@@ -32,14 +32,6 @@ ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
-ANNOTATIONS: Final = (
-    ANNOTATION_TOPOLOGY_KEY,
-    ANNOTATION_GPU_PROFILES,
-    ANNOTATION_SCHEDULING_GROUP,
-    ANNOTATION_SHARD_GROUP,
-    ANNOTATION_SHARD_INDEX,
-)
-"""What people write on Ray objects."""
 
 # On our PodGroups: the API server fills in the default priority class where we ask for none.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"

@@ -3,7 +3,7 @@
 Views are trees, so the garbage collector need not look at them (`gc=False`).
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -73,6 +73,10 @@ class ResizeRule(Struct, rename="camel", frozen=True, gc=False):
 
     resource_name: str = ""
     restart_policy: str = ""
+
+
+ALWAYS: Final = "Always"
+"""The `restartPolicy` of an init container that is a sidecar."""
 
 
 class Container(Struct, rename="camel", frozen=True, gc=False):

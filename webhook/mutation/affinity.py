@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
+from webhook.accelerators.devices import DEVICES
+from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import Affinity, PodAffinity
-from webhook.kube.shapes import is_qualified_name
 from webhook.mutation.edit import AppendTerm, Edit, Warn
 from webhook.mutation.worker import Replica
 
@@ -20,11 +21,11 @@ def shared(replica: Replica) -> list[Edit]:
     """
     if replica.hosts == 1:
         return []
-    key = replica.cluster.topology_key or (names.NODE_POOL if replica.chips else "")
+    key = replica.cluster.topology_key or _usual_key(replica)
     if not key:
         return []
-    if not is_qualified_name(key):
-        return [Warn(f"{names.ANNOTATION_TOPOLOGY_KEY} is not a node label key, so replicas get no affinity: correct it")]
+    if problem := TOPOLOGY_KEY.problem(key):
+        return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
     cluster, name = replica.cluster.name, replica.name
     present = replica.pod.spec.affinity or Affinity()
     together = {
@@ -38,6 +39,11 @@ def shared(replica: Replica) -> list[Edit]:
     known = _terms(present.pod_anti_affinity)
     edits += [AppendTerm(APART, term, "no host of another replica in that domain") for term in apart if term not in known]
     return edits
+
+
+def _usual_key(replica: Replica) -> str:
+    """Return the node label that keeps hosts together with such devices, or nothing."""
+    return next((device.topology_key for device in DEVICES if device.topology_key and replica.count(device)), "")
 
 
 def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 All of it follows from the group, never from one host, so host 0 is refused already and no half replica comes up.
 """
 
+from webhook.accelerators.devices import TPU
 from webhook.accelerators.topology import TopologyError, hosts_of
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.kube import names
@@ -39,7 +40,7 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
 
 def _slice(replica: Replica) -> tuple[Cause, ...]:
     """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
-    topology, chips, hosts = replica.topology, replica.chips, replica.hosts
+    topology, chips, hosts = replica.topology, replica.count(TPU), replica.hosts
     if hosts == 1 or not chips or not topology:
         return ()
     field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"

@@ -3,6 +3,7 @@
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
 """
 
+from webhook.accelerators.devices import TPU
 from webhook.groups.naming import slice_name
 from webhook.kube import names
 from webhook.kube.shapes import LABEL_VALUE_MAX
@@ -17,7 +18,7 @@ def shared(replica: Replica) -> list[Edit]:
     edits: list[Edit] = [SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the replica of the assigned seat")]
     if replica.hosts > 1:
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
-    if replica.chips and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
+    if replica.count(TPU) and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
         value = slice_name(replica.group_name, replica.index)
         if len(value) > LABEL_VALUE_MAX:
             edits.append(Warn(f"label {names.LABEL_LEGACY_REPLICA_INDEX} left out: the group name is too long for it"))
@@ -30,4 +31,4 @@ def own(worker: Worker) -> list[Edit]:
     """Return the host index, for a seat that was assigned in a multi-host group."""
     if not worker.replica.assigned or worker.replica.hosts == 1:
         return []
-    return [SetLabel(names.LABEL_HOST_INDEX, worker.numbered(), "the host of the assigned seat")]
+    return [SetLabel(names.LABEL_HOST_INDEX, str(worker.host), "the host of the assigned seat")]

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from webhook.accelerators.devices import TPU
 from webhook.groups.naming import host_name
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
@@ -16,7 +17,7 @@ def shared(replica: Replica) -> list[Edit]:
 
     JAX needs all of them where it finds one, so a container without the number of slices gets none.
     """
-    if not replica.chips:
+    if not replica.count(TPU):
         return []
     edits: list[Edit] = []
     for slot in replica.slots:

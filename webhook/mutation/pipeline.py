@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.mutation import affinity, gpu, labels, megascale, network, resize, scheduling, shards, tpu
+from webhook.mutation import affinity, labels, megascale, network, rendezvous, resize, scheduling, shards, tpu
 from webhook.mutation.edit import Edit
 from webhook.mutation.worker import Replica, Worker
 
@@ -12,7 +12,7 @@ SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     network.shared,
     tpu.shared,
     megascale.shared,
-    gpu.shared,
+    rendezvous.shared,
     shards.shared,
     affinity.shared,
     scheduling.shared,
@@ -23,15 +23,15 @@ SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (shards.shared, scheduling.shared, resize.shared)
 """What the head of a RayCluster receives."""
 
-OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, gpu.own)
+OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, rendezvous.own)
 """What one host receives for itself."""
-
-
-def shared_edits(replica: Replica) -> list[Edit]:
-    """Return the edits that every pod of a replica gets."""
-    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]
 
 
 def own_edits(worker: Worker) -> list[Edit]:
     """Return the edits that one pod gets before those it shares."""
     return [] if worker.replica.head else [edit for mutator in OWN for edit in mutator(worker)]
+
+
+def shared_edits(replica: Replica) -> list[Edit]:
+    """Return the edits that every pod of a replica gets."""
+    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]

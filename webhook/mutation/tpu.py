@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from webhook.accelerators.devices import TPU
 from webhook.accelerators.topology import TopologyError, accelerator_type, parse_topology
 from webhook.groups.naming import slice_name
 from webhook.kube import names
@@ -28,7 +29,7 @@ def shared(replica: Replica) -> list[Edit]:
 
     On a v7x host each container with chips is one process, with a port of its own.
     """
-    if not replica.chips:
+    if not replica.count(TPU):
         return []
     variables, warnings = _slice(replica)
     edits: list[Edit] = list(warnings)
@@ -47,14 +48,14 @@ def own(worker: Worker) -> list[Edit]:
     With several processes on a v7x host, each has a place of its own, and other containers have none.
     """
     replica = worker.replica
-    if not replica.chips:
+    if not replica.count(TPU):
         return []
     count = len(replica.processes) or 1
     slots = replica.slots if count == 1 else replica.processes
     edits: list[Edit] = []
     for ordinal, slot in enumerate(slots):
-        number = worker.numbered(step=count, first=0 if count == 1 else ordinal)
-        edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID, "0", True),))  # noqa: FBT003 - a name costs time here
+        number = str(worker.host * count + (0 if count == 1 else ordinal))
+        edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID),))
     return edits
 
 
@@ -65,13 +66,13 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
     addresses = replica.addresses()
     if replica.hosts > 1:
         text, why = ",".join(addresses), "all hosts of the slice, in host order"
-        variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why, placeholder="localhost", identity=True))
+        variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why))
     known, warnings = _topology(replica.topology, replica.accelerator)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.v7x:
         hosts = addresses if replica.hosts > 1 else ["localhost"]  # a host alone has no name that resolves
         text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(len(replica.processes)))
-        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice", identity=True))
+        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice"))
     return variables, warnings
 
 

@@ -1,23 +1,26 @@
 """A Ray pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
+from webhook.accelerators.devices import IDENTITIES, TPU, Counts, Device, count_devices, devices_of_host
 from webhook.accelerators.topology import is_v7x
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.naming import headless_service, host_prefix
 from webhook.groups.seat import Seat
 from webhook.kube import names
-from webhook.kube.objects import Container, EnvVar, Pod, WorkerGroup
+from webhook.kube.objects import ALWAYS, Container, EnvVar, Pod, Resources, WorkerGroup
 from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
-from webhook.mutation.host_text import HostText, Text
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
+
+_NO_RESOURCES: Final = Resources()
 
 HEAD_SEAT: Final = Seat(-1, 0, "")
 """Stands for the place of a head, which is in no worker group."""
@@ -37,8 +40,7 @@ class Slot(Struct, gc=False):
     name: str
     variables: list[EnvVar]
     env: dict[str, int]
-    chips: int
-    gpus: int
+    devices: Counts
     passing: bool
 
     def variable(self, name: str) -> EnvVar | None:
@@ -50,14 +52,13 @@ class Slot(Struct, gc=False):
 class Variable(Struct, frozen=True, gc=False):
     """A variable that a container should have.
 
-    `placeholder` is a value that counts as unset. `identity` marks a value that only this pod can have, so that another one
-    set by hand is worth a warning. The value may refer to the variable `after`.
+    `identity` marks a value that only this pod can have, so that another one set by hand is worth a warning; those in
+    IDENTITIES always are. The value may refer to the variable `after`.
     """
 
     name: str
-    value: Text
+    value: str
     why: str
-    placeholder: str = ""
     identity: bool = False
     field_path: str = ""
     after: str = ""
@@ -66,9 +67,9 @@ class Variable(Struct, frozen=True, gc=False):
 class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
-    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the pod's
-    host name resolves. `chips` are those of one host, and `gpus` tells whether it has any; `processes` are the containers of a
-    v7x host that each run a TPU process. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the
+    pod's host name resolves. `devices` are those of one host; `processes` are the containers of a v7x host that each run a
+    TPU process. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
     A head is a replica of one host in a group of its own.
     """
 
@@ -80,8 +81,7 @@ class Replica(Struct, gc=False):
     group: WorkerGroup
     slots: list[Slot]
     service: str
-    chips: int
-    gpus: bool
+    devices: Counts
     processes: list[Slot]
     accelerator: str
     topology: str
@@ -102,6 +102,10 @@ class Replica(Struct, gc=False):
         """The number of hosts."""
         return self.group.num_of_hosts
 
+    def count(self, device: Device) -> int:
+        """Return how many devices of a kind a host has."""
+        return self.devices.get(device.name, 0)
+
     @property
     def v7x(self) -> bool:
         """Tell whether its hosts are those of a TPU v7x."""
@@ -110,7 +114,7 @@ class Replica(Struct, gc=False):
     @property
     def multi_slice(self) -> bool:
         """Tell whether the user asked for a job over several TPU slices, in any container."""
-        return self.chips > 0 and any(in_multi_slice(slot) for slot in self.slots)
+        return self.count(TPU) > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
     @property
     def reached(self) -> bool:
@@ -131,10 +135,6 @@ class Replica(Struct, gc=False):
                 return slot
         raise KeyError(path)
 
-    def sibling(self, seat: Seat, *, assigned: bool) -> "Replica":
-        """Return the replica of another seat of the group, whose pod is the same to every mutator."""
-        return structs.replace(self, index=seat.replica, name=seat.name, assigned=assigned)
-
     def addresses(self) -> list[str]:
         """Return the addresses of all hosts, in host order."""
         prefix, service = host_prefix(self.group_name, self.index), self.service
@@ -142,20 +142,15 @@ class Replica(Struct, gc=False):
 
 
 class Worker(Struct, frozen=True, gc=False):
-    """One host of a replica, or any of them when `host` is None: then its numbers are left open."""
+    """One host of a replica."""
 
     replica: Replica
-    host: int | None
-
-    def numbered(self, prefix: str = "", step: int = 1, first: int = 0) -> Text:
-        """Return the text that ends with the number `host` * `step` + `first`."""
-        text = HostText(prefix, step, first)
-        return text if self.host is None else text.of(self.host)
+    host: int
 
     @property
-    def host_name(self) -> Text:
+    def host_name(self) -> str:
         """The name by which its peers find it."""
-        return self.numbered(host_prefix(self.replica.group_name, self.replica.index))
+        return f"{host_prefix(self.replica.group_name, self.replica.index)}{self.host}"
 
 
 def in_multi_slice(slot: Slot) -> bool:
@@ -169,11 +164,12 @@ def read_replica(
 ) -> Replica:
     """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
     spec = pod.spec
-    slots = [_slot(pointer("spec", "containers", i), container, passing=False) for i, container in enumerate(spec.containers or ())]
-    slots += [
-        _slot(pointer("spec", "initContainers", i), container, passing=container.restart_policy != "Always")
+    main = [_slot(pointer("spec", "containers", i), container, passing=False) for i, container in enumerate(spec.containers or ())]
+    inits = [
+        _slot(pointer("spec", "initContainers", i), container, passing=container.restart_policy != ALWAYS)
         for i, container in enumerate(spec.init_containers or ())
     ]
+    slots = main + inits
     selector = spec.node_selector or {}
     accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
     return Replica(
@@ -185,22 +181,12 @@ def read_replica(
         group=group,
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
-        chips=_chips(slots),
-        gpus=any(slot.gpus for slot in slots),
-        processes=[slot for slot in slots if slot.chips and not slot.passing] if is_v7x(accelerator) else [],
+        devices=devices_of_host([slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]),
+        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing] if is_v7x(accelerator) else [],
         accelerator=accelerator,
         topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
         policy=policy,
     )
-
-
-def _chips(slots: list[Slot]) -> int:
-    """Return the TPU chips of a host: those of all containers that run together, or of an init container that wants more.
-
-    https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
-    """
-    together = sum(slot.chips for slot in slots if not slot.passing)
-    return max([together, *(slot.chips for slot in slots if slot.passing)])
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
@@ -225,9 +211,9 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     current = slot.variables[index]
     if current.value_from is not None or current.value == variable.value:
         return None
-    if not current.value or current.value == variable.placeholder:
+    if not current.value or current.value == IDENTITIES.get(variable.name):
         return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)
-    if variable.identity:
+    if variable.identity or variable.name in IDENTITIES:
         where = slot.name or slot.path
         return Warn(f"{variable.name}, set by hand in container {where}, is wrong for this pod: remove it from the template")
     return None
@@ -238,17 +224,10 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
         variables = container.variables()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Denied(Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")) from None
-    chips = gpus = 0
-    if container.resources is not None:
-        limits, requests = container.resources.limits, container.resources.requests
-        amounts = {**requests, **limits} if limits and requests else limits or requests or {}
-        for key, amount in amounts.items():
-            if key == names.RESOURCE_TPU:
-                chips += _count(path, key, amount)
-            elif key.endswith(names.RESOURCE_GPU_SUFFIX) or key.startswith(names.RESOURCE_MIG_PREFIX):
-                gpus += _count(path, key, amount)
+    resources = container.resources or _NO_RESOURCES
+    devices = count_devices(resources.limits, resources.requests, partial(_count, path))
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container.name, variables, env, chips, gpus, passing)
+    return Slot(path, container.name, variables, env, devices, passing)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Final
 
+from webhook.accelerators.devices import IDENTITIES, TPU, device_of
 from webhook.accelerators.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED
-from webhook.validation.cluster import Cluster, Container, Group, count, is_gpu
+from webhook.validation.cluster import Cluster, Container, Group, count
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
@@ -25,21 +26,6 @@ _LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
     "tpu7x": frozenset((*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))),
 }
 
-# A value that the webhook replaces, because it stands for "unset".
-_PLACEHOLDERS: Final = {names.TPU_WORKER_ID: "0", names.TPU_WORKER_HOSTNAMES: "localhost"}
-_IDENTITIES: Final = (
-    names.TPU_WORKER_ID,
-    names.TPU_WORKER_HOSTNAMES,
-    names.TPU_PROCESS_ADDRESSES,
-    names.NODE_RANK,
-    names.PET_NODE_RANK,
-)
-
-
-def tpu_groups(cluster: Cluster) -> Iterator[Group]:
-    """Yield the worker groups whose pods ask for TPU chips."""
-    return (group for group in cluster.groups if group.chips)
-
 
 def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A TPU topology whose chips do not make `numOfHosts` hosts.
@@ -48,19 +34,20 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
-    for group in tpu_groups(cluster):
+    for group in cluster.groups_with(TPU):
         field = group.selector.key(names.NODE_TPU_TOPOLOGY)
         if not field.text:
             continue
+        chips = group.count(TPU)
         try:
-            hosts = hosts_of(field.text[:32], group.chips)
+            hosts = hosts_of(field.text[:32], chips)
         except TopologyError as error:
             yield Fault(field, str(error))
         else:
             if hosts != group.hosts:
                 yield Fault(
                     group.field / "numOfHosts",
-                    f"{group.hosts}, but topology {field.text} with {group.chips} chips a pod has {hosts} hosts: write {hosts}",
+                    f"{group.hosts}, but topology {field.text} with {chips} chips a pod has {hosts} hosts: write {hosts}",
                 )
 
 
@@ -72,8 +59,8 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
-    for group in tpu_groups(cluster):
-        for label in (names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY):
+    for group in cluster.groups_with(TPU):
+        for label in TPU.selectors:
             field = group.selector.key(label)
             if field.value in (None, "") and label not in _affinity_keys(group):
                 yield Fault(field, f"group {group.name} asks for TPUs: select its nodes by this label", REQUIRED)
@@ -93,7 +80,7 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
-    for group in tpu_groups(cluster):
+    for group in cluster.groups_with(TPU):
         field = group.selector.key(names.NODE_TPU_TOPOLOGY)
         generation = generation_of(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
         if generation is None or not field.text:
@@ -156,11 +143,11 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/issues/1379
     """
-    for group, container in _containers(cluster):
+    for group, container in _main_containers(cluster):
         first = group.containers[0]
-        if container is first or not (container.chips or container.gpus):
+        if container is first or not container.devices:
             continue
-        if first.chips and is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text):
+        if first.devices.get(TPU.name) and is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text):
             continue
         key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
         yield Fault(field, f"Ray runs in the first container, {first.name}: move {key} there")
@@ -177,20 +164,25 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     for group, container in _containers(cluster):
         if group.hosts <= 1:
             continue
-        for name in _IDENTITIES:
+        for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
-            if value and value != _PLACEHOLDERS.get(name):
+            if value and value != placeholder:
                 yield Fault((container.variable(name) or container.field) / "value", f"remove {name}: each host gets its own")
 
 
 def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
+    """Yield all containers, init containers too, with their groups."""
+    return ((group, container) for group in cluster.everyone for container in (*group.containers, *group.inits))
+
+
+def _main_containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
     return ((group, container) for group in cluster.everyone for container in group.containers)
 
 
 def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
-    """Yield the extended resources that are TPUs or GPUs, with their fields."""
+    """Yield the resources that are devices, with their fields."""
     for key in container.limits if kind == "limits" else container.requests:
-        if "/" in key and (key == names.RESOURCE_TPU or is_gpu(key)):
+        if device_of(key) is not None:
             field = container.amounts(kind).key(key)
             if isinstance(field.value, str | int | float) and not isinstance(field.value, bool):
                 yield key, field

@@ -4,6 +4,13 @@ from typing import Any, Final
 
 from webhook.kube import names
 
+# Values of `upgradeStrategy.type`.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/apis/ray/v1/rayservice_types.go
+RECREATE: Final = "Recreate"
+NEW_CLUSTER: Final = "NewCluster"
+INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
+NONE: Final = "None"
+
 _SCALE: Final = ("replicas", "scaleStrategy")
 _ROLLOUT_FREE: Final = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
 _CLUSTER_AT: Final = {
@@ -55,6 +62,16 @@ def _same_group(old: object, new: object) -> bool:
 def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Return a map without some of its keys."""
     return {key: item for key, item in value.items() if key not in keys}
+
+
+def replicas_of(kind: str, value: Any) -> list[Any]:  # noqa: ANN401 - an object that may be garbage
+    """Return `replicas` of all worker groups of an object."""
+    held = value.get("spec")
+    for name in _CLUSTER_AT[kind]:
+        held = held.get(name) if isinstance(held, dict) else None
+    groups = held.get("workerGroupSpecs") if isinstance(held, dict) else None
+    listed = groups if isinstance(groups, list) else []
+    return [group.get("replicas") for group in listed if isinstance(group, dict)]
 
 
 def rollout_part(spec: object) -> dict[str, Any]:

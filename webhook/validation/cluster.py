@@ -1,12 +1,14 @@
 """A RayCluster spec as the rules see it, alone or inside a RayJob or RayService: read once, tolerant of garbage."""
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
 
+from webhook.accelerators.devices import Counts, Device, count_devices, devices_of_host
 from webhook.kube import names
-from webhook.kube.objects import WorkerGroup
+from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.quantity import parse_count
 from webhook.validation.field import Field
 from webhook.validation.release import Release, image_release, parse_release
@@ -31,8 +33,7 @@ class Container(Struct):
     env: dict[str, int]
     limits: dict[str, Any]
     requests: dict[str, Any]
-    chips: int
-    gpus: int
+    devices: Counts
 
     def variable(self, name: str) -> Field | None:
         """Return the entry of a variable, if there is one."""
@@ -59,13 +60,18 @@ class Group(Struct):
     scale: WorkerGroup
     pod: Field
     containers: list[Container]
-    chips: int
-    """TPU chips of a pod, over all containers, as the variables of its slice will count them."""
+    inits: list[Container]
+    devices: Counts
+    """The devices of a pod, as the variables of its slice will count them."""
 
     @property
     def first(self) -> Container | None:
         """Ray's container."""
         return self.containers[0] if self.containers else None
+
+    def count(self, device: Device) -> int:
+        """Return how many devices of a kind a pod has."""
+        return self.devices.get(device.name, 0)
 
     @property
     def label(self) -> str:
@@ -138,6 +144,10 @@ class Cluster(Struct):
         image = self.head.first.image if self.head.first else ""
         return image_release(image)[0] or parse_release((self.field / "rayVersion").text)
 
+    def groups_with(self, device: Device) -> Iterator[Group]:
+        """Yield the worker groups whose pods ask for a device."""
+        return (group for group in self.groups if group.count(device))
+
     def annotation(self, name: str) -> Field:
         """Return the field of an annotation."""
         return (self.meta / "annotations").key(name)
@@ -176,8 +186,12 @@ def _group(field: Field, name: str) -> Group:
         suspend=(field / "suspend").flag,
     )
     containers = [_container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict]
-    chips = sum(container.chips for container in containers)
-    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, chips)
+    inits = [_container(entry) for entry in (pod / "initContainers").items() if type(entry.value) is dict]
+    devices = devices_of_host(
+        [container.devices for container in containers],
+        [(init.devices, (init.field / "restartPolicy").text == ALWAYS) for init in inits],
+    )
+    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices)
 
 
 def _container(field: Field) -> Container:
@@ -189,18 +203,8 @@ def _container(field: Field) -> Container:
         }
     resources = field / "resources"
     limits, requests = (resources / "limits").map, (resources / "requests").map
-    chips = gpus = 0
-    for key, amount in (requests | limits).items():
-        if key == names.RESOURCE_TPU:
-            chips += count(amount)
-        elif is_gpu(key):
-            gpus += count(amount)
-    return Container(field, (field / "name").text, (field / "image").text, env, limits, requests, chips, gpus)
-
-
-def is_gpu(resource: str) -> bool:
-    """Tell whether a resource is a GPU, or a part of one, as KubeRay and Ray recognise it."""
-    return resource.endswith(names.RESOURCE_GPU_SUFFIX) or resource.startswith(names.RESOURCE_MIG_PREFIX)
+    devices = count_devices(limits, requests, lambda _, amount: count(amount))
+    return Container(field, (field / "name").text, (field / "image").text, env, limits, requests, devices)
 
 
 def count(amount: object) -> int:

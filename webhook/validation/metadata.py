@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.optins import ANNOTATIONS
 from webhook.kube import names
 from webhook.kube.review import NOT_SUPPORTED
 from webhook.validation.finding import Fault
@@ -77,8 +78,8 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for name, known, others in (
-        ("annotations", names.ANNOTATIONS, (names.LABEL_IGNORE,)),
-        ("labels", (names.LABEL_IGNORE,), names.ANNOTATIONS),
+        ("annotations", ANNOTATIONS, (names.LABEL_IGNORE,)),
+        ("labels", (names.LABEL_IGNORE,), ANNOTATIONS),
     ):
         field = ray_object.meta / name
         for key in field.map:

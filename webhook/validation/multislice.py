@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.accelerators.devices import TPU
 from webhook.kube import names
-from webhook.validation.accelerators import tpu_groups
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -57,7 +57,7 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
-    for group in tpu_groups(cluster):
+    for group in cluster.groups_with(TPU):
         for container in group.containers:
             if names.MEGASCALE_NUM_SLICES in container.env:
                 yield group, container

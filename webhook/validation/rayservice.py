@@ -4,14 +4,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
+from webhook.validation.change import INCREMENTAL, NEW_CLUSTER, NONE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
 from webhook.validation.rule import deny
 
-INCREMENTAL: Final = "NewClusterWithIncrementalUpgrade"
-NEW_CLUSTER: Final = "NewCluster"
-NONE: Final = "None"
 _GATE: Final = "RayServiceIncrementalUpgrade"
 _PERCENT_MAX: Final = 100
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.groups.gang import GRANULARITIES, NO_GANG, REPLICA, Gang, read_gang
+from webhook.groups.optins import SCHEDULING_GROUP
 from webhook.kube import names
 from webhook.kube.objects import HeadGroup, ObjectMeta, RayCluster, RayClusterSpec, Template, TemplateSpec, WorkerGroup
 from webhook.kube.review import NOT_SUPPORTED
@@ -97,9 +98,8 @@ def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
-    value = cluster.annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
-    if value and value not in GRANULARITIES:
-        yield Fault(_annotation(cluster), f"{value[:40]!r}: write {', '.join(GRANULARITIES[:-1])} or {REPLICA}", NOT_SUPPORTED)
+    if problem := SCHEDULING_GROUP.problem(SCHEDULING_GROUP.read(cluster.annotations)):
+        yield Fault(_annotation(cluster), problem, NOT_SUPPORTED)
 
 
 def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.optins import SHARD_GROUP
 from webhook.groups.shards import INDEX_LIMIT, read_index
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
-from webhook.kube.shapes import LABEL_VALUE_MAX, is_label_value
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
-from webhook.validation.updates import Update
+from webhook.validation.update import Update
 
 _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 """Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""
@@ -24,10 +24,8 @@ def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_GROUP)
-    if ray_object.kind != names.RAYCRONJOB_KIND and not is_label_value(field.text):
-        yield Fault(
-            field, f"{field.text[:20]!r}: use up to {LABEL_VALUE_MAX} letters, digits, '-', '_', '.'; not those at the ends"
-        )
+    if ray_object.kind != names.RAYCRONJOB_KIND and (problem := SHARD_GROUP.problem(field.text)):
+        yield Fault(field, problem)
 
 
 def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:

@@ -5,12 +5,10 @@ from typing import Final
 
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.validation.change import NONE, RECREATE
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny
-
-RECREATE: Final = "Recreate"
-NONE: Final = "None"
 
 
 def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:

@@ -1,0 +1,52 @@
+"""Writes docs/annotations.md from the table of opt-ins: `python -m tests.groups.annotations_page`."""
+
+from pathlib import Path
+
+from webhook.accelerators.profiles import NONE, PROFILES, RENDEZVOUS, Profile
+from webhook.groups.optins import OPT_INS
+from webhook.kube import names
+
+PAGE = Path(__file__).parents[2] / "docs" / "annotations.md"
+
+HEAD = """# Annotations
+
+<!-- Written by `python -m tests.groups.annotations_page`; a test fails when it is out of date. -->
+
+What you may write on a RayCluster. On a RayJob or RayService write it there: KubeRay copies
+annotations to each RayCluster that it makes. A value that the webhook does not know is refused by
+the rule in the last column when the object is applied.
+
+| annotation | what it says | values | more | rule |
+|---|---|---|---|---|
+"""
+
+AFTER = f"""
+The label `{names.LABEL_IGNORE}: "true"` on a RayCluster or a namespace makes the webhook leave it
+alone.
+
+## Profiles
+
+All hosts of a GPU replica of several hosts have {{rendezvous}}. A profile adds variables, and
+`{NONE}` takes all of them away.
+
+| profile | what for | variables |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    rows = "".join(
+        f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) | [{row.rule}](rules.md#{row.rule}) |\n"
+        for row in OPT_INS
+    )
+    profiles = "".join(f"| `{each.name}` | {each.purpose} | {_variables(each)} |\n" for each in PROFILES)
+    return HEAD + rows + AFTER.format(rendezvous=_variables(RENDEZVOUS)) + profiles
+
+
+def _variables(profile: Profile) -> str:
+    return ", ".join(f"`{setting.variable}`" for setting in profile.settings)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,51 @@
+"""One row for each annotation: read alike by everybody, described on a page that is generated."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.groups.annotations_page import PAGE, page
+from webhook.accelerators.profiles import ALLOWED
+from webhook.groups.gang import GRANULARITIES
+from webhook.groups.optins import ANNOTATIONS, OPT_INS, PROFILES, SCHEDULING_GROUP, TOPOLOGY_KEY, OptIn
+from webhook.kube import names
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.groups.annotations_page"
+
+
+def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
+    ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_") and str(value).startswith(names.PREFIX)}
+    assert ours - {names.ANNOTATION_PRIORITY_CLASS} == set(ANNOTATIONS)
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(row: OptIn[object]) -> None:
+    assert not row.read({})
+    assert not row.read({row.annotation: ""})
+    assert row.problem("") == ""
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_the_page_of_a_row_speaks_of_its_annotation(row: OptIn[object]) -> None:
+    text = (ROOT / "docs" / row.page).read_text(encoding="utf-8")
+    assert re.search(rf"{row.annotation.removeprefix(names.PREFIX)}\b", text)
+
+
+def test_profiles_are_a_list_with_blanks_where_people_put_them() -> None:
+    assert PROFILES.read({PROFILES.annotation: " torchrun, vllm ,,"}) == ("torchrun", "vllm")
+
+
+def test_a_problem_says_what_may_be_written() -> None:
+    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *ALLOWED))
+    assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
+    assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
+
+
+def test_a_problem_is_short_however_long_the_value() -> None:
+    for row in OPT_INS:
+        assert len(row.problem("x!" * 10_000)) < 200

@@ -1,0 +1,50 @@
+"""The annotations of the webhook: a value that it does not know is found when the object is applied."""
+
+import pytest
+
+from tests.validation.builders import Built, a_cluster, a_job, a_service, found
+from webhook.groups.optins import OPT_INS, OptIn
+from webhook.kube import names
+from webhook.validation.ruleset import RULES
+
+RULE = "annotation-value-invalid"
+
+WRONG = {
+    names.ANNOTATION_GPU_PROFILES: ("torchrunn", "vllm,Torch", "None"),
+    names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
+    names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
+    names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
+    names.ANNOTATION_SHARD_INDEX: ("one", "-1", "007"),
+}
+RIGHT = {
+    names.ANNOTATION_GPU_PROFILES: ("torchrun", " vllm , mnnvl,", "none"),
+    names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
+    names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
+    names.ANNOTATION_SHARD_GROUP: ("search",),
+    names.ANNOTATION_SHARD_INDEX: ("0", "12"),
+}
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_wrong_value_of_every_annotation_is_found_by_the_rule_of_its_row(row: OptIn[object]) -> None:
+    for value in WRONG[row.annotation]:
+        cluster = a_cluster().group(hosts=2).annotation(names.ANNOTATION_SHARD_GROUP, "g").annotation(row.annotation, value)
+        assert (row.rule, f"metadata.annotations[{row.annotation}]") in found(cluster), value
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_right_value_passes(row: OptIn[object]) -> None:
+    for value in RIGHT[row.annotation]:
+        cluster = a_cluster().group(hosts=2).annotation(row.annotation, value)
+        assert row.rule not in {rule for rule, _ in found(cluster)}, value
+
+
+@pytest.mark.parametrize("built", [a_job(), a_service()], ids=["RayJob", "RayService"])
+def test_an_annotation_that_kuberay_copies_is_checked_where_it_is_written(built: Built) -> None:
+    assert (RULE, f"metadata.annotations[{names.ANNOTATION_GPU_PROFILES}]") in found(
+        built.annotation(names.ANNOTATION_GPU_PROFILES, "torchrunn")
+    )
+
+
+def test_every_row_names_a_rule_that_denies() -> None:
+    assert {row.rule for row in OPT_INS} <= {rule.id for rule in RULES if rule.level == "deny"}

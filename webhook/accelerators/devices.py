@@ -1,0 +1,135 @@
+"""Devices: one row for each kind that the webhook knows, and how many of each a host has.
+
+To add an accelerator, add its names to `webhook/kube/names.py` and a row to `DEVICES`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from webhook.kube import names
+
+A = TypeVar("A")
+
+Counts = Mapping[str, int]
+"""How many devices of each kind, by the name of the kind; a kind that is not asked for is absent."""
+
+NO_DEVICES: Final[Counts] = MappingProxyType({})
+
+
+class Device(Struct, frozen=True, gc=False):
+    """A kind of device.
+
+    A container asks for it by an extended resource: one of `resources`, or any that begins with
+    `prefix` or ends with `suffix`. `selectors` are the node labels by which its pods must be
+    placed. The hosts of a replica stay together within one value of the node label `topology_key`.
+    With `rendezvous`, the hosts of a replica meet at an address, as torchrun does it.
+    """
+
+    name: str
+    resources: frozenset[str] = frozenset()
+    prefix: str = ""
+    suffix: str = ""
+    selectors: tuple[str, ...] = ()
+    topology_key: str = ""
+    rendezvous: bool = False
+
+    def named_by(self, resource: str) -> bool:
+        """Tell whether a resource is this device."""
+        return (
+            resource in self.resources
+            or bool(self.prefix and resource.startswith(self.prefix))
+            or bool(self.suffix and resource.endswith(self.suffix))
+        )
+
+
+# https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+TPU: Final = Device(
+    "TPU",
+    resources=frozenset({names.RESOURCE_TPU}),
+    selectors=(names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY),
+    topology_key=names.NODE_POOL,
+)
+
+# Any resource whose name ends with `gpu`, as KubeRay and Ray recognise them, and a part of one.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+GPU: Final = Device(
+    "GPU",
+    prefix=names.RESOURCE_MIG_PREFIX,
+    suffix=names.RESOURCE_GPU_SUFFIX,
+    rendezvous=True,
+)
+
+DEVICES: Final = (TPU, GPU)
+
+IDENTITIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        names.TPU_WORKER_ID: "0",
+        names.TPU_WORKER_HOSTNAMES: "localhost",
+        names.TPU_PROCESS_ADDRESSES: "",
+        names.NODE_RANK: "",
+        names.PET_NODE_RANK: "",
+    }
+)
+"""Variables that say which host of which replica a pod is, so that no template can have them.
+
+Each with the value that images and templates have as a placeholder, which counts as unset.
+"""
+
+
+@lru_cache(maxsize=1024)
+def device_of(resource: str) -> Device | None:
+    """Return the device that a resource is, or None for cores, memory and whatever else."""
+    for device in DEVICES:
+        if device.named_by(resource):
+            return device
+    return None
+
+
+def count_devices(
+    limits: Mapping[str, A] | None,
+    requests: Mapping[str, A] | None,
+    count: Callable[[str, A], int],
+) -> Counts:
+    """Return the devices that one container asks for, by its limits, else by its requests.
+
+    `count` turns the amount of a resource into a number.
+    """
+    found: dict[str, int] = {}
+    for resource, amount in {**(requests or {}), **(limits or {})}.items():
+        device = device_of(resource)
+        if device is not None and (number := count(resource, amount)):
+            found[device.name] = found.get(device.name, 0) + number
+    return found
+
+
+def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, bool]]) -> Counts:
+    """Return the devices of a host, as the scheduler and the kubelet count them for its pod.
+
+    Containers and sidecars run together, so theirs add up. An init container borrows what the
+    containers get later, and counts only where it wants more, with the sidecars before it. `inits`
+    are the init containers in order, each with whether it is a sidecar.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
+    """
+    total: dict[str, int] = {}
+    started: dict[str, int] = {}
+    most: dict[str, int] = {}
+    for counts in containers:
+        _add(total, counts)
+    for counts, sidecar in inits:
+        if sidecar:
+            _add(total, counts)
+            _add(started, counts)
+        else:
+            for name, number in counts.items():
+                most[name] = max(most.get(name, 0), number + started.get(name, 0))
+    return {name: max(total.get(name, 0), most.get(name, 0)) for name in total | most}
+
+
+def _add(total: dict[str, int], counts: Counts) -> None:
+    for name, number in counts.items():
+        total[name] = total.get(name, 0) + number

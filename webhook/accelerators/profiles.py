@@ -1,0 +1,117 @@
+"""Profiles: the variables that frameworks read on the hosts of a replica, one row for each.
+
+To add a profile, add its variables to `webhook/kube/names.py` and a row to `PROFILES`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.kube import names
+
+HOSTS: Final = "hosts"
+RANK: Final = "rank"
+MASTER: Final = "master"
+DEVICES: Final = "devices"
+
+MASTER_PORT: Final = "29500"
+"""torchrun's default, which no port of Ray meets."""
+
+NONE: Final = "none"
+"""Stands in place of profiles, and turns all variables of the rendezvous off."""
+
+_HOLE: Final = re.compile(r"\{(\w+)\}")
+
+
+class Setting(Struct, frozen=True, gc=False):
+    """A variable of a profile.
+
+    The value may refer to `{hosts}`, the number of hosts; `{rank}`, the place of a host, which must
+    come last; `{master}`, the address of host 0; `{devices}`, those of a container; and to another
+    variable by its name, such as `{MASTER_ADDR}`: what the user gave that one counts. Without a
+    value, the variable is the field of the pod at `field_path`. `identity` marks a value that only
+    this replica can have, so that another one set by hand is worth a warning.
+    """
+
+    variable: str
+    value: str = ""
+    why: str = ""
+    identity: bool = False
+    field_path: str = ""
+
+    @property
+    def holes(self) -> frozenset[str]:
+        """What the value refers to."""
+        return frozenset(_HOLE.findall(self.value))
+
+    def filled(self, known: Mapping[str, str]) -> str | None:
+        """Return the value, or None when something that it refers to is not known."""
+        return self.value.format_map(known) if self.holes <= known.keys() else None
+
+
+class Profile(Struct, frozen=True, gc=False):
+    """A named list of variables, and what it is for."""
+
+    name: str
+    purpose: str
+    settings: tuple[Setting, ...]
+
+
+RENDEZVOUS: Final = Profile(
+    "",
+    "where the hosts of a replica meet",
+    (
+        Setting(names.NNODES, "{hosts}", "hosts of the replica", identity=True),
+        Setting(names.NODE_RANK, "{rank}", "this host's place in its replica"),
+        Setting(names.MASTER_ADDR, "{master}", "host 0 of the replica"),
+        Setting(names.MASTER_PORT, MASTER_PORT, "torchrun's default port"),
+    ),
+)
+"""What every replica has whose devices need a rendezvous, before its profiles."""
+
+_TORCHRUN: Final = "profile torchrun: read in place of a flag"
+_MNNVL: Final = "profile mnnvl: NCCL over multi-node NVLink"
+
+# https://docs.pytorch.org/docs/stable/elastic/run.html
+# https://docs.vllm.ai/en/stable/configuration/env_vars.html
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+PROFILES: Final = (
+    Profile(
+        "mnnvl",
+        "NCCL over multi-node NVLink",
+        (
+            Setting(names.NCCL_MNNVL_ENABLE, "1", _MNNVL),
+            Setting(names.NCCL_CUMEM_ENABLE, "1", _MNNVL),
+            Setting(names.NCCL_NVLS_ENABLE, "1", _MNNVL),
+        ),
+    ),
+    Profile(
+        "torchrun",
+        "torchrun finds its arguments in the environment",
+        (
+            Setting(names.PET_NNODES, "{hosts}", _TORCHRUN, identity=True),
+            Setting(names.PET_NODE_RANK, "{rank}", _TORCHRUN),
+            Setting(names.PET_MASTER_ADDR, f"{{{names.MASTER_ADDR}}}", _TORCHRUN),
+            Setting(names.PET_MASTER_PORT, f"{{{names.MASTER_PORT}}}", _TORCHRUN),
+            Setting(names.PET_NPROC_PER_NODE, "{devices}", _TORCHRUN),
+        ),
+    ),
+    Profile(
+        "vllm",
+        "vLLM on each host listens at the address of its pod",
+        (
+            Setting(
+                names.VLLM_HOST_IP,
+                why="profile vllm: an address of its own for each host",
+                field_path="status.podIP",
+            ),
+        ),
+    ),
+)
+
+BY_NAME: Final[Mapping[str, Profile]] = {profile.name: profile for profile in PROFILES}
+
+ALLOWED: Final = (*sorted(BY_NAME), NONE)
+"""What people may write."""

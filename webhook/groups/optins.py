@@ -1,0 +1,135 @@
+"""Opt-ins: the annotations that people write on a RayCluster, one row for each.
+
+To add one, add its name to `webhook/kube/names.py` and a row to `OPT_INS`. What is known of a
+RayCluster, the mutators, the rules and `docs/annotations.md` read the row.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from webhook.accelerators import profiles
+from webhook.groups.gang import GRANULARITIES
+from webhook.kube import names
+from webhook.kube.objects import Strings
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+
+T = TypeVar("T")
+
+_SHOWN: Final = 40
+"""Characters of a wrong value that a message repeats."""
+
+
+class OptIn(Struct, Generic[T], frozen=True):
+    """One annotation: what it means, what may be written, how it is read.
+
+    `fault` says what is wrong with a value, or nothing when it may be written. `rule` is the rule
+    that says so when the object is applied. `page` is where people read more.
+    """
+
+    annotation: str
+    means: str
+    values: str
+    parse: Callable[[str], T]
+    fault: Callable[[T], str]
+    page: str
+    rule: str = "annotation-value-invalid"
+
+    def read(self, annotations: Strings) -> T:
+        """Return what annotations say; an absent one says nothing, as an empty one does."""
+        return self.parse(annotations.get(self.annotation, ""))
+
+    def problem(self, text: str) -> str:
+        """Return what is wrong with a value and what to write, or nothing."""
+        return self.fault(self.parse(text)) if text else ""
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _unknown_profiles(chosen: tuple[str, ...]) -> str:
+    unknown = [name[:20] for name in chosen if name not in profiles.ALLOWED]
+    what = ", ".join(map(repr, unknown[:3]))
+    return f"unknown profile {what}; known are {', '.join(profiles.ALLOWED)}" if unknown else ""
+
+
+def _no_label_key(key: str) -> str:
+    if not key or is_qualified_name(key):
+        return ""
+    return f"{key[:_SHOWN]!r} is not a node label key, so replicas get no affinity: correct it"
+
+
+def _unknown_granularity(text: str) -> str:
+    if not text or text in GRANULARITIES:
+        return ""
+    return f"{text[:_SHOWN]!r}: write {', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
+
+
+def _no_label_value(text: str) -> str:
+    return "" if is_label_value(text) else f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
+
+
+def _whatever(_: str) -> str:
+    return ""
+
+
+TOPOLOGY_KEY: Final = OptIn(
+    names.ANNOTATION_TOPOLOGY_KEY,
+    means="the hosts of a replica stay together within one value of this node label, apart from others",
+    values="a node label key, such as `nvidia.com/gpu.clique`",
+    parse=str,
+    fault=_no_label_key,
+    page="../README.md",
+)
+
+PROFILES: Final = OptIn(
+    names.ANNOTATION_GPU_PROFILES,
+    means="variables that frameworks read, beside those of the rendezvous",
+    values=f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or `{profiles.NONE}`",
+    parse=_listed,
+    fault=_unknown_profiles,
+    page="../README.md",
+)
+
+SCHEDULING_GROUP: Final = OptIn(
+    names.ANNOTATION_SCHEDULING_GROUP,
+    means="which pods are scheduled together, all or none",
+    values=", ".join(f"`{name}`" for name in GRANULARITIES),
+    parse=str,
+    fault=_unknown_granularity,
+    page="scheduling-groups.md",
+    rule="scheduling-group-unknown",
+)
+
+SHARD_GROUP: Final = OptIn(
+    names.ANNOTATION_SHARD_GROUP,
+    means="the shard group in which this RayCluster gets an index",
+    values="a label value",
+    parse=str,
+    fault=_no_label_value,
+    page="shards.md",
+    rule="shard-group-invalid",
+)
+
+SHARD_INDEX: Final = OptIn(
+    names.ANNOTATION_SHARD_INDEX,
+    means="the index within the shard group; the webhook writes it",
+    values="a number",
+    parse=str,
+    fault=_whatever,  # what an index is, is for those who give them out to say
+    page="shards.md",
+    rule="shard-index-invalid",
+)
+
+OPT_INS: Final[tuple[OptIn[Any], ...]] = (
+    TOPOLOGY_KEY,
+    PROFILES,
+    SCHEDULING_GROUP,
+    SHARD_GROUP,
+    SHARD_INDEX,
+)
+
+ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
+"""What people may write on Ray objects with our prefix."""

@@ -1,0 +1,73 @@
+"""Rendezvous: where the hosts of a replica meet, as torchrun, Lightning, vLLM and NCCL read it.
+
+Never RANK, WORLD_SIZE, LOCAL_RANK or CUDA_VISIBLE_DEVICES: those belong to one process, and Ray
+sets them.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from webhook.accelerators import profiles
+from webhook.accelerators.devices import DEVICES
+from webhook.accelerators.profiles import Setting
+from webhook.groups.naming import host_name
+from webhook.groups.optins import PROFILES
+from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
+
+
+def shared(replica: Replica) -> list[Edit]:
+    """Return the variables that all hosts of a replica have, for all containers."""
+    if not _meets(replica):
+        return []
+    problem = PROFILES.problem(",".join(replica.cluster.profiles))
+    edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
+    name = host_name(replica.group_name, replica.index, 0)
+    master = f"{name}.{replica.service}.{replica.cluster.namespace}.svc"
+    settings, _ = _settings(replica.cluster.profiles)
+    for slot in replica.slots:
+        edits += fill(slot, _variables(settings, replica, slot, master))
+    return edits
+
+
+def own(worker: Worker) -> list[Edit]:
+    """Return the place of a host in its replica, for all containers."""
+    replica = worker.replica
+    if not _meets(replica):
+        return []
+    _, settings = _settings(replica.cluster.profiles)
+    rank = {profiles.RANK: str(worker.host)}
+    variables = [Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings]
+    return [edit for slot in replica.slots for edit in fill(slot, variables)]
+
+
+def _meets(replica: Replica) -> bool:
+    return (
+        replica.hosts > 1
+        and profiles.NONE not in replica.cluster.profiles
+        and any(device.rendezvous and replica.count(device) for device in DEVICES)
+    )
+
+
+@lru_cache(maxsize=64)
+def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
+    """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
+    known = [profiles.BY_NAME[name] for name in chosen if name in profiles.BY_NAME]
+    settings = [each for profile in (profiles.RENDEZVOUS, *known) for each in profile.settings]
+    alike = tuple(each for each in settings if profiles.RANK not in each.holes)
+    return alike, tuple(each for each in settings if profiles.RANK in each.holes)
+
+
+def _variables(settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str) -> Iterator[Variable]:
+    known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
+    devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
+    if devices:
+        known[profiles.DEVICES] = str(devices)
+    for setting in settings:
+        value = setting.filled(known)
+        if value is None:
+            continue
+        given = slot.variable(setting.variable)
+        # Whatever meets elsewhere because the user said so, all of it has to meet there.
+        known[setting.variable] = (given and given.value) or value
+        yield Variable(setting.variable, value, setting.why, identity=setting.identity, field_path=setting.field_path)
