@@ -142,7 +142,7 @@ class LeaseStore:
         self.resource = Resource(f"leases in {namespace}", self._path, _SELECTOR, CODEC)
 
     async def read(self, name: str) -> Lease:
-        """Return a Lease as it is now. Raises ApiError, of reason `missing` when there is none. A list needs no right of its own."""
+        """Return a Lease as it is now. Raises ApiError, of reason `missing` when there is none. It is a list."""
         _, found = CODEC.page(await self._api.get(self._path, [("fieldSelector", f"metadata.name={name}")], READ_SECONDS))
         if not found:
             raise ApiError("missing", f"there is no Lease {name}")

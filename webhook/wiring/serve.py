@@ -14,6 +14,7 @@ from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
 from webhook.admission.shards import IndexClaims, ShardHandler
+from webhook.follow.claims import LeaseClaims
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
@@ -36,6 +37,7 @@ from webhook.serving.gate import Condition, Gate
 from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
+from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
@@ -70,6 +72,7 @@ class _Knowledge:
     indices: IndexClaims
     shards: Shards
     reader: ClusterReader | None = None
+    claims: LeaseClaims | None = None
     watches: Sequence[Watching] = ()
     discovery: Discovery | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
@@ -88,6 +91,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
+    if known.claims is not None:
+        metrics.registry.register(ClaimCollector(known.claims))
     kept = settings.scheduling.publish or settings.standalone
     metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
@@ -168,6 +173,7 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         LeaseIndices(shards, claims),
         shards,
         cluster.reader,
+        claims,
         cluster.watches,
         discovery,
         {
