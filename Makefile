@@ -6,16 +6,20 @@ READY := $(VENV)/.ready
 
 # The tests of the floors that do no input or output.
 FAST := \
+	accelerators \
 	admission \
+	gangs \
 	groups \
 	kube \
+	manifest \
 	mutation \
 	scenarios \
+	status \
 	validation
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz e2e check bench format clean
+.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts check bench schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -38,7 +42,7 @@ run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 		--tls.certificate .cache/certs/tls.crt --tls.key .cache/certs/tls.key
 
 tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
-	$(BIN)/python tests/e2e/build.py helm kustomize
+	$(BIN)/python -m tests.e2e.build helm kustomize
 
 test: $(READY)  ## Run the tests; each run draws the same examples
 	$(BIN)/python -m pytest
@@ -49,9 +53,25 @@ test-fast: $(READY)  ## Run the tests of the floors that do no input or output
 fuzz: $(READY)  ## Run the property tests with fresh seeds for SECONDS (300 unless told)
 	$(BIN)/python -m tests.fuzz $(SECONDS)
 
+# Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4; the newest unless they are given.
+export E2E_KUBERAY ?= $(KUBERAY)
+export E2E_KUBERNETES ?= $(KUBERNETES)
+# A folder with the CustomResourceDefinitions of a KubeRay whose module is not published.
+export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
+
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
-	$(BIN)/python tests/e2e/build.py
+	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/e2e -m e2e
+
+matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; goes on when interrupted
+	$(BIN)/python -m tests.e2e.matrix
+
+newest-ray:  ## Install the newest Ray, alone, in an environment that nothing else sees
+	$(PYTHON) -m venv .cache/ray
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade ray
+
+facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with their newest versions
+	$(BIN)/python -m tests.facts
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .
@@ -61,6 +81,9 @@ check: $(READY)  ## Lint, check types, check the floors
 
 bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
+
+schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
+	$(BIN)/python -m tests.schema.generate $(CRDS)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .

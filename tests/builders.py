@@ -4,7 +4,6 @@ import base64
 import copy
 import itertools
 import json
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import jsonpatch
@@ -17,14 +16,15 @@ from webhook.groups.memory import at_once
 from webhook.groups.reads import Read
 from webhook.kube import names
 from webhook.kube.review import Answer, Denied
-from webhook.manifest.files import Manifest, as_cluster
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 Object = dict[str, Any]
 
 NAMESPACE = "team"
-_NOWHERE = Path("built-by-a-test")
+_NOWHERE = "built-by-a-test"
 
 
 def uid_of(cluster: str) -> str:

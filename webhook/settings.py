@@ -48,6 +48,13 @@ class Serving(_Section):
     drain_seconds: Seconds = 0
     """How long a stopping process goes on answering, until endpoints and connections have moved away."""
 
+    connections: Annotated[int, Field(ge=10, le=100_000)] = 1000
+    """How many connections there may be; above it, those that wait longest for their client are closed. An API server keeps 25."""
+
+    in_flight_mib: Annotated[int, Field(ge=16, le=4096)] = 64
+    """MiB of bodies that may be read and not answered. Above it, the largest that is not complete gets 503 with `Retry-After: 1`,
+    which API servers repeat."""
+
 
 class SelfSigned(_Section):
     """The certificate that the webhook makes for itself, when `tls.source` is `self-signed`."""
@@ -116,6 +123,14 @@ class Validation(_Section):
     gates: dict[str, bool] = {}
     """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
 
+    operators: list[str] = [
+        "system:serviceaccount:ray-system:kuberay-operator",
+        "system:serviceaccount:default:kuberay-operator",
+    ]
+    """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials of
+    a RayCluster that one of these makes for a RayJob or RayService become warnings: the owner was
+    judged, and could not recover or upgrade."""
+
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         problems = unknown_names(self.rules())
@@ -125,20 +140,38 @@ class Validation(_Section):
 
     def rules(self) -> RuleSettings:
         """Return them as the rule set takes them."""
-        return RuleSettings(dict(self.levels), dict(self.gates), frozenset(available_timezones()))
+        zones, operators = frozenset(available_timezones()), frozenset(self.operators)
+        return RuleSettings(dict(self.levels), dict(self.gates), zones, operators=operators)
 
 
 class Scheduling(_Section):
     """Scheduling groups, for RayClusters that ask for them; `docs/scheduling-groups.md` tells more."""
 
     publish: bool = False
-    """Keep the Workload and the PodGroups of these RayClusters. Needs rights beyond those of the base manifests."""
+    """Whether PodGroups are kept for these RayClusters: `controller` keeps them, `serve` warns each pod when nobody does. Set
+    it for both alike."""
 
     discovery_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
     """How often the API server is asked whether it serves PodGroups: an upgrade or a feature gate may change it."""
 
     sweep_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
     """How often all that was published is listed, to repair what others did to it. What RayClusters change needs no sweep."""
+
+
+class Controller(_Section):
+    """`ray-webhook controller`: the process that writes to the cluster."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - a pod serves its own address
+    """Address of its listener."""
+
+    port: Port = 8080
+    """Plain HTTP port for its `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
+
+    lease: str = "ray-webhook-controller"
+    """Lease (`coordination.k8s.io`) by which such processes agree which of them writes."""
+
+    namespace: str = ""
+    """Namespace of the Lease; empty means that of the pod."""
 
 
 class Resize(_Section):
@@ -179,6 +212,7 @@ class Settings(BaseSettings):
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
     resize: Resize = Resize()
+    controller: Controller = Controller()
 
     file: Path | None = None
     """YAML file with settings, nested as here; environment variables and flags stand above it."""
@@ -210,16 +244,32 @@ class Settings(BaseSettings):
         return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
 
 
+class _ControllerSettings(Settings):
+    """The same settings, with the usage and the short flags of `controller`."""
+
+    model_config = SettingsConfigDict(
+        cli_prog_name="ray-webhook controller",
+        cli_shortcuts={"controller.host": "host", "controller.port": "port"},
+    )
+
+
+_OF: Final = {"serve": Settings, "controller": _ControllerSettings}
+"""Settings by the command that reads them."""
+
+
 class WrongSettingsError(Exception):
     """Settings that cannot be used. The message has a line for each, with its name, what it was, and what is allowed."""
 
 
-def read_settings(arguments: Sequence[str]) -> Settings:
-    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage and exits for a wrong flag."""
+def read_settings(arguments: Sequence[str], command: str = "serve") -> Settings:
+    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage and exits for a wrong flag.
+
+    `command` is what the usage calls the process: `serve` or `controller`.
+    """
     _refuse_unknown(os.environ)
     file = _file(arguments, os.environ)
     try:
-        return Settings(_cli_parse_args=list(arguments), file=file)
+        return _OF[command](_cli_parse_args=list(arguments), file=file)
     except ValidationError as error:
         lines = [_explain(item["loc"], item["type"], item["msg"], item["input"]) for item in error.errors()]
         raise WrongSettingsError("\n".join(lines)) from None

@@ -210,3 +210,53 @@ def test_a_review_of_garbage_has_an_answer(data: st.DataObject) -> None:
 def test_causes_keep_their_order() -> None:
     findings = [Finding("a-rule", DENY, Field({}) / "spec" / name, "text", INVALID) for name in ("b", "a")]
     assert [cause.field for cause in render(findings).causes] == ["spec.b", "spec.a"]
+
+
+OPERATOR = "system:serviceaccount:ray-system:kuberay-operator"
+
+
+def owned(kind: str = "RayService", **fields: object) -> Json:
+    """Return a RayCluster that a rule denies, and that another object controls."""
+    built = a_cluster().group(hosts=0).build()
+    owner = {"apiVersion": "ray.io/v1", "kind": kind, "name": "o", "uid": "u", "controller": True}
+    built["metadata"]["ownerReferences"] = [{**owner, **fields}]
+    return built
+
+
+def asked_by(user: str, new: Json, old: object = None) -> Json:
+    """Return the response to the operator `OPERATOR` or somebody else."""
+    body = a_review(new, old, userInfo={"username": user, "groups": ["a"]})
+    known = RuleSettings(operators=frozenset({OPERATOR}))
+    response: Json = json.loads(reviewed(body, known).body)["response"]
+    return response
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayService"])
+def test_kuberay_is_only_warned_about_a_cluster_whose_owner_was_judged(kind: str) -> None:
+    response = asked_by(OPERATOR, owned(kind))
+    assert response["allowed"]
+    assert any("num-of-hosts-invalid" in text for text in response["warnings"])
+
+
+@pytest.mark.parametrize(("user", "value"), [
+    ("system:serviceaccount:team:kuberay-operator", owned()),
+    ("", owned()),
+    (OPERATOR, owned(controller=False)),
+    (OPERATOR, owned("Deployment")),
+    (OPERATOR, owned(apiVersion="example.com/v1")),
+    (OPERATOR, a_cluster().group(hosts=0).build()),
+])  # fmt: skip
+def test_an_owner_alone_and_the_account_alone_soften_nothing(user: str, value: Json) -> None:
+    assert not asked_by(user, value)["allowed"]
+
+
+def test_an_update_by_kuberay_is_judged_as_any_update() -> None:
+    assert not asked_by(OPERATOR, owned(), a_cluster().group(hosts=1).build())["allowed"]
+
+
+def test_what_stops_kuberay_is_refused_whoever_asks() -> None:
+    value = owned()
+    value["spec"]["workerGroupSpecs"][0]["replicas"] = 10**10
+    response = asked_by(OPERATOR, value)
+    assert not response["allowed"]
+    assert "value-not-decodable" in response["status"]["message"]

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import count
 from typing import Any
 
@@ -14,7 +15,11 @@ _UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 _TIME = "2026-11-21T08:00:00Z"
 _VOLUME = "kube-api-access-x7k2p"
 _NAME = "bench-tpu-group-worker-q8w3n"
+_REPLICA = "987654"
+_SUFFIX = "x9z4q"
+_HOST = "77"
 _PODS_A_SECOND = 1000
+_HOSTS = 16
 _NAMED = 10**9
 """The number of the first named pod: the server takes no two pods for one."""
 
@@ -127,26 +132,45 @@ def _projected() -> Object:
     return {"name": _VOLUME, "projected": {"sources": sources, "defaultMode": 420}}
 
 
-def review_bodies(*, named: bool = False) -> Iterator[bytes]:
-    """Yield the reviews of such pods, all of one size.
+class Body(StrEnum):
+    """What KubeRay and kube-apiserver made up for a pod before the webhook sees it."""
+
+    LABELLED = "labelled"
+    """The seat labels of KubeRay 1.6 and later."""
+    FRESH = "fresh"
+    """No seat: KubeRay up to 1.5, or a gate that is off."""
+    NAMED = "named"
+    """A name of its own, by which no two are alike."""
+
+
+def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
+    """Yield the reviews of such pods.
 
     They differ as those of kube-apiserver do: each has its uid and the name of its token's volume, and all have the second.
-    KubeRay leaves it to kube-apiserver to name its pods; `named` ones have a name, by which no two are alike.
     """
     pod = worker_pod()
-    if named:
+    labels = pod["metadata"]["labels"]
+    if kind is Body.NAMED:
         del pod["metadata"]["generateName"]
         pod["metadata"]["name"] = _NAME
+    if kind is Body.LABELLED:
+        labels["ray.io/replica-host-index"] = _HOST
+        labels["ray.io/worker-group-replica-index"] = _REPLICA
+        labels["ray.io/worker-group-replica-name"] = f"tpu-group-{_SUFFIX}"
     text = json.dumps(pod_review(pod, uid=_UID), separators=(",", ":")).encode()
-    parts = re.split(f"({_UID}|{_TIME}|{_VOLUME}|{_NAME})".encode(), text)
+    marks = [_UID, _TIME, _VOLUME, _NAME, f'"{_REPLICA}"', _SUFFIX, f'"{_HOST}"']
+    parts = re.split(f"({'|'.join(marks)})".encode(), text)
     made_up = parts[1::2]
-    for number in count(_NAMED if named else 0):
-        second = number // _PODS_A_SECOND
+    for number in count(_NAMED if kind is Body.NAMED else 0):
+        second, replica = number // _PODS_A_SECOND, number // _HOSTS % 900_000 + 100_000
         own = {
             _UID.encode(): b"%0*d" % (len(_UID), number),
             _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ" % (second // 3600 % 24, second // 60 % 60, second % 60),
             _VOLUME.encode(): b"kube-api-access-%05d" % (number % 100_000),
             _NAME.encode(): b"bench-tpu-group-worker-%d" % number,
+            f'"{_REPLICA}"'.encode(): b'"%d"' % replica,
+            _SUFFIX.encode(): b"%05d" % (replica % 100_000),
+            f'"{_HOST}"'.encode(): b'"%d"' % (number % _HOSTS),
         }
         parts[1::2] = [own[part] for part in made_up]
         yield b"".join(parts)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.load import Result, drive, posts
-from tests.bench.reviews import CLUSTER, review_bodies
+from tests.bench.reviews import CLUSTER, Body, review_bodies
 from tests.server import Running, ready, serving
 
 ROUNDS = 9
@@ -42,15 +42,16 @@ def main() -> None:
     size = len(next(review_bodies()))
     say(f"reviews of {size} bytes over TLS keep-alive; server on core {server}, client on core {client};")
     say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn;")
-    say("webhook = workers as KubeRay creates them; named = workers with a name, so that no review is like another")
+    say("labelled = workers with the seat labels of KubeRay 1.6 and later; fresh = workers without; named = workers with a")
+    say("name of their own, so that no review is like another")
     pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        alike, named = Path(folder) / "alike", Path(folder) / "named"
         targets = [
-            Target("webhook", stack.enter_context(_webhook(alike, pin)), posts(review_bodies(), "/mutate")),
-            Target("named", stack.enter_context(_webhook(named, pin)), posts(review_bodies(named=True), "/mutate")),
-            Target("null", stack.enter_context(_null(alike, pin)), posts(review_bodies(), "/mutate")),
+            Target(kind, stack.enter_context(_webhook(Path(folder) / kind, pin)), posts(review_bodies(kind), "/mutate"))
+            for kind in Body
         ]
+        null = stack.enter_context(_null(Path(folder) / Body.FRESH, pin))
+        targets.append(Target("null", null, posts(review_bodies(), "/mutate")))
         os.sched_setaffinity(0, {client})
         for connections, rate in ((1, 0.0), (16, 0.0), (10, 500.0)):
             _compare(targets, connections, rate)
@@ -71,7 +72,7 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
         cpu = statistics.median(sample.cpu for sample in taken)
         busy = statistics.median(sample.result.busy for sample in taken)
         say(f"  {name:<22} {rates:>10.0f} {middle:>8.0f} {tail:>8.0f} {cpu:>14.1f} {busy:>11.0%}")
-    for name in ("webhook", "named"):
+    for name in Body:
         pairs = list(zip(samples["null"], samples[name], strict=True))
         by_rate = statistics.median(real.result.rate / null.result.rate for null, real in pairs)
         by_cpu = statistics.median(null.cpu / real.cpu for null, real in pairs)

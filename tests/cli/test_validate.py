@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.validation.builders import a_cluster, a_job
+from tests.validation.builders import a_cluster
 from webhook.cli.validate import add_arguments, run
-from webhook.manifest.positions import Located, Unreadable, read, scalar
 from webhook.validation.ruleset import RULES
 
 BROKEN = """\
@@ -305,32 +304,6 @@ def test_colour_is_for_terminals_that_want_it(
     monkeypatch.setattr(sys, "stdout", terminal)
     validate(file(BROKEN))
     assert ("\x1b[31m" in terminal.getvalue()) is coloured
-
-
-@pytest.mark.parametrize(("text", "value"), [
-    ("yes", True), ("On", True), ("n", False), ("NO", False), ("true", True), ("yEs", "yEs"),
-    ("~", None), ("", None), ("null", None),
-    ("12", 12), ("-3", -3), ("0x1F", 31), ("0o17", 15), ("017", 15), ("0b11", 3), ("1_000", 1000), ("09", 9.0), ("1:30", "1:30"),
-    ("1.5", 1.5), ("1e3", 1000.0), (".5", 0.5), ("1.", 1.0), ("-", "-"), ("1.2.3", "1.2.3"), ("2026-01-01", "2026-01-01"),
-])  # fmt: skip
-def test_plain_scalars_have_the_types_of_yaml_1_1(text: str, value: object) -> None:
-    assert scalar("!plain", text) == value
-    assert type(scalar("!plain", text)) is type(value)
-
-
-def test_quoted_and_tagged_scalars_keep_their_type(file: Write) -> None:
-    path = file("a: 'yes'\nb: !!str 5\nc: \"1\"\nd: !!int 5\ne: |\n  5\n")
-    (found,) = read([str(path)])
-    assert isinstance(found, Located)
-    assert found.value == {"a": "yes", "b": "5", "c": "1", "d": 5, "e": "5\n"}
-
-
-def test_values_are_those_that_pyyaml_reads(file: Write) -> None:
-    value = a_job(a_cluster().group(hosts=4).tpu("4x4", 4).env("A", "yes")).build()
-    path = file(yaml.safe_dump(value))
-    (found,) = read([str(path)])
-    assert not isinstance(found, Unreadable)
-    assert found.value == value
 
 
 def test_the_command_loads_none_of_the_servers_libraries() -> None:

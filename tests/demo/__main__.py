@@ -10,10 +10,11 @@ from typing import Any, Final
 from tests.apiserver import ApiServer, object_review
 from tests.seats import Held, seat_of, violations
 from tests.server import serving
+from webhook.cli.files import read_manifests
 from webhook.kube import names
 from webhook.kube.objects import RayCluster
-from webhook.manifest.files import as_cluster, read_manifests
 from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
 
 Object = dict[str, Any]
 
@@ -43,7 +44,7 @@ class Demo:
         """Run all parts and return the exit code."""
         manifests = read_manifests(sorted(EXAMPLES.glob("*.yaml")))
         for manifest in manifests:
-            self._bring_up(manifest.path, manifest.document, as_cluster(manifest))
+            self._bring_up(Path(manifest.file), manifest.document, as_cluster(manifest))
         story = next(manifest for manifest in manifests if manifest.document["metadata"]["name"] == STORY)
         worker = list(expand(story.document, as_cluster(story)))[1]
         self._replace(worker)

@@ -10,6 +10,8 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
+from tests.e2e.versions import NEWEST, chosen
+
 Json = dict[str, Any]
 Objects = list[Json]
 
@@ -46,8 +48,9 @@ RAY_CLUSTERS = Resource("ray.io/v1", "rayclusters")
 RAY_JOBS = Resource("ray.io/v1", "rayjobs")
 RAY_SERVICES = Resource("ray.io/v1", "rayservices")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
-POD_GROUPS = Resource("scheduling.k8s.io/v1beta1", "podgroups")
-WORKLOADS = Resource("scheduling.k8s.io/v1beta1", "workloads")
+POD_GROUP_VERSION = f"scheduling.k8s.io/{chosen().pod_groups or NEWEST.pod_groups}"
+POD_GROUPS = Resource(POD_GROUP_VERSION, "podgroups")
+WORKLOADS = Resource(POD_GROUP_VERSION, "workloads")
 MUTATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False)
 VALIDATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False)
 

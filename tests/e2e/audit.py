@@ -1,10 +1,10 @@
-"""What the service account asked an API server, as that server's audit log tells."""
+"""What the service accounts asked an API server, as that server's audit log tells."""
 
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.installation import ACCOUNT, Right
+from tests.e2e.installation import CONTROLLER, NAMESPACE, WEBHOOK, Right
 
 
 class AuditLog:
@@ -12,24 +12,28 @@ class AuditLog:
 
     def __init__(self, folder: Path) -> None:
         policy, self._log = folder / "policy.json", folder / "audit.log"
-        rules = [{"level": "Metadata", "users": [ACCOUNT], "omitStages": ["RequestReceived"]}, {"level": "None"}]
+        rules = [
+            {"level": "Metadata", "users": [*map(_user, (WEBHOOK, CONTROLLER))], "omitStages": ["RequestReceived"]},
+            {"level": "None"},
+        ]
         policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
         self.flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
 
-    def requests(self) -> "list[Asked]":
-        """The requests of the account that were answered, but for discovery."""
-        return [asked for asked in self._all() if not asked.discovers]
+    def requests(self, account: str = WEBHOOK) -> "list[Asked]":
+        """The requests of an account that were answered, but for discovery."""
+        return [asked for asked in self._all(account) if not asked.discovers]
 
-    def discovery(self) -> "list[Asked]":
+    def discovery(self, account: str = WEBHOOK) -> "list[Asked]":
         """Its questions about what is served, which everybody may ask who is authenticated."""
-        return [asked for asked in self._all() if asked.discovers]
+        return [asked for asked in self._all(account) if asked.discovers]
 
-    def used(self) -> set[Right]:
+    def used(self, account: str = WEBHOOK) -> set[Right]:
         """The rights that its requests needed."""
-        return {asked.right for asked in self.requests()}
+        return {asked.right for asked in self.requests(account)}
 
-    def _all(self) -> "list[Asked]":
-        return [_asked(json.loads(line)) for line in self._log.read_text().splitlines()]
+    def _all(self, account: str) -> "list[Asked]":
+        entries = [json.loads(line) for line in self._log.read_text().splitlines()]
+        return [_asked(entry) for entry in entries if entry["user"]["username"] == _user(account)]
 
 
 class Asked(NamedTuple):
@@ -43,6 +47,10 @@ class Asked(NamedTuple):
         """Whether it asked what the API server serves."""
         _, resource, verb = self.right
         return verb == "get" and resource.startswith("/apis")
+
+
+def _user(account: str) -> str:
+    return f"system:serviceaccount:{NAMESPACE}:{account}"
 
 
 def _asked(entry: dict[str, Any]) -> Asked:

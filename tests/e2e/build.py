@@ -1,10 +1,12 @@
 """Builds the programs of a control plane from Go modules into the cache directory, and says where they are.
 
-`python tests/e2e/build.py` builds what is missing or out of date; exit code 2 means that it cannot be built here.
+`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that it cannot be built here.
+Which versions it builds, `versions.chosen()` says: those of the newest pair lie in `bin/`, others in folders of their own.
 """
 
 import argparse
 import fcntl
+import gzip
 import hashlib
 import os
 import shutil
@@ -16,9 +18,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from tests.e2e.versions import NEWEST, PINS, chosen
+
+ROOT = Path(__file__).resolve().parents[2]
 CACHE_VARIABLE = "E2E_CACHE"
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
+CRDS_VARIABLE = "E2E_KUBERAY_CRDS"
+"""A folder with the CustomResourceDefinitions (*.yaml or *.yaml.gz) of a KubeRay whose module is not pinned."""
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS = "crds"
 CANNOT_BUILD = 2
@@ -32,13 +38,32 @@ class CannotBuildError(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """A program and the Go package it is built from; `module` is the folder under tools/ whose go.mod pins it."""
+    """A program and the Go package it is built from.
+
+    `module` is the folder under tools/ whose go.mod pins it; those of KubeRay and Kubernetes hold a folder for each version.
+    """
 
     name: str
     module: str
     package: str
     asset: bool = False
     """Whether KUBEBUILDER_ASSETS, where it is set, holds this program."""
+
+    @property
+    def pins(self) -> Path:
+        """The folder of the go.mod that pins it, for the chosen pair."""
+        folder = PINS / self.module / chosen().of(self.module)
+        if not folder.is_dir():
+            raise CannotBuildError(f"{self.name}: {folder} is not there; `python -m tests.e2e.pin` makes it")
+        return folder
+
+    @property
+    def cache(self) -> Path:
+        """The folder of what is built of its module: one of its own unless the version is the newest pair's."""
+        version = chosen().of(self.module)
+        if version == NEWEST.of(self.module):
+            return cache_directory()
+        return cache_directory() / f"{self.module}-{version}"
 
 
 TOOLS = (
@@ -51,14 +76,23 @@ TOOLS = (
     Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
-REQUIRED = ("etcd", "kube-apiserver", "kubectl", "kuberay-operator", "kube-controller-manager", "kube-scheduler")
 BY_NAME = {tool.name: tool for tool in TOOLS}
+SERVING = ("etcd", "kube-apiserver", "kubectl")
+OPERATOR = "kuberay-operator"
+SCHEDULING = ("kube-controller-manager", "kube-scheduler")
+"""What only the stories of PodGroups start."""
+
+
+def required() -> tuple[str, ...]:
+    """The programs that the stories of the chosen pair start."""
+    pair = chosen()
+    return (*SERVING, *((OPERATOR,) if pair.operator else ()), *(SCHEDULING if pair.pod_groups else ()))
 
 
 def cache_directory() -> Path:
     """Where programs and CRDs are kept: `.cache/e2e` at the repository root unless the environment says otherwise."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    return Path(chosen).resolve() if chosen else HERE.parents[1] / ".cache" / "e2e"
+    given = os.environ.get(CACHE_VARIABLE)
+    return Path(given).resolve() if given else ROOT / ".cache" / "e2e"
 
 
 def binary(name: str) -> Path:
@@ -66,22 +100,31 @@ def binary(name: str) -> Path:
     assets = os.environ.get(ASSETS_VARIABLE)
     if assets and BY_NAME[name].asset:
         return Path(assets).resolve() / name
-    return cache_directory() / "bin" / name
+    return BY_NAME[name].cache / "bin" / name
 
 
 def crd_directory() -> Path:
     """The folder with KubeRay's CustomResourceDefinitions, as its module ships them."""
-    return cache_directory() / CRDS
+    return BY_NAME[OPERATOR].cache / CRDS
 
 
-def missing(names: tuple[str, ...] = REQUIRED) -> list[str]:
-    """The named programs (and the CRDs) that a build would still have to make."""
-    absent = [name for name in names if not _is_current(BY_NAME[name])]
+def definitions() -> list[bytes]:
+    """KubeRay's CustomResourceDefinitions, as YAML. Raises CannotBuildError where there are none."""
+    paths = sorted(crd_directory().glob("*.yaml"))
+    if not paths:
+        raise CannotBuildError(f"{crd_directory()} has no CustomResourceDefinitions; run `python -m tests.e2e.build`")
+    return [path.read_bytes() for path in paths]
+
+
+def missing(names: tuple[str, ...] | None = None) -> list[str]:
+    """The named programs (else all that the pair requires) and the CRDs that a build would still have to make."""
+    absent = [name for name in names or required() if not _is_current(BY_NAME[name])]
     return absent if _crds_are_current() else [*absent, CRDS]
 
 
-def build(names: tuple[str, ...] = REQUIRED, say: Say = print, parallel: int = 2) -> None:
-    """Makes the named programs and the CRDs exist. Raises CannotBuildError with the reason when it cannot."""
+def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int = 2) -> None:
+    """Makes the named programs (else all that the pair requires) and the CRDs exist. Raises CannotBuildError."""
+    names = names or required()
     for name in names:
         path = binary(name)
         if _is_asset(BY_NAME[name]) and not path.exists():
@@ -91,7 +134,7 @@ def build(names: tuple[str, ...] = REQUIRED, say: Say = print, parallel: int = 2
     with _locked():
         if not _crds_are_current():
             _copy_crds()
-            say(f"{CRDS}: copied from KubeRay {_version(BY_NAME['kuberay-operator'])}")
+            say(f"{CRDS}: copied from KubeRay {chosen().kuberay}")
         for name in (name for name in missing(names) if name != CRDS):
             started = time.monotonic()
             say(f"{name}: building {_version(BY_NAME[name])} (minutes when the Go build cache is cold)")
@@ -106,8 +149,7 @@ def _is_asset(tool: Tool) -> bool:
 
 def _fingerprint(tool: Tool) -> str:
     """Changes when the pinned modules or the way of building do."""
-    folder = HERE / "tools" / tool.module
-    pins = (folder / "go.mod").read_bytes() + (folder / "go.sum").read_bytes()
+    pins = (tool.pins / "go.mod").read_bytes() + (tool.pins / "go.sum").read_bytes()
     return hashlib.sha256(pins + "\0".join(_arguments(tool)).encode()).hexdigest()
 
 
@@ -119,7 +161,14 @@ def _is_current(tool: Tool) -> bool:
 
 
 def _crds_are_current() -> bool:
-    return _stamp(crd_directory()) == _fingerprint(BY_NAME["kuberay-operator"])
+    return any(crd_directory().glob("*.yaml")) and _stamp(crd_directory()) == _crds_fingerprint()
+
+
+def _crds_fingerprint() -> str:
+    """Changes when what the CRDs are copied from does."""
+    if chosen().operator:
+        return _fingerprint(BY_NAME[OPERATOR])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in _given_crds())).hexdigest()
 
 
 def _stamp(path: Path) -> str:
@@ -133,11 +182,11 @@ def _write_stamp(path: Path, text: str) -> None:
 
 def _version(tool: Tool) -> str:
     """The version that go.mod requires of the module that `tool.package` belongs to."""
-    for line in (HERE / "tools" / tool.module / "go.mod").read_text().splitlines():
+    for line in (tool.pins / "go.mod").read_text().splitlines():
         words = line.removeprefix("require ").split()
         if len(words) > 1 and words[1].startswith("v") and f"{tool.package}/".startswith(f"{words[0]}/"):
             return words[1]
-    raise CannotBuildError(f"tests/e2e/tools/{tool.module}/go.mod requires no version of {tool.package}")
+    raise CannotBuildError(f"{tool.pins}/go.mod requires no version of {tool.package}")
 
 
 def _arguments(tool: Tool) -> list[str]:
@@ -161,17 +210,55 @@ def _compile(tool: Tool, parallel: int) -> None:
 
 
 def _copy_crds() -> None:
-    tool = BY_NAME["kuberay-operator"]
-    _go(tool, "mod", "download", KUBERAY_MODULE)  # `go list` gives no folder for a module that is not downloaded yet
-    module = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
-    sources = sorted((Path(module) / "config" / "crd" / "bases").glob("*.yaml")) if module else []
-    if not sources:
-        raise CannotBuildError(f"{CRDS}: the module {KUBERAY_MODULE} has no CustomResourceDefinitions in config/crd/bases")
+    sources = crd_sources()
     shutil.rmtree(crd_directory(), ignore_errors=True)
     crd_directory().mkdir(parents=True)
-    for source in sources:
-        shutil.copyfile(source, crd_directory() / source.name)  # not copy: the module cache is read-only
-    _write_stamp(crd_directory(), _fingerprint(tool))
+    for source in sources:  # not copied with its mode: the module cache is read-only
+        (crd_directory() / source.name.removesuffix(".gz")).write_bytes(unpacked(source))
+    _write_stamp(crd_directory(), _crds_fingerprint())
+
+
+def crd_sources() -> list[Path]:
+    """The files of KubeRay's CustomResourceDefinitions, of its module or given. Raises CannotBuildError."""
+    return _crds_of_module() if chosen().operator else _given_crds()
+
+
+def unpacked(path: Path) -> bytes:
+    """The content of a file that may be compressed."""
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
+def module_folder() -> Path:
+    """The folder of KubeRay's Go module in the module cache. Raises CannotBuildError."""
+    tool = BY_NAME[OPERATOR]
+    _go(tool, "mod", "download", KUBERAY_MODULE)  # `go list` gives no folder for a module that is not downloaded
+    found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
+    if not found:
+        raise CannotBuildError(f"go says no folder of the module {KUBERAY_MODULE}")
+    return Path(found)
+
+
+def _crds_of_module() -> list[Path]:
+    folder = module_folder() / "config" / "crd" / "bases"
+    found = sorted(folder.glob("*.yaml"))
+    if not found:
+        raise CannotBuildError(f"{folder} has no CustomResourceDefinitions")
+    return found
+
+
+def _given_crds() -> list[Path]:
+    """Those of a KubeRay whose module is not pinned."""
+    folder, version = os.environ.get(CRDS_VARIABLE), chosen().kuberay
+    if not folder:
+        raise CannotBuildError(
+            f"the module of KubeRay {version} is not pinned in tests/e2e/tools/kuberay, and {CRDS_VARIABLE}"
+            " names no folder with its CustomResourceDefinitions"
+        )
+    found = sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*.yaml.gz")])
+    if not found:
+        raise CannotBuildError(f"{CRDS_VARIABLE} is {folder}, where there is no *.yaml and no *.yaml.gz")
+    return found
 
 
 def _go(tool: Tool, *arguments: str) -> str:
@@ -181,8 +268,7 @@ def _go(tool: Tool, *arguments: str) -> str:
         raise CannotBuildError(f"{tool.name}: there is no `go` on the PATH; install Go 1.26 or newer")
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
     command = [*(["nice", "-n", "10"] if shutil.which("nice") else []), go, *arguments]
-    folder = HERE / "tools" / tool.module
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=tool.pins, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-20:])
         raise CannotBuildError(f"{tool.name}: `go {arguments[0]}` failed with code {done.returncode}:\n{tail}")
@@ -201,20 +287,20 @@ def _locked() -> Iterator[None]:
 def main() -> int:
     """Builds what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", metavar="PROGRAM", help=f"of {', '.join(BY_NAME)}; default: {REQUIRED}")
+    parser.add_argument("names", nargs="*", metavar="PROGRAM", help=f"of {', '.join(BY_NAME)}; default: what the pair needs")
     parser.add_argument("--all", action="store_true", help="all programs")
     parser.add_argument("-p", "--parallel", type=int, default=2, help="packages compiled at once (default 2)")
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BY_NAME]:
         parser.error(f"no such program: {', '.join(unknown)}")
-    names = tuple(BY_NAME) if options.all else tuple(options.names) or REQUIRED
+    names = tuple(BY_NAME) if options.all else tuple(options.names) or required()
     started = time.monotonic()
     try:
         build(names, lambda line: print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True), options.parallel)
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD
-    print(f"ready in {time.monotonic() - started:.1f} s: {cache_directory()}")
+    print(f"{chosen()}: ready in {time.monotonic() - started:.1f} s in {cache_directory()}")
     return 0
 
 

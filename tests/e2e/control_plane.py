@@ -44,7 +44,7 @@ class ControlPlane:
 
     def __enter__(self) -> Self:
         if missing := build.missing(("etcd", "kube-apiserver")):
-            raise build.CannotBuildError(f"not built: {', '.join(missing)}; run `python tests/e2e/build.py`")
+            raise build.CannotBuildError(f"not built: {', '.join(missing)}; run `python -m tests.e2e.build`")
         self.folder = Path(tempfile.mkdtemp(prefix="ray-webhook-e2e-"))
         try:
             self._start()
@@ -172,8 +172,8 @@ class ControlPlane:
 
     def _serve_ray(self) -> None:
         """Creates KubeRay's CustomResourceDefinitions and waits until the API server serves them."""
-        for path in sorted(build.crd_directory().glob("*.yaml")):
-            self.api.create(CRDS, path.read_bytes())
+        for definition in build.definitions():
+            self.api.create(CRDS, definition)
         self._api_server.wait_until(self._serves_ray, START_SECONDS)
 
     def _serves_ray(self) -> bool:

@@ -21,7 +21,11 @@ Right = tuple[str, str, str]
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:ray-webhook"
+WEBHOOK = "ray-webhook"
+"""The process that answers reviews, its account, and its Deployment."""
+CONTROLLER = "ray-webhook-controller"
+"""The process that writes to the cluster, its account, and its Deployment."""
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 RESOURCES = (
@@ -37,6 +41,7 @@ RESOURCES = (
     "workloads.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io/status",
+    "leases.coordination.k8s.io",
 )
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -77,28 +82,34 @@ def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
         plane.kubectl("delete", "secret,configmap", "--wait=false", "-n", NAMESPACE, "--all")
 
 
-def token_kubeconfig(plane: ControlPlane, path: Path) -> None:
-    """Write a kubeconfig with a token of the service account, such as kubelet puts into its pods."""
+def token_kubeconfig(plane: ControlPlane, path: Path, account: str = WEBHOOK) -> None:
+    """Write a kubeconfig with a token of a service account, such as kubelet puts into its pods."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-    token = plane.api.request("POST", SERVICE_ACCOUNTS.path(NAMESPACE, "ray-webhook", "token"), body).body["status"]["token"]
+    token = plane.api.request("POST", SERVICE_ACCOUNTS.path(NAMESPACE, account, "token"), body).body["status"]["token"]
     config = json.loads(plane.admin_kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     path.touch(mode=0o600)
     path.write_text(json.dumps(config))
 
 
-def account_may(plane: ControlPlane, verb: str, resource: str) -> bool:
-    """Whether the service account may do this in all namespaces. `resource` is such as `rayclusters.ray.io/status`."""
+def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
+    """Whether a service account may do this in all namespaces, or with the Lease of the controller in that one.
+
+    `resource` is such as `rayclusters.ray.io/status`.
+    """
     name, _, subresource = resource.partition("/")
     plural, _, group = name.partition(".")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    review = {"spec": {"user": ACCOUNT, "resourceAttributes": attributes}}
+    if plural == "leases":
+        attributes |= {"namespace": NAMESPACE, "name": CONTROLLER}
+    review = {"spec": {"user": f"system:serviceaccount:{NAMESPACE}:{account}", "resourceAttributes": attributes}}
     return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
 
 
 def rights(role: Object) -> set[Right]:
-    """What a role grants."""
-    assert all(not set(rule) - {"apiGroups", "resources", "verbs"} for rule in role["rules"])
+    """What a role grants; named resources are only the Lease of the controller."""
+    assert all(not set(rule) - {"apiGroups", "resources", "verbs", "resourceNames"} for rule in role["rules"])
+    assert all(rule.get("resourceNames", [CONTROLLER]) == [CONTROLLER] for rule in role["rules"])
     return {
         (group, resource, verb)
         for rule in role["rules"]
@@ -108,9 +119,17 @@ def rights(role: Object) -> set[Right]:
     }
 
 
-def account_rights(plane: ControlPlane) -> set[tuple[str, str]]:
-    """What the service account may do, as the API server says: of what it might want, or be given by mistake."""
-    return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource)}
+def granted(objects: Sequence[Object], account: str) -> set[Right]:
+    """What manifests grant a service account, by all the roles that they bind to it."""
+    bindings = [found for found in objects if account in {subject["name"] for subject in found.get("subjects", ())}]
+    bound = {(found["roleRef"]["kind"], found["roleRef"]["name"]) for found in bindings}
+    roles = [found for found in objects if (found["kind"], found["metadata"]["name"]) in bound]
+    return {right for role in roles for right in rights(role)}
+
+
+def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[tuple[str, str]]:
+    """What a service account may do, as the API server says: of what it might want, or be given by mistake."""
+    return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource, account)}
 
 
 def asked(right: Right) -> tuple[str, str]:

@@ -6,9 +6,11 @@ from typing import Self
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e import needs
+from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import free_port
+from tests.e2e.versions import chosen
 
 USER = "system:serviceaccount:ray-system:kuberay-operator"
 """The name under which the operator asks, as in an installation; it may do everything here."""
@@ -17,25 +19,31 @@ START_SECONDS = 60
 
 
 class Operator:
-    """Runs on entry, ends on exit. `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing."""
+    """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is made.
+
+    `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing; None is on, where there is the gate.
+    """
 
     def __init__(
         self,
         plane: ControlPlane,
         *,
-        multi_host_indexing: bool = True,
+        multi_host_indexing: bool | None = None,
         reconcile_concurrency: int = 1,
         feature_gates: Mapping[str, bool] | None = None,
         flags: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        needs.OPERATOR.ask()
+        if multi_host_indexing:
+            needs.MULTI_HOST_INDEXING.ask()
         self._health_port = free_port()
         self._opener = build_opener(ProxyHandler({}))
-        gates = {"RayMultiHostIndexing": multi_host_indexing, **(feature_gates or {})}
+        gates = {**_indexing(on=multi_host_indexing is not False), **(feature_gates or {})}
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         command = [
             f"--kubeconfig={kubeconfig}",
-            f"--feature-gates={','.join(f'{name}={str(on).lower()}' for name, on in gates.items())}",
+            f"--feature-gates={pairs(gates)}",
             f"--reconcile-concurrency={reconcile_concurrency}",
             "--enable-leader-election=false",
             f"--health-probe-bind-address=127.0.0.1:{self._health_port}",
@@ -74,3 +82,8 @@ class Operator:
                 return bool(answer.status == 200)
         except (URLError, OSError):
             return False
+
+
+def _indexing(*, on: bool) -> dict[str, bool]:
+    """The gate, where there is one: an operator that does not know a gate does not start."""
+    return {"RayMultiHostIndexing": on} if chosen().multi_host_indexing else {}

@@ -8,8 +8,9 @@ import yaml
 from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.waiting import until
 from tests.seats import seat_of, violations
-from webhook.manifest.files import Manifest, as_cluster
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HOSTS = 4
@@ -42,7 +43,7 @@ def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[
 
 def worker_of(cluster: Json) -> Json:
     """A worker pod of a stored RayCluster, as KubeRay sends it when it does not index hosts."""
-    manifest = Manifest(Path("stored"), cluster)
+    manifest = Manifest("stored", cluster)
     return list(expand(cluster, as_cluster(manifest)))[1]
 
 

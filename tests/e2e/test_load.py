@@ -4,6 +4,7 @@ from time import monotonic
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
@@ -25,6 +26,8 @@ UNTHROTTLED = ("--qps=2000", "--burst=4000")
 def test_no_seat_is_held_twice_among_a_thousand_pods_that_come_up_together(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:
+    if flags:
+        needs.CLIENT_RATE.ask()
     clusters = [slices(f"load-{number}", REPLICAS) for number in range(CLUSTERS)]
     kind = "fast" if flags else "shipped"
     without, _ = bring_up(control_plane, f"load-without-{kind}", clusters, flags)

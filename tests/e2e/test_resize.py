@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import PODS, RAY_CLUSTERS, STRATEGIC_PATCH, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
@@ -21,6 +22,7 @@ MAXIMA = {"max-cpu": "8", "max-memory": "64Gi", "resize-timeout": 60}
 
 def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(control_plane: ControlPlane, webhook: Webhook) -> None:
     assert webhook.ready
+    needs.RESIZE.ask()
     api, namespace = control_plane.api, control_plane.namespace("resize")
     with Operator(control_plane):
         api.create(RAY_CLUSTERS, resizable("one", "headgroup", "listed"), namespace)

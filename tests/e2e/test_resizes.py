@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Answer, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.rays import slices, worker_of
@@ -28,6 +29,7 @@ def beyond(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module", autouse=True)
 def checked(control_plane: ControlPlane, beyond: str) -> Iterator[Webhook]:
     """The webhook, installed with the component."""
+    needs.RESIZE.ask()
     with Webhook(control_plane, ["manifests/components/resize-check"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}) as running:
         yield running
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from tests.e2e.api import RAY_CLUSTERS, Json, Objects
+from tests.e2e import needs
+from tests.e2e.api import RAY_CLUSTERS, SERVICES, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import EXAMPLES, example, wait_for_workers, well_seated
@@ -91,6 +92,17 @@ def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(sto
                 assert name == f"{held.group}-{held.replica}"
             if (slice_id := told.get(names.MEGASCALE_SLICE_ID)) is not None:
                 assert int(slice_id) == held.replica
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_the_host_names_of_a_replica_are_those_of_a_service(control_plane: ControlPlane, stored: Stored, stem: str) -> None:
+    needs.HEADLESS_SERVICE.ask()
+    services = {
+        each["metadata"]["name"]: each["spec"].get("clusterIP") for each in control_plane.api.list(SERVICES, stored.namespace)
+    }
+    for pod in stored.of(example(stem)):
+        if subdomain := pod["spec"].get("subdomain"):
+            assert services.get(subdomain) == "None", f"{subdomain} is no headless service"
 
 
 @pytest.mark.parametrize("stem", STEMS)

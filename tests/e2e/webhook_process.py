@@ -4,8 +4,8 @@ import base64
 import copy
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,16 +14,19 @@ from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.controller_process import Controller
 from tests.e2e.installation import (
+    CONTROLLER,
     NAMESPACE,
     REGISTRATIONS,
+    WEBHOOK,
     Object,
     Right,
     account_may,
     applied,
     asked,
+    granted,
     rendered,
-    rights,
     token_kubeconfig,
 )
 from tests.e2e.process import Program, free_port
@@ -39,7 +42,7 @@ class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
     It runs as the service account of the manifests, with the rights and the settings that these, and `components` of them,
-    give it; `settings` stand above them.
+    give it; `settings` stand above them. Where a component brings the Deployment of the controller, that runs beside it.
     """
 
     def __init__(self, plane: ControlPlane, components: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> None:
@@ -51,6 +54,8 @@ class Webhook:
         self._stack = ExitStack()
         self.manifests = rendered(components)
         self._program = self._process(self._port, self._admin_port, {})
+        deployed = {found["metadata"]["name"] for found in self.manifests if found["kind"] == "Deployment"}
+        self._controller = Controller(plane, self._folder, self._environment()) if CONTROLLER in deployed else None
 
     def __enter__(self) -> Self:
         self._folder.mkdir()
@@ -64,6 +69,9 @@ class Webhook:
             until(self._is_authorized, "the authorizer knows the rights of the account")
             stack.callback(self.stop)
             self.start()
+            if self._controller is not None:
+                stack.callback(self._controller.stop)
+                self._controller.start()
             stack.callback(self._await_silence)
             stack.enter_context(applied(self._plane, registrations))
             until(lambda: all(map(self._refuses, _PROBES)), "the API server asks the webhook")
@@ -79,11 +87,19 @@ class Webhook:
         return self._program.log
 
     @property
+    def controller(self) -> Controller:
+        """The controller beside it; there has to be one."""
+        assert self._controller is not None
+        return self._controller
+
+    @property
     def rights(self) -> set[Right]:
-        """What the manifests grant, all of it in ClusterRoles."""
-        roles = [found for found in self.manifests if found["kind"] in {"Role", "ClusterRole"}]
-        assert {found["kind"] for found in roles} == {"ClusterRole"}
-        return {right for found in roles for right in rights(found)}
+        """What the manifests grant it, all of it in ClusterRoles."""
+        return self.rights_of(WEBHOOK)
+
+    def rights_of(self, account: str) -> set[Right]:
+        """What the manifests grant a service account."""
+        return granted(self.manifests, account)
 
     @property
     def ready(self) -> bool:
@@ -102,14 +118,6 @@ class Webhook:
     def kill(self) -> None:
         """End it with SIGKILL."""
         self._program.kill()
-
-    @contextmanager
-    def replica(self, settings: Mapping[str, str]) -> Iterator[None]:
-        """Another process of the same installation, with settings of its own. The API server does not ask it."""
-        port, admin_port = free_port(), free_port()
-        with self._process(port, admin_port, settings) as program:
-            program.wait_until(lambda: self._is_ready(admin_port), START_SECONDS)
-            yield
 
     def metric(self, name: str) -> float:
         """The value of one of its metrics without labels."""
@@ -133,7 +141,8 @@ class Webhook:
             return False
 
     def _is_authorized(self) -> bool:
-        return all(account_may(self._plane, *asked(right)) for right in self.rights)
+        accounts = [found["metadata"]["name"] for found in self.manifests if found["kind"] == "ServiceAccount"]
+        return all(account_may(self._plane, *asked(right), account) for account in accounts for right in self.rights_of(account))
 
     def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
         command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags(port, admin_port)]

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
+import jsonpatch
 import msgspec
 
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS, Refusal, admitted, check_preconditions, patched
@@ -21,6 +22,7 @@ Object = dict[str, Any]
 
 PODS: Final = "pods"
 RAYCLUSTERS: Final = "rayclusters"
+LEASES: Final = "leases"
 
 
 class Fault(Enum):
@@ -95,7 +97,7 @@ class FakeApi:
         self.port = 0
         self.version = 100
         self._objects: dict[str, dict[tuple[str, str], Object]] = {
-            resource: {} for resource in (PODS, RAYCLUSTERS, PODGROUPS, WORKLOADS)
+            resource: {} for resource in (PODS, RAYCLUSTERS, PODGROUPS, WORKLOADS, LEASES)
         }
         self._history: list[Change] = []
         self._compacted = 0
@@ -286,6 +288,8 @@ class FakeApi:
             version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
             if version not in self.served or not resource or verb in _VERBS.values():
                 return await self._schedule(writer, url.path, method, version, body)
+        if resource == LEASES:
+            return await self._answer_lease(writer, url.path, method, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False
@@ -332,6 +336,22 @@ class FakeApi:
         else:
             self.delete(resource, name, namespace)
         return {"kind": "Status"}, 200
+
+    async def _answer_lease(self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes) -> bool:
+        """Return, create or patch a Lease."""
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        body = msgspec.json.decode(content) if content else {}
+        name = _resource(path)[1] or body["metadata"]["name"]
+        old = self._objects[LEASES].get((namespace, name))
+        if (method == "POST") == (old is not None):
+            return await _refuse(writer, 409 if old else 404)
+        if method == "PATCH":
+            assert old is not None
+            new: Object = jsonpatch.apply_patch(deepcopy(old), body)
+            if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+                return await _refuse(writer, 409)
+            body = new
+        return await _succeed(writer, self.put(LEASES, body) if content else old or {})
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
         if resource != PODS:

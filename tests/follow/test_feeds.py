@@ -94,7 +94,7 @@ def test_a_shard_index_is_held_while_the_watch_of_ray_clusters_is_silent() -> No
         async with FakeApi().serving() as api, following(api) as f:
             await eventually(lambda: f.synced and api.watching == 2)
             key = ShardKey("default", "search")
-            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS - 1.0)
+            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS)
             assert f.shards.choose(WantedIndex(key, "b"), monotonic()) == 1
             api.bookmark()
             await eventually(lambda: f.shards.choose(WantedIndex(key, "b"), monotonic()) == 0)

@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import NAMESPACE, ClusterBuilder, Object, a_cluster, container_of, env_names, manifest, uid_of
 from webhook.kube import names
-from webhook.manifest.files import as_cluster
 from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
 
 
 def expanded(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list[Object]:

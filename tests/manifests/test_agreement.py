@@ -221,7 +221,64 @@ def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
     assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] in accounts
 
 
-def test_with_scheduling_groups_the_webhook_may_do_what_it_does_and_nothing_else() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> None:
+    objects = with_component(mode, "scheduling-groups")
+    assert granted(objects, "ray-webhook") == granted(overlay(mode), "ray-webhook")
+    read = {("list", "pods"), ("watch", "pods"), ("list", "rayclusters"), ("watch", "rayclusters")}
+    written = {(verb, what) for verb in ("create", "delete", "list", "patch") for what in (PODGROUPS, WORKLOADS)}
+    leased = {(verb, "leases") for verb in ("create", "get", "patch")}
+    assert granted(objects, "ray-webhook-controller") == read | written | leased
+    role = one(objects, "Role", "ray-webhook-controller")
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, [DEFAULTS.controller.lease]]
+    pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
+    assert pod["containers"][0]["env"] == [{"name": variable("controller.lease"), "value": DEFAULTS.controller.lease}]
+    assert pod["serviceAccountName"] == "ray-webhook-controller"
+
+
+def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
+    """Return verbs and resources that are granted to an account, by any role."""
+    bound = {
+        (found["roleRef"]["kind"], found["roleRef"]["name"])
+        for found in objects
+        if account in {subject["name"] for subject in found.get("subjects", ())}
+    }
+    rules = [rule for found in objects if (found["kind"], found["metadata"]["name"]) in bound for rule in found["rules"]]
+    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_controller(mode: str) -> None:
+    objects = with_component(mode, "scheduling-groups")
+    for name, other in (("ray-webhook", "ray-webhook-controller"), ("ray-webhook-controller", "ray-webhook")):
+        labels = one(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        for found in objects:
+            selector = selected(found)
+            if selector and selector.items() <= labels.items():
+                assert found["metadata"]["name"] != other, found["kind"]
+
+
+def selected(found: Object) -> dict[str, str]:
+    """Return the labels of pods that an object selects."""
+    spec = found.get("spec", {})
+    pods: Object = spec.get("podSelector") or spec.get("selector") or {}
+    labels: dict[str, str] = pods.get("matchLabels", pods)
+    return labels
+
+
+def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() -> None:
+    objects = with_component("self-signed", "scheduling-groups")
+    (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "admin", "containerPort": DEFAULTS.controller.port}]
+    assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
+    service = one(objects, "Service", "ray-webhook-controller")
+    monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [port["name"] for port in service["spec"]["ports"]] == [monitor["endpoints"][0]["port"]]
+    assert service["spec"]["ports"][0]["targetPort"] == "admin"
+
+
+def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_else() -> None:
     done: set[tuple[str, str]] = set()
 
     async def story(api: FakeApi) -> None:

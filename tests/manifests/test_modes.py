@@ -42,7 +42,23 @@ def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str) ->
     assert from_overlay.keys() - plain.keys() == {
         ("ClusterRole", "ray-webhook-scheduling-groups"),
         ("ClusterRoleBinding", "ray-webhook-scheduling-groups"),
+        *((kind, "ray-webhook-controller") for kind in CONTROLLER),
     }
+    unchanged = {identity: found for identity, found in plain.items() if identity[0] not in {"ConfigMap", "Namespace"}}
+    assert {identity: from_overlay[identity] for identity in unchanged} == unchanged
+
+
+CONTROLLER = (
+    "ServiceAccount",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Deployment",
+    "Service",
+    "NetworkPolicy",
+)
+"""What the process that writes to the cluster is made of, once."""
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
@@ -106,10 +122,11 @@ def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) 
 
 def test_values_reach_the_objects() -> None:
     flags = "image.tag=v9,mutating.failurePolicy=Ignore,ignoredNamespaces={a,b},networkPolicy.enabled=false,priorityClassName=high"
-    objects = helm("--set", flags)
-    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
-    assert pod["containers"][0]["image"] == "ray-webhook:v9"
-    assert pod["priorityClassName"] == "high"
+    objects = helm("--set", f"{flags},schedulingGroups.publish=true")
+    for name in ("ray-webhook", "ray-webhook-controller"):
+        pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
+        assert pod["containers"][0]["image"] == "ray-webhook:v9"
+        assert pod["priorityClassName"] == "high"
     for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
         assert webhook["failurePolicy"] == "Ignore"
         assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["ray-webhook", "kube-system", "a", "b"]

@@ -14,6 +14,7 @@ from tests.manifests.render import ROOT
 from tests.server import serving
 from webhook.control.publisher import PublishCounters
 from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.publishing import PublisherCollector
 
 MONITORING = ROOT / "manifests" / "monitoring"
@@ -36,7 +37,7 @@ def _exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         assert not api.review(ray_review(), "/validate")["allowed"]
         assert api.post("/mutate", b"{}").status_code == httpx.codes.BAD_REQUEST
         text = httpx.get(f"{running.admin}/metrics").text
-    publishing = Metrics()
+    publishing = ProcessMetrics("controller")
     publishing.registry.register(PublisherCollector(FailingPublisher()))
     text = text.replace("# EOF", "") + publishing.exposition()[0].decode()
     return {sample.name for family in text_string_to_metric_families(text) for sample in family.samples}

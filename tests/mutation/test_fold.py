@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import a_cluster, facts, manifest
 from webhook.groups.seat import Seat
-from webhook.manifest.files import as_pod
+from webhook.manifest.views import as_pod
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
 from webhook.mutation.fold import encode, fold
 from webhook.mutation.worker import Replica, read_replica

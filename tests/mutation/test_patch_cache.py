@@ -1,112 +1,189 @@
-"""Plans: what is kept for a replica gives each host what it would get alone, and no pod gets the plan of another."""
+"""The patch cache: whatever it was asked before, its answers are those that are worked out one by one, byte by byte."""
 
 import base64
 import json
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
 
-from tests.builders import Object, PodBuilder, a_cluster, a_pod, facts, manifest
+from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, facts, manifest
 from tests.mutation.strategies import Case, cases
-from webhook.admission.pods import Placement, PodHandler
-from webhook.groups.clusters import ClusterFacts
-from webhook.groups.seat import Seat
+from webhook.groups.clusters import ClusterFacts, facts_of
+from webhook.groups.seat import MAX_REPLICAS, Seat
 from webhook.kube import names
-from webhook.kube.objects import WorkerGroup
+from webhook.kube.objects import Pod
 from webhook.kube.review import Answer, Denied
-from webhook.manifest.files import as_pod
-from webhook.manifest.standalone import load_state
-from webhook.mutation.edit import SetEnv, Warn
-from webhook.mutation.fold import encode
-from webhook.mutation.patch_cache import Plan, Planner, make_plan
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.answer import answer
+from webhook.mutation.patch_cache import KEPT_BYTES, PatchCache
 from webhook.mutation.policy import Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
+GANG = a_cluster("c").group("g", hosts=4, replicas=4).annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
+INDICES = [0, 1, 9, 10, 123, MAX_REPLICAS - 1]
+
+
+class Ask(NamedTuple):
+    """What a cache is asked for, and what is right."""
+
+    pod: Pod
+    seat: Seat
+    cluster: ClusterFacts
+    group: str = "g"
+    assigned: bool = True
+    policy: Policy = Policy()
+
+    def cached(self, cache: PatchCache) -> Answer | str:
+        """Return the answer of a cache, or why there is none."""
+        try:
+            return cache.answer(self.pod, self.seat, self.cluster, self.cluster.groups[self.group], assigned=self.assigned)
+        except Denied as denied:
+            return str(denied)
+
+    def alone(self) -> Answer | str:
+        """Return the answer that is worked out, or why there is none."""
+        group = self.cluster.groups[self.group]
+        try:
+            replica = read_replica(self.pod, self.seat, self.cluster, group, assigned=self.assigned, policy=self.policy)
+            return answer(replica, self.seat.host)
+        except Denied as denied:
+            return str(denied)
 
 
 def tpu_pod() -> PodBuilder:
-    """Return a pod whose hosts differ in numbers alone."""
+    """Return a pod whose patches differ in the seat alone."""
     return a_pod().of("c").worker("g").tpu(4).topology("2x2x4")
 
 
-def plan_of(planner: Planner, pod: PodBuilder, seat: Seat, cluster: ClusterFacts) -> Plan:
-    """Return the plan for a pod whose seat is assigned."""
-    return planner.plan(as_pod(manifest(pod.build())), seat, cluster, cluster.groups["g"], assigned=True)
+def read(pod: PodBuilder) -> Pod:
+    """Return a pod as it is decoded."""
+    return as_pod(manifest(pod.build()))
 
 
-def alone(pod: PodBuilder, seat: Seat, cluster: ClusterFacts) -> Answer:
-    """Return what a pod gets from a planner that has seen no other."""
-    return plan_of(Planner(), pod, seat, cluster).answer_for(seat.host)
+def warm(pod: PodBuilder, cluster: ClusterFacts, group: str = "g", name: str = "g-", *, assigned: bool = True) -> PatchCache:
+    """Return a cache that has seen a few pods like this one, and check what it said of them."""
+    cache = PatchCache()
+    for number in range(3):
+        seat = Seat(number, 0, f"{name}abcd{number}" if name else "")
+        ask = Ask(read(pod), seat, cluster, group, assigned)
+        assert ask.cached(cache) == ask.alone()
+    return cache
 
 
-def patch(answer: Answer) -> list[Object]:
+def patch(answer: Answer | str) -> list[Object]:
     """Return the operations of an answer."""
+    assert isinstance(answer, Answer)
     return json.loads(base64.b64decode(answer.patch)) if answer.patch is not None else []
 
 
-def check(plan: Plan, host: int) -> None:
-    """Check that the answer for a host is made of its edits, and of nothing else."""
-    answer = plan.answer_for(host)
-    assert patch(answer) == json.loads(encode(plan.operations_for(host)))
-    assert answer.patch is None or patch(answer)
-    assert list(answer.warnings) == [edit.text for edit in plan.edits_for(host) if isinstance(edit, Warn)]
-
-
 @settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(cases())
-def test_the_answer_for_each_host_is_its_edits_whatever_the_template(case: Case) -> None:
-    known = load_state([manifest(case.cluster)])
-    handler = PodHandler(known.clusters, known.seats)
-    try:
-        placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
-    except Denied:
-        assume(False)  # noqa: FBT003 - hypothesis asks for it
-    assert isinstance(placed, Placement)
-    event("numbers alone" if placed.plan.numbered else "worked out for each host")
-    for host in range(placed.plan.replica.hosts):
-        check(placed.plan, host)
+@given(
+    cases(),
+    st.lists(st.tuples(st.sampled_from(INDICES), st.integers(0, 4095), st.booleans()), min_size=3, max_size=6),
+    st.booleans(),
+)
+def test_whatever_the_template_a_pod_gets_what_it_would_alone(
+    case: Case,
+    places: list[tuple[int, int, bool]],
+    assigned: bool,  # noqa: FBT001 - hypothesis gives it
+) -> None:
+    labels = case.pod["metadata"]["labels"]
+    assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER)
+    cluster = facts_of(as_cluster(manifest(case.cluster)))
+    group = cluster.groups[labels[names.LABEL_GROUP]]
+    cache = PatchCache()
+    for number, (index, host, odd) in enumerate(places):
+        name = ("odd" if odd and not assigned else f"{group.group_name}-bcdf{number}") if group.num_of_hosts > 1 else ""
+        ask = Ask(as_pod(manifest(case.pod)), Seat(index, host % group.num_of_hosts, name), cluster, group.group_name, assigned)
+        assert ask.cached(cache) == ask.alone()
+    event("filled in" if cache.hits else "worked out one by one")
 
 
-def test_hosts_that_differ_in_numbers_alone_share_one_encoded_patch() -> None:
-    plan = plan_of(Planner(), tpu_pod(), Seat(2, 0, "g-abcde"), facts(TPU_GROUP))
-    assert plan.numbered is not None
-    for host in range(4):
-        check(plan, host)
-    values = [operation["value"] for operation in patch(plan.answer_for(3))[:3]]
-    assert values == ["g-2-3", "3", [{"name": names.TPU_WORKER_ID, "value": "3"}]]
+@pytest.mark.parametrize("assigned", [True, False])
+@pytest.mark.parametrize("index", INDICES)
+def test_what_is_filled_in_is_what_would_be_worked_out(index: int, *, assigned: bool) -> None:
+    cluster = facts(GANG)
+    cache = warm(tpu_pod(), cluster, assigned=assigned)
+    for host in (0, 3):
+        ask = Ask(read(tpu_pod()), Seat(index, host, "g-x7k2p"), cluster, assigned=assigned)
+        assert ask.cached(cache) == ask.alone()
+    assert (cache.misses, cache.hits) == (1, 4)
 
 
 def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
     pod = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
-    plan = plan_of(Planner(), pod, Seat(0, 0, "g-abcde"), facts(TPU_GROUP))
-    assert plan.numbered is not None
-    check(plan, 3)
-    ids = [edit.value for edit in plan.edits_for(3) if isinstance(edit, SetEnv) and edit.name == names.TPU_WORKER_ID]
+    cluster = facts(TPU_GROUP)
+    cache = warm(pod, cluster)
+    ask = Ask(read(pod), Seat(1, 3, "g-abcd1"), cluster)
+    assert ask.cached(cache) == ask.alone()
+    assert cache.hits == 3
+    envs = [operation["value"] for operation in patch(ask.alone()) if operation["path"].endswith("/env")]
+    ids = [entry["value"] for env in envs for entry in env if entry["name"] == names.TPU_WORKER_ID]
     assert ids == ["6", "7"]
 
 
-@pytest.mark.parametrize("value", ["0", "2", ""])
-def test_a_place_that_the_user_wrote_is_looked_at_for_each_host(value: str) -> None:
-    plan = plan_of(Planner(), tpu_pod().env(names.TPU_WORKER_ID, value), Seat(0, 0, "g-abcde"), facts(TPU_GROUP))
-    assert plan.numbered is None
-    for host in range(4):
-        check(plan, host)
+def test_single_hosts_are_filled_in_without_a_name() -> None:
+    cluster = facts(a_cluster("c").group("g"))
+    cache = warm(a_pod().of("c").worker("g").tpu(4), cluster, name="")
+    assert cache.hits == 2
 
 
-def test_a_place_from_a_field_is_left_alone_on_every_host() -> None:
-    pod = tpu_pod().env_from(names.TPU_WORKER_ID, "metadata.labels['x']")
-    plan = plan_of(Planner(), pod, Seat(0, 0, "g-abcde"), facts(TPU_GROUP))
-    assert plan.numbered is not None
-    assert not [edit for edit in plan.edits_for(1) if isinstance(edit, SetEnv) and edit.name == names.TPU_WORKER_ID]
-    check(plan, 1)
+def test_a_pod_that_gets_nothing_has_no_patch() -> None:
+    cluster = facts(a_cluster("c").group("g"))
+    cache = warm(a_pod().of("c").worker("g"), cluster, name="", assigned=False)
+    ask = Ask(read(a_pod().of("c").worker("g")), Seat(3, 0, ""), cluster, assigned=False)
+    assert ask.cached(cache) == Answer()
+    assert cache.hits == 3
 
 
-def test_a_replica_read_from_a_sibling_receives_what_it_would_alone() -> None:
-    planner, cluster = Planner(), facts(TPU_GROUP)
-    seats = [Seat(index, host, f"g-abcd{index}") for index in range(3) for host in range(4)]
-    for seat in seats:
-        assert plan_of(planner, tpu_pod(), seat, cluster).answer_for(seat.host) == alone(tpu_pod(), seat, cluster)
+@pytest.mark.parametrize("name", ["g-abc", "other-abcde", "g-abc_e", "g-ABCDE", "abcde"])
+def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> None:
+    cluster = facts(GANG)
+    cache = warm(tpu_pod(), cluster, assigned=False)
+    ask = Ask(read(tpu_pod()), Seat(0, 1, name), cluster, assigned=False)
+    hits = cache.hits
+    assert ask.cached(cache) == ask.alone()
+    assert cache.hits == hits
+
+
+@pytest.mark.parametrize("group", ["g9876543", "g8765432", "zz9zz", "yy8yy", "g7654321", "g6543217"])
+def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str) -> None:
+    cluster = facts(a_cluster("c").group(group, hosts=4))
+    warm(a_pod().of("c").worker(group).tpu(4).topology("2x2x4"), cluster, group, f"{group}-")
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        tpu_pod().env(names.TPU_NAME, ""),
+        tpu_pod().env(names.TPU_NAME, "g-2"),
+        tpu_pod().env(names.TPU_WORKER_ID, "2"),
+        tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"),
+        tpu_pod().spec(hostname="g-1-0"),
+    ],
+    ids=["an empty value", "the name of one slice", "the place of one host", "slices that may be too many", "a host name"],
+)
+def test_a_value_of_the_user_that_one_seat_may_have_is_looked_at_for_each_pod(pod: PodBuilder) -> None:
+    assert warm(pod, facts(TPU_GROUP)).hits == 0
+
+
+def test_terms_about_a_replica_are_looked_at_for_each_pod() -> None:
+    cluster, seat = facts(GANG), Seat(2, 0, "g-abcd2")
+    (affinity,) = [
+        operation["value"]
+        for operation in patch(Ask(read(tpu_pod()), seat, cluster).alone())
+        if operation["path"] == "/spec/affinity"
+    ]
+    assert warm(tpu_pod().spec(affinity=affinity), cluster).hits == 0
+
+
+def test_names_that_only_a_short_index_fits_are_looked_at_for_each_pod() -> None:
+    group = "g" * 57
+    cluster = facts(a_cluster("c").group(group, hosts=4))
+    assert warm(a_pod().of("c").worker(group), cluster, group, f"{group}-").hits == 0
 
 
 CHANGES = {
@@ -122,44 +199,53 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("other", CHANGES.values(), ids=CHANGES.keys())
-@pytest.mark.parametrize("index", [0, 1], ids=["same replica", "another replica"])
-def test_a_pod_that_is_not_like_the_ones_before_gets_a_plan_of_its_own(other: PodBuilder, index: int) -> None:
+@pytest.mark.parametrize("index", [0, 5], ids=["a known replica", "another replica"])
+def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(other: PodBuilder, index: int) -> None:
     gang = a_cluster("c").group("g", hosts=4, replicas=4)
-    for annotation, value in {names.ANNOTATION_SCHEDULING_GROUP: "replica", names.ANNOTATION_IPPR: '{"groups": {"g": {}}}'}.items():
-        gang.annotated(annotation, value)
-    planner, cluster = Planner(), facts(gang)
-    plan_of(planner, tpu_pod(), Seat(0, 0, "g-abcde"), cluster)
-    seat = Seat(index, 1, "g-abcde" if index == 0 else "g-fghjk")
-    try:
-        wanted = alone(other, seat, cluster)
-    except Denied:
-        with pytest.raises(Denied):
-            plan_of(planner, other, seat, cluster)
-    else:
-        assert plan_of(planner, other, seat, cluster).answer_for(1) == wanted
-    assert plan_of(planner, tpu_pod(), seat, cluster).answer_for(1) == alone(tpu_pod(), seat, cluster)
+    gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(names.ANNOTATION_IPPR, '{"groups": {"g": {}}}')
+    cluster = facts(gang)
+    cache = warm(tpu_pod(), cluster)
+    for pod in (other, tpu_pod(), other):
+        ask = Ask(read(pod), Seat(index, 1, f"g-abcd{index}"), cluster)
+        assert ask.cached(cache) == ask.alone()
 
 
 def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
-    cluster = facts(
-        a_cluster("c").group(names.HEAD_GROUP, hosts=2).annotated(names.ANNOTATION_IPPR, '{"groups": {"headgroup": {}}}')
-    )
-    planner, pod = Planner(), as_pod(manifest(a_pod().of("c").worker(names.HEAD_GROUP).build()))
-    group: WorkerGroup = cluster.groups[names.HEAD_GROUP]
-    head = planner.plan(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
-    worker = planner.plan(pod, Seat(0, 1, "headgroup-abcde"), cluster, group, assigned=True)
-    assert (head.replica.hosts, worker.replica.hosts) == (1, 2)
-    check(head, 0)
-    check(worker, 1)
+    annotation = '{"groups": {"headgroup": {}}}'
+    cluster = facts(a_cluster("c").group(names.HEAD_GROUP, hosts=2).annotated(names.ANNOTATION_IPPR, annotation))
+    pod, cache = read(a_pod().of("c").worker(names.HEAD_GROUP)), PatchCache()
+    for _ in range(3):
+        head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
+        assert cache.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False) == answer(head, 0)
+        ask = Ask(pod, Seat(0, 1, "headgroup-abcde"), cluster, names.HEAD_GROUP)
+        assert ask.cached(cache) == ask.alone()
 
 
-def test_new_facts_of_the_raycluster_and_a_new_policy_make_plans_stale() -> None:
-    planner, seat = Planner(), Seat(0, 1, "g-abcde")
-    plan_of(planner, tpu_pod(), seat, facts(TPU_GROUP))
-    asking = facts(a_cluster("c").group("g", hosts=4, replicas=4).annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica"))
-    assert plan_of(planner, tpu_pod(), seat, asking).answer_for(1) == alone(tpu_pod(), seat, asking)
-    planner.policy = Policy(pod_groups=False)
-    pod = as_pod(manifest(tpu_pod().build()))
-    replica = read_replica(pod, seat, asking, asking.groups["g"], assigned=True, policy=planner.policy)
-    assert plan_of(planner, tpu_pod(), seat, asking).answer_for(1) == make_plan(replica).answer_for(1)
-    assert plan_of(planner, tpu_pod(), Seat(1, 1, "g-fghjk"), asking).warnings != ()
+def asking(gang: str) -> ClusterBuilder:
+    """Return the RayCluster with a gang."""
+    return a_cluster("c").group("g", hosts=4, replicas=4).annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
+
+
+def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
+    cache = warm(tpu_pod(), facts(TPU_GROUP))
+    seat = Seat(0, 1, "g-abcd0")
+    for cluster in (facts(asking("replica")), facts(asking("worker-group"))):
+        for _ in range(2):
+            ask = Ask(read(tpu_pod()), seat, cluster)
+            assert ask.cached(cache) == ask.alone()
+    cache.policy = Policy(pod_groups=False)
+    ask = Ask(read(tpu_pod()), seat, facts(asking("replica")), policy=cache.policy)
+    assert ask.cached(cache) == ask.alone()
+    assert patch(ask.alone())
+
+
+def test_only_so_much_is_kept() -> None:
+    cluster = facts(a_cluster("c").group("g", hosts=4, replicas=4))
+    cache = warm(tpu_pod(), cluster)
+    hits = cache.hits
+    size = len(base64.b64encode(b"x" * 3000))
+    for index in range(KEPT_BYTES // size):
+        ask = Ask(read(tpu_pod()), Seat(index % MAX_REPLICAS, 0, f"g-{index:05}"), cluster)
+        ask.cached(cache)
+    assert cache.hits > hits
+    assert cache.size <= KEPT_BYTES

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, assume, event, example, given, settings
 from tests.builders import Decided, Object, Webhook, a_cluster, a_pod, manifest
 from tests.mutation.strategies import Case, cases
 from webhook.admission.pods import Placement, PodHandler
+from webhook.cli.files import read_manifests
 from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.kube.shapes import is_dns_label, is_label_value
-from webhook.manifest.files import as_cluster, as_pod, read_manifests
 from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.answer import edits
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Warn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -55,7 +57,7 @@ def edits_of(case: Case) -> list[Edit]:
         placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
     except Denied:
         return []
-    return placed.plan.edits_for(placed.seat.host) if isinstance(placed, Placement) else []
+    return edits(placed.replica, placed.seat.host).all() if isinstance(placed, Placement) else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:

@@ -1,11 +1,11 @@
-"""The service against a fake API server: ready once it knows what is served, and pods are completed accordingly."""
+"""`serve` and `controller` against a fake API server: each ready once it knows what is served, and acting accordingly."""
 
 import asyncio
 import base64
 import io
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,16 @@ import httpx
 import yaml
 
 from tests.apiserver import pod_review
-from tests.control.publishing import a_cluster, counts
+from tests.control.publishing import a_cluster, counts, sweeps, templates
 from tests.control.scheduling_rules import PODGROUPS
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
-from webhook.groups.gang import WORKER_GROUP
-from webhook.settings import Scheduling, Serving, Settings, Tls
-from webhook.wiring.serve import build
+from webhook.groups.gang import REPLICA, WORKER_GROUP
+from webhook.groups.seat import Seat
+from webhook.settings import Controller, Scheduling, Serving, Settings, Tls
+from webhook.wiring import controller, serve
 
 
 class Served(NamedTuple):
@@ -56,6 +57,44 @@ class Served(NamedTuple):
 @asynccontextmanager
 async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> AsyncIterator[Served]:
     """Serve for the cluster of a fake API server, until the end of the block."""
+    settings = configured(api, directory, scheduling)
+    service = serve.build(settings, io.BytesIO())
+    port, admin = service.reviews.bind(), service.admin.bind()
+    trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
+    async with (
+        beside(*(runnable.run() for runnable in service.runnables.values())),
+        httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trust) as reviews,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}") as probes,
+    ):
+        yield Served(reviews, probes)
+
+
+@asynccontextmanager
+async def controlling(api: FakeApi, directory: Path, scheduling: Scheduling, log: io.BytesIO) -> AsyncIterator[httpx.AsyncClient]:
+    """Run the controller for the cluster of a fake API server, until the end of the block; a client of its port."""
+    process = controller.build(configured(api, directory, scheduling), log)
+    port = process.admin.bind()
+    async with (
+        beside(*(runnable.run() for runnable in process.runnables.values())),
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as probes,
+    ):
+        yield probes
+
+
+@asynccontextmanager
+async def beside(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Do work that never ends beside the block, and cancel it with the block."""
+    tasks = [asyncio.create_task(each) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Settings:
+    """Return the settings that both processes read, for the cluster of a fake API server."""
     assert main(["certs", "issue", "--dir", str(directory)]) == 0
     config = directory / "kubeconfig.yaml"
     named = {
@@ -64,54 +103,105 @@ async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> Asyn
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
     }
     config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
-    settings = Settings(
+    return Settings(
         serving=Serving(host="127.0.0.1", port=0, admin_port=0),
+        controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
         kubeconfig=config,
     )
-    service = build(settings, io.BytesIO())
-    port, admin = service.reviews.bind(), service.admin.bind()
-    tasks = [asyncio.create_task(runnable.run()) for runnable in service.runnables.values()]
-    trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
-    try:
-        async with (
-            httpx.AsyncClient(base_url=f"https://127.0.0.1:{port}", verify=trust) as reviews,
-            httpx.AsyncClient(base_url=f"http://127.0.0.1:{admin}") as probes,
-        ):
-            yield Served(reviews, probes)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+KEPT = Scheduling(publish=True, discovery_seconds=1, sweep_seconds=1)
 
 
 def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(tmp_path: Path) -> None:
     async def story() -> None:
-        async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling(publish=True, discovery_seconds=1)) as served:
+        async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
             warnings, paths = await served.admit()
             assert "the API server serves no PodGroups" in warnings[0]
             assert "/spec/schedulingGroup" not in paths
-            assert api.count("list", PODGROUPS) == 0
             api.served = {"v1beta1"}
-            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
-            warnings, paths = await served.admit()
-            assert warnings == []
-            assert "/spec/schedulingGroup" in paths
-            metrics = (await served.admin.get("/metrics")).text
-            assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
-            assert "ray_webhook_scheduling_taken_names 0.0" in metrics
+            async with asyncio.timeout(5):
+                while (said := await served.admit())[0]:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                    await asyncio.sleep(0.05)
+            assert "/spec/schedulingGroup" in said[1]
             assert await served.check() == []
             api.served = set()
             async with asyncio.timeout(5):
-                while not (said := await served.check()):  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                while not (warned := await served.check()):  # noqa: ASYNC110 - over a wire, with nobody to signal it
                     await asyncio.sleep(0.05)
-            assert "the API server serves no PodGroups" in said[0]
+            assert "the API server serves no PodGroups" in warned[0]
             warnings, paths = await served.admit()
             assert "the API server serves no PodGroups" in warnings[0]
             assert "/spec/schedulingGroup" not in paths
+
+    asyncio.run(story())
+
+
+def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            await served.until_ready()
+            await eventually(lambda: api.watching == 2)
+            warnings, paths = await served.admit()
+            assert warnings == []
+            assert "/spec/schedulingGroup" in paths
+            assert "ray_webhook_scheduling_kept 1.0" in (await served.admin.get("/metrics")).text
+            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS}
+            assert {request.verb for request in api.requests} == {"list", "watch"}
+
+    asyncio.run(story())
+
+
+def test_the_controller_keeps_pod_groups_while_the_api_server_serves_them_and_says_so_at_its_own_port(tmp_path: Path) -> None:
+    log = io.BytesIO()
+
+    async def story() -> None:
+        async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            async with asyncio.timeout(5):
+                while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                    await asyncio.sleep(0.01)
+            assert (await probes.get("/livez")).text == "ok"
+            assert api.count("list", PODGROUPS) == 0
+            api.served = {"v1beta1"}
+            await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
+            assert "[+] leader election: this process leads" in (await probes.get("/readyz?verbose")).text
+            metrics = (await probes.get("/metrics")).text
+            assert "ray_webhook_leader 1.0" in metrics
+            assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
+            assert "ray_webhook_scheduling_taken_names 0.0" in metrics
+            assert 'ray_webhook_build_info{process="controller",version=' in metrics
+
+    asyncio.run(story())
+    lines = [json.loads(line) for line in log.getvalue().splitlines()]
+    assert {line["process"] for line in lines} == {"controller"}
+
+
+def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            FakeApi(served={"v1beta1"}).serving() as api,
+            serving(api, tmp_path, KEPT) as served,
+            controlling(api, tmp_path / "controller", KEPT, io.BytesIO()),
+        ):
+            api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+            await eventually(lambda: templates(api) == {"worker-tpu": 4})
+            await served.until_ready()
+            review = pod_review(a_pod("", group="tpu"))
+            response = (await served.reviews.post("/mutate", json=review)).json()["response"]
+            operations = json.loads(base64.b64decode(response["patch"]))
+            (name,) = (each["value"]["podGroupName"] for each in operations if each["path"] == "/spec/schedulingGroup")
+            seen = sweeps(api)
+            await eventually(lambda: sweeps(api) > seen + 1)
+            assert counts(api) == {}
+            replica = name.removeprefix("ray-worker-")
+            api.put(PODS, a_pod("p", Seat(0, 0, replica)))
+            await eventually(lambda: counts(api) == {name: 4})
 
     asyncio.run(story())
 

@@ -15,9 +15,11 @@ import yaml
 
 from tests.apiserver import ApiServer, Object, pod_review
 from tests.server import serving
+from webhook.cli.files import read_manifests
 from webhook.cli.main import main
-from webhook.manifest.files import Manifest, as_cluster, read_manifests
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
 
 STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/input.yaml"))
 

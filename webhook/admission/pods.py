@@ -15,9 +15,9 @@ from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
-from webhook.mutation.patch_cache import Plan, Planner
+from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
-from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
@@ -51,12 +51,22 @@ class Placement(Struct, frozen=True, gc=False):
 
     key: GroupKey
     seat: Seat
-    plan: Plan
+    assigned: bool
+    answer: Answer
+    pod: Pod
+    cluster: ClusterFacts
+    group: WorkerGroup
+    policy: Policy
 
     @property
     def seated(self) -> bool:
         """Tell whether this is a worker, which holds its seat."""
         return self.seat is not HEAD_SEAT
+
+    @property
+    def replica(self) -> Replica:
+        """The replica of the pod, to tell of it."""
+        return read_replica(self.pod, self.seat, self.cluster, self.group, assigned=self.assigned, policy=self.policy)
 
 
 class _Worker(Struct, frozen=True, gc=False):
@@ -81,16 +91,16 @@ class PodHandler:
     def __init__(self, clusters: ClusterIndex, claims: SeatClaims, policy: Policy = DEFAULT_POLICY) -> None:
         self._clusters = clusters
         self._claims = claims
-        self._planner = Planner(policy)
+        self.patches = PatchCache(policy)
 
     @property
     def policy(self) -> Policy:
         """What pods receive beside their seat; it may change while the service runs."""
-        return self._planner.policy
+        return self.patches.policy
 
     @policy.setter
     def policy(self, policy: Policy) -> None:
-        self._planner.policy = policy
+        self.patches.policy = policy
 
     async def __call__(self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()) -> Answer | Read:
         """Return the answer, or what has to be read first, which is nothing that was `read` before. Raises Denied or BadReview.
@@ -113,7 +123,7 @@ class PodHandler:
         if placed is None:
             return ALLOWED
         if isinstance(placed, Placement):
-            return placed.plan.answer_for(placed.seat.host)
+            return placed.answer
         if isinstance(placed, ReadCluster) and read:
             raise Denied(_unknown(placed))
         return placed
@@ -180,13 +190,18 @@ class PodHandler:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored:
             return None
-        plan = self._planner.plan(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
-        return Placement(GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, plan)
+        return self._placed(pod, GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
 
     def _complete(self, worker: _Worker, seat: Seat) -> Placement:
         """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
-        plan = self._planner.plan(worker.pod, seat, worker.cluster, worker.group, assigned=worker.carried is None)
-        return Placement(worker.key, seat, plan)
+        assigned = worker.carried is None
+        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, assigned=assigned)
+
+    def _placed(
+        self, pod: Pod, key: GroupKey, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool
+    ) -> Placement:
+        answer = self.patches.answer(pod, seat, cluster, group, assigned=assigned)
+        return Placement(key, seat, assigned, answer, pod, cluster, group, self.policy)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object

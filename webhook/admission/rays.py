@@ -5,9 +5,10 @@ from typing import Any, Final
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
 from webhook.kube import names
+from webhook.kube.kinds import is_ray
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
 from webhook.validation.finding import DENY, Finding
-from webhook.validation.ruleset import check, check_update, is_ray
+from webhook.validation.ruleset import check, check_owned, check_update
 from webhook.validation.settings import DEFAULTS, RuleSettings
 
 CAUSES_MAX: Final = 300
@@ -46,6 +47,8 @@ class RayHandler:
 
     def _findings(self, request: AdmissionRequest[Any]) -> list[Finding]:
         if request.operation == "CREATE":
+            if request.user_info.username in self._settings.operators and _owned(request.object):
+                return check_owned(request.kind.kind, request.object, self._settings)
             return check(request.kind.kind, request.object, self._settings)
         return check_update(request.kind.kind, request.old_object, request.object, self._settings)
 
@@ -59,6 +62,19 @@ def render(findings: list[Finding]) -> Answer:
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
     rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
     return Answer(tuple(causes), None, warnings, rules)
+
+
+def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+    """Tell whether a RayJob or RayService controls an object. Anybody can write that."""
+    metadata = value.get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    return any(
+        isinstance(owner, dict)
+        and owner.get("controller") is True
+        and owner.get("kind") in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+        and str(owner.get("apiVersion")).partition("/")[0] == names.RAY_GROUP
+        for owner in (owners if isinstance(owners, list) else ())
+    )
 
 
 def _ignored(value: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""Reviews that recur: the pods that KubeRay creates for a group differ only in what kube-apiserver makes up for each.
+"""Reviews of pods of one group: they differ only in what kube-apiserver and KubeRay make up for each pod.
 
-That is the uid of the review, the second of its managed fields, and the name of the volume with its token. A body that is, but for
-these, one that was read before need not be read again.
+That is the uid of the review, the second of its managed fields, the name of the volume with its token, and the seat labels that
+KubeRay 1.6 and later write. A body that is, but for these, one that was read before need not be read again.
 """
 
 import re
@@ -21,10 +21,16 @@ from webhook.kube.objects import Pod
 from webhook.kube.review import AdmissionRequest
 
 KEPT: Final = 256
-"""Bodies that are kept: those of groups that come up at the same time."""
+"""Bodies that are kept: those of groups that come up at the same time. A kept one takes twice its size."""
+
+ALIKE: Final = 4
+"""Bodies of one size and one `generateName` that are kept: no more are compared with the next one."""
 
 BODY_MAX: Final = 32 * 1024
-"""Bytes of a body that is worth to be kept; most have about 10 KiB, and a kept one takes twice its size."""
+"""Bytes of a body that is worth to be kept; most have about 10 KiB."""
+
+HOLES_MAX: Final = 32
+"""Texts that are made up in one body; the volume's name stands in each container."""
 
 _NAME: Final = b'"generateName":"'
 _NAME_MAX: Final = 80
@@ -34,16 +40,20 @@ _PLAIN: Final = (ascii_letters + digits + "-:.").encode()
 
 _OTHER: Final = bytes.maketrans(_PLAIN, _PLAIN[1:] + _PLAIN[:1])
 
-_MADE_UP: Final = re.compile(rb'"time":"([0-9TZ:.-]+)"|"kube-api-access-([a-z0-9]{5})"')
+_MADE_UP: Final = re.compile(
+    rb'"time":"([0-9TZ:.-]+)"|"kube-api-access-([a-z0-9]{5})"|"(%b)":"([a-zA-Z0-9.-]+)"'
+    % b"|".join(re.escape(label.encode()) for label in names.SEAT_LABELS)
+)
 """Kubernetes: `ManagedFieldsEntry`; plugin/pkg/admission/serviceaccount/admission.go (ServiceAccountVolumeName)."""
 
 
 class _Known(Struct, frozen=True, gc=False):
-    """A body that was read, in pieces: what it has for the uid and in each hole, and what it has around the holes."""
+    """A body that was read, and what it has around its holes. `made_up` gives what fills them: the uid, the `labels`, then all."""
 
-    made_up: Callable[[bytes], tuple[bytes, ...]]
     around: Callable[[bytes], tuple[bytes, ...]]
     texts: tuple[bytes, ...]
+    made_up: Callable[[bytes], tuple[bytes, ...]]
+    labels: tuple[str, ...]
     request: AdmissionRequest[Pod]
 
     def match(self, body: bytes) -> AdmissionRequest[Pod] | None:
@@ -53,63 +63,78 @@ class _Known(Struct, frozen=True, gc=False):
         made_up = self.made_up(body)
         if b"".join(made_up).translate(None, _PLAIN):
             return None
-        return replace(self.request, uid=made_up[0].decode())
+        uid, pod = made_up[0].decode(), self.request.object
+        if not self.labels or pod is None:
+            return replace(self.request, uid=uid)
+        seat = {label: text.decode() for label, text in zip(self.labels, made_up[1:], strict=False)}
+        return replace(self.request, uid=uid, object=replace(pod, metadata=replace(pod.metadata, labels=pod.labels | seat)))
 
 
 class ReviewCache:
-    """Reads reviews of Pods, and the recurring ones at a glance: their requests share one object."""
+    """Reads reviews of Pods, and those that are like an earlier one at a glance."""
 
     def __init__(self) -> None:
+        self.hits = 0
+        """Reviews that were like an earlier one."""
+        self.misses = 0
+        """Reviews that were read."""
         self._known: dict[tuple[int, bytes], list[_Known]] = {}
 
     def read(self, body: bytes) -> AdmissionRequest[Pod]:
         """Return the request of a review, exactly as `decode_pod` does. Raises BadReview."""
-        if len(body) > BODY_MAX or (at := body.find(_NAME)) < 0:
-            return decode_pod(body)
+        at = body.find(_NAME, 0, BODY_MAX)
         key = len(body), body[at : at + _NAME_MAX]
-        for known in self._known.get(key, ()):
-            request = known.match(body)
+        known = self._known.get(key)
+        for each in known or ():
+            request = each.match(body)
             if request is not None:
+                self.hits += 1
                 return request
+        self.misses += 1
         request = decode_pod(body)
-        if _recurs(request) and (opened := _opened(body, request)):
-            self._keep(key, opened)
+        if at >= 0 and len(body) <= BODY_MAX and _may_recur(request):
+            self._keep(key, body, request)
         return request
 
-    def _keep(self, key: tuple[int, bytes], known: _Known) -> None:
-        if sum(map(len, self._known.values())) == KEPT:
-            self._known.clear()
-        self._known.setdefault(key, []).insert(0, known)
+    def _keep(self, key: tuple[int, bytes], body: bytes, request: AdmissionRequest[Pod]) -> None:
+        """Keep a body, unless it is the first of its key: most names never come again, and to open a body is to read it twice."""
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) == KEPT:
+                self._known.clear()
+            self._known[key] = []
+        elif len(known) < ALIKE and (opened := _opened(body, request)):
+            known.append(opened)
 
 
-def _recurs(request: AdmissionRequest[Pod]) -> bool:
-    """Tell whether other reviews may be like this one: those of workers that have neither a name nor a seat yet."""
+def _may_recur(request: AdmissionRequest[Pod]) -> bool:
+    """Tell whether other reviews may be like this one: those of workers that have no name yet."""
     pod = request.object
-    if pod is None or pod.metadata.name:
-        return False
-    return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER and names.LABEL_REPLICA_INDEX not in pod.labels
+    return pod is not None and not pod.metadata.name and pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_WORKER
 
 
 def _opened(body: bytes, request: AdmissionRequest[Pod]) -> _Known | None:
-    """Return a body with holes, or None when what stands in them has a meaning beyond the uid of the request.
+    """Return a body with holes, or None when what stands in them has a meaning beyond the uid of the request and its seat labels.
 
-    That is tried out: other characters in the holes must read as the same request, but for its uid. A hole is the end of a JSON
+    That is tried out: a body with other characters in the holes must read as what is made of it. A hole is the end of a JSON
     string, where those of `_PLAIN` mean nothing but themselves; so whatever of these stands in the holes, nothing else can change.
     """
     text = request.uid.encode()
     start = body.find(b'"uid":"%b"' % text) + len('"uid":"')
     uid = slice(start, start + len(text))
-    if body[uid] != text:
+    found = list(_MADE_UP.finditer(body))
+    if body[uid] != text or len(found) > HOLES_MAX:
         return None
-    holes = sorted([(uid.start, uid.stop), *(found.span(found.lastindex or 0) for found in _MADE_UP.finditer(body))])
-    pieces = [slice(start, end) for start, end in pairwise([0, *chain.from_iterable(holes), len(body)])]
+    holes = [slice(*match.span(match.lastindex or 0)) for match in found]
+    labels = {match[3].decode(): hole for match, hole in zip(found, holes, strict=True) if match[3]}
+    edges = chain.from_iterable(sorted((hole.start, hole.stop) for hole in [uid, *holes]))
+    around = [slice(*ends) for ends in pairwise([0, *edges, len(body)])]
+    pieces = itemgetter(*around[::2])
+    known = _Known(pieces, pieces(body), itemgetter(uid, *labels.values(), *around[1::2]), tuple(labels), request)
     other = bytearray(body)
-    for hole in pieces[1::2]:
+    for hole in around[1::2]:
         other[hole] = body[hole].translate(_OTHER)
     try:
-        if decode_pod(bytes(other)) != replace(request, uid=other[uid].decode()):
-            return None
+        return known if known.match(bytes(other)) == decode_pod(bytes(other)) else None
     except BadReview:
         return None
-    around = itemgetter(*pieces[::2])
-    return _Known(itemgetter(uid, *pieces[1::2]), around, around(body), request)

@@ -46,11 +46,11 @@ class Mutation:
         self._pods = pods
         self._reader = reader
         self._shards = shards
-        self._reviews = ReviewCache()
+        self.reviews = ReviewCache()
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
-        request: AdmissionRequest[Any] = self._reviews.read(body)
+        request: AdmissionRequest[Any] = self.reviews.read(body)
         try:
             if is_pod(request):
                 answer = await self._decide(request, now)

@@ -4,24 +4,27 @@ import argparse
 import json
 import sys
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
 import msgspec
-import yaml
 
 from webhook.admission.pods import Placement, PodHandler
+from webhook.cli.files import read_manifests
 from webhook.cli.sharding import Sharded, sharded
 from webhook.groups.memory import at_once
 from webhook.kube import names
+from webhook.kube.kinds import POD_KIND
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
-from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod, read_manifests
+from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Warn
-from webhook.mutation.host_text import Value
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.manifest.writer import as_yaml
+from webhook.mutation.answer import edits, operations
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Value, Warn
 
 
 class _Result(NamedTuple):
@@ -33,25 +36,30 @@ class _Result(NamedTuple):
 
     @property
     def edits(self) -> list[Edit]:
-        return self.placed.plan.edits_for(self.placed.seat.host) if self.placed else []
+        return edits(self.placed.replica, self.placed.seat.host).all() if self.placed else []
 
     @property
     def patch(self) -> list[dict[str, Any]]:
-        operations = self.placed.plan.operations_for(self.placed.seat.host) if self.placed else []
-        patch: list[dict[str, Any]] = msgspec.to_builtins(operations)
+        made = operations(self.placed.replica, self.placed.seat.host) if self.placed else []
+        patch: list[dict[str, Any]] = msgspec.to_builtins(made)
         return patch
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
-    parser.add_argument("-f", dest="file", type=Path, required=True, metavar="PATH", help="a RayCluster or Pod manifest")
+    parser.add_argument(
+        "-f",
+        dest="file",
+        required=True,
+        metavar="PATH",
+        help="RayClusters and Pods: a file, a folder, or - for standard input",
+    )
     parser.add_argument(
         "--state",
-        type=Path,
         action="append",
         default=[],
         metavar="PATH",
-        help="RayClusters and pods that are there already: a file or a directory; may be repeated",
+        help="RayClusters and pods that are there already: a file or a folder; may be repeated",
     )
     parser.add_argument("--multi-host-indexing", action="store_true", help="write the seat labels that KubeRay 1.6+ writes itself")
     parser.add_argument("--explain", action="store_true", help="say what is added where, and why (the default)")
@@ -96,9 +104,9 @@ async def _results(given: list[Manifest], sent: list[Sharded], state: list[Manif
 
     `sent` are the RayClusters among the given ones; one that is refused has no pods.
     """
-    pods = [manifest for manifest in given if manifest.kind == "Pod"]
+    pods = [manifest for manifest in given if manifest.kind == POD_KIND]
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
-    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == "Pod"]
+    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == POD_KIND]
     known = load_state([*state, *clusters, *_owners(pods)])
     handler = PodHandler(known.clusters, known.seats)
     documents = [manifest.document for manifest in pods]
@@ -110,11 +118,15 @@ async def _results(given: list[Manifest], sent: list[Sharded], state: list[Manif
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:
     """Return the given pods without labels: they hold no seat yet, but know the uid of their RayCluster."""
-    return [Manifest(pod.path, {**pod.document, "metadata": {**pod.document.get("metadata", {}), "labels": None}}) for pod in pods]
+    return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
+
+
+def _unlabelled(pod: dict[str, Any]) -> dict[str, Any]:
+    return {**pod, "metadata": {**pod.get("metadata", {}), "labels": None}}
 
 
 async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
-    pod = as_pod(Manifest(Path(_name(document)), document))
+    pod = as_pod(Manifest(_name(document), document))
     try:
         placed = await handler.place(pod, "", uid, 0.0)
     except Denied as denied:
@@ -148,7 +160,7 @@ def _where(placed: Placement) -> str:
         return "head"
     seat = placed.seat
     text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    return f"{text} ({'assigned' if placed.plan.replica.assigned else 'carried by its labels, trusted'})"
+    return f"{text} ({'assigned' if placed.assigned else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:
@@ -195,7 +207,7 @@ def _mutated(result: _Result) -> dict[str, Any]:
 
 
 def _yaml(results: list[_Result]) -> str:
-    return yaml.safe_dump_all([_mutated(result) for result in results if not result.refused], sort_keys=False, width=132)
+    return as_yaml(_mutated(result) for result in results if not result.refused)
 
 
 def _json(results: list[_Result]) -> str:

@@ -1,18 +1,18 @@
 """`ray-webhook serve`: the service."""
 
-import gc
 import sys
 from collections.abc import Sequence
 from typing import TextIO
 
 import uvloop
 
-from webhook.manifest.files import ManifestError
-from webhook.runtime import supervise
+from webhook.cli.files import read_manifests
+from webhook.cli.process import run
+from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, read_settings
 from webhook.telemetry.stdout import DescriptorOutput
 from webhook.tls.errors import CertificateError
-from webhook.wiring.serve import Service, build
+from webhook.wiring.serve import build
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -24,7 +24,7 @@ def serve(arguments: Sequence[str]) -> int:
     if settings.state and not settings.standalone:
         return _refuse("setting state needs standalone: with a live cluster, pods and RayClusters are watched")
     try:
-        service = build(settings, DescriptorOutput(sys.stdout.fileno()))
+        service = build(settings, DescriptorOutput(sys.stdout.fileno()), read_manifests(settings.state))
         ports = service.reviews.bind(), service.admin.bind()
     except (CertificateError, ManifestError) as error:
         return _refuse(str(error))
@@ -32,23 +32,7 @@ def serve(arguments: Sequence[str]) -> int:
         ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"
         return _refuse(f"cannot listen on port {ports_wanted} of {settings.serving.host}: {error.strerror}; choose others")
     _announce(sys.stderr, settings, *ports)
-    return uvloop.run(_run(service))
-
-
-async def _run(service: Service) -> int:
-    gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
-    service.log.event("info", "started", "listening for reviews")
-    try:
-        try:
-            await supervise(service.runnables, service.drain)
-        finally:
-            service.settle()
-    except ExceptionGroup as group:
-        for error in group.exceptions:
-            service.log.event("error", "ended", f"{type(error).__name__}: {error}")
-        return 1
-    service.log.event("info", "stopped", "stopped by a signal")
-    return 0
+    return uvloop.run(run(service, "listening for reviews", service.settle))
 
 
 def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:

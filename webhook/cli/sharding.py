@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.memory import IndexMemory
@@ -13,7 +15,8 @@ from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
 from webhook.kube.review import AdmissionRequest, Denied, GroupVersionKind, GroupVersionResource
-from webhook.manifest.files import Manifest, as_cluster
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
 
 
 class Sharded(NamedTuple):
@@ -78,7 +81,9 @@ async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> As
             yield Sharded(manifest, warnings=answer.warnings)
             continue
         (operation,) = json.loads(b64decode(answer.patch))
-        yield Sharded(manifest._replace(document=_with(manifest.document, operation["value"])), operation["value"], answer.warnings)
+        index = operation["value"]
+        stored = replace(manifest, document=_with(manifest.document, index))
+        yield Sharded(stored, index, answer.warnings)
 
 
 def _with(document: dict[str, Any], index: str) -> dict[str, Any]:

@@ -9,10 +9,13 @@ from zoneinfo import available_timezones
 
 from msgspec import Struct, field
 
+from webhook.cli.files import read_files
 from webhook.cli.report import WRITERS, Entry, coloured
-from webhook.manifest.positions import Located, Unreadable, read
+from webhook.kube import names
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY, OFF, WARN
-from webhook.validation.ruleset import check, is_ray, unknown_names
+from webhook.validation.ruleset import check, unknown_names
 from webhook.validation.settings import RuleSettings
 
 CLEAN: Final = 0
@@ -27,7 +30,7 @@ class Result(Struct):
     """What a run has found."""
 
     entries: list[Entry] = field(default_factory=list)
-    problems: list[Unreadable] = field(default_factory=list)
+    problems: list[ManifestError] = field(default_factory=list)
     objects: int = 0
     skipped: int = 0
 
@@ -41,7 +44,7 @@ class Result(Struct):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `validate` to a parser."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a directory, or - for standard input")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input")
     parser.add_argument("-f", "--filename", action="append", default=[], metavar="PATH", help="the same; may be repeated")
     parser.add_argument("-o", "--output", choices=tuple(WRITERS), default="text", help="the format of findings (default: text)")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
@@ -62,11 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
     paths = [*arguments.filename, *arguments.paths]
     settings, problems = _settings(arguments)
     if not paths:
-        problems.append("name at least one file, directory, or - for standard input")
+        problems.append("name at least one file, folder, or - for standard input")
     if problems:
         _say(problems)
         return UNREADABLE
-    result = collect(read(paths), settings)
+    result = collect(read_files(paths), settings)
     writer = coloured if arguments.output == "text" and _colourful(sys.stdout) else WRITERS[arguments.output]
     sys.stdout.write(_encodable(writer(result.entries), sys.stdout))
     _say([f"{problem}" for problem in result.problems])
@@ -75,17 +78,17 @@ def run(arguments: argparse.Namespace) -> int:
     return result.status(strict=arguments.strict)
 
 
-def collect(found: Iterable[Located | Unreadable], settings: RuleSettings) -> Result:
+def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Result:
     """Return what the rules find in all objects, by file and line."""
     result = Result()
     for item in found:
-        if isinstance(item, Unreadable):
+        if isinstance(item, ManifestError):
             result.problems.append(item)
-        elif (kind := _ray_kind(item.value)) is None:
-            result.skipped += item.value is not None
+        elif item.kind not in names.RAY_KINDS:
+            result.skipped += item.document is not None
         else:
             result.objects += 1
-            result.entries += _entries(item, kind, settings)
+            result.entries += _entries(item, settings)
     return result
 
 
@@ -97,24 +100,13 @@ def summary(result: Result) -> str:
     return f"{_counted(result.objects, 'Ray object')}: {denied} denied, {_counted(warned, 'warning')}{skipped}"
 
 
-def _entries(item: Located, kind: str, settings: RuleSettings) -> list[Entry]:
+def _entries(item: Manifest, settings: RuleSettings) -> list[Entry]:
     entries = [
         Entry(item.file, item.line(finding.field.tokens), finding.level, finding.rule, finding.path, finding.message)
-        for finding in check(kind, item.value, settings)
+        for finding in check(item.kind, item.document, settings)
         if finding.level != OFF
     ]
     return sorted(entries, key=lambda entry: entry.line)
-
-
-def _ray_kind(value: object) -> str | None:
-    """Return the kind of an object that the rules know."""
-    if not isinstance(value, dict):
-        return None
-    version, kind = value.get("apiVersion"), value.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
-        return None
-    group, _, name = version.partition("/")
-    return kind if is_ray(group, name, kind) else None
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:

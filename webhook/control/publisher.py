@@ -83,7 +83,9 @@ class Publisher:
             state.settled = None
 
     async def run(self) -> None:
-        """Publish until cancelled."""
+        """Publish until cancelled. It begins with a look at everything: another process may have published meanwhile."""
+        self._states.clear()
+        self._sweeping, self._sweep_at = False, 0.0
         async with asyncio.TaskGroup() as tasks:
             while True:
                 if self._store is not None and self._state.synced():
@@ -93,7 +95,6 @@ class Publisher:
     def _tick(self, store: PodGroupStore, tasks: asyncio.TaskGroup) -> None:
         """Start what is due."""
         now = self._world.clock()
-        self._members.expire(now)
         if now >= self._sweep_at and not self._sweeping:
             self._sweeping = True
             tasks.create_task(self._sweep(store))

@@ -77,9 +77,11 @@ class _Send(NamedTuple):
     method: str
     content_type: str = ""
     body: object = None
+    accept: str = "application/json"
 
 
 _GET: Final = _Send("GET")
+_GET_METADATA: Final = _Send("GET", accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 
 
 class Api:
@@ -107,13 +109,13 @@ class Api:
             client, self._client = self._client, None
             await client.close()  # type: ignore[no-untyped-call] # as above
 
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+    async def get(self, path: str, query: Query, deadline: float, *, metadata_only: bool = False) -> bytes:
         """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
-        with _failures(f"within {deadline:g} s"):
-            async with asyncio.timeout(deadline):
-                response = await self._request(path, query, aiohttp.ClientTimeout())
-                async with response:
-                    return await response.read()
+        return await self._read(path, query, _GET_METADATA if metadata_only else _GET, deadline)
+
+    async def post(self, path: str, query: Query, body: Mapping[str, object], deadline: float) -> bytes:
+        """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
+        return await self._read(path, query, _Send("POST", "application/json", dict(body)), deadline)
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
@@ -138,6 +140,13 @@ class Api:
                 yield response.content.iter_chunked(_CHUNK_BYTES)
             finally:
                 response.close()
+
+    async def _read(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
+        with _failures(f"within {deadline:g} s"):
+            async with asyncio.timeout(deadline):
+                response = await self._request(path, query, aiohttp.ClientTimeout(), what)
+                async with response:
+                    return await response.read()
 
     async def _change(self, what: _Send, path: str, deadline: float) -> None:
         with _failures(f"within {deadline:g} s"):
@@ -166,7 +175,7 @@ class Api:
         client = self._client
         if client is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        header_params = {"Accept": "application/json", **({"Content-Type": what.content_type} if what.content_type else {})}
+        header_params = {"Accept": what.accept, **({"Content-Type": what.content_type} if what.content_type else {})}
         method, url, headers, _, _ = await client.param_serialize(
             what.method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
         )

@@ -13,11 +13,12 @@ from msgspec import Raw, Struct, field
 from webhook.follow.listwatch import Resource
 from webhook.follow.versions import Record, VersionTracker
 from webhook.follow.wire import Codec, Event, Page, number
+from webhook.groups.adoption import adopted_seat
 from webhook.groups.membership import Membership
-from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS, GroupKey, Seat
+from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import carried_seat
 from webhook.kube import names
-from webhook.kube.review import INVALID, Cause, Denied
+from webhook.kube.review import Denied
 
 _log: Final = logging.getLogger("webhook.follow")
 _GROUPS_LOGGED: Final = 1000
@@ -97,8 +98,8 @@ class Seats:
 class PodFeed:
     """Takes in worker pods, from the watch and from live reads.
 
-    A terminating pod frees its seat. A pod without seat labels that a former webhook served is adopted (`_adopted`). Labels that
-    are no seat are counted in `malformed`, and logged once for each group; their pod has no seat.
+    A terminating pod frees its seat. A pod without seat labels that a former webhook served is adopted. Labels that are no seat
+    are counted in `malformed`, and logged once for each group; their pod has no seat.
     """
 
     def __init__(self, members: Membership, namespace: str = "") -> None:
@@ -182,26 +183,12 @@ def _seat_of(pod: WorkerPod, group: str) -> Seat | None:
     labels = pod.metadata.labels or _Labels()
     index, name, host = labels.replica_index, labels.replica_name, labels.host_index
     if index is None and name is None and host is None:
-        return None if labels.legacy is None else _adopted(pod, group, labels.legacy)
+        if labels.legacy is None:
+            return None
+        spec = _specs.decode(pod.spec) if pod.spec else _Spec()
+        return adopted_seat(group, intern(labels.legacy), _worker_id(spec))
     pairs = zip(names.SEAT_LABELS, (index, name and intern(name), host), strict=True)
     return carried_seat({label: value for label, value in pairs if value is not None}, 1 if host is None else MAX_HOSTS)
-
-
-def _adopted(pod: WorkerPod, group: str, legacy: str) -> Seat | None:
-    """Return the seat that a former webhook gave: `replicaIndex` = `<group>-<n>`, and a literal TPU_WORKER_ID.
-
-    The replica's name is the label itself. It is the same for all hosts of the replica, so that hosts which we seat later get one
-    name among them, and it is none that KubeRay or we would draw for another replica of the group. Raises Denied.
-    """
-    index = legacy.removeprefix(f"{group}-")
-    spec = _specs.decode(pod.spec) if pod.spec else _Spec()
-    host = _worker_id(spec)
-    if host is None:
-        return None
-    if index == legacy or not _is_index(index, MAX_REPLICAS) or not _is_index(host, MAX_HOSTS):
-        text = f"{legacy!r} and {names.TPU_WORKER_ID} {host!r} are no seat: expected {group}-<index> and the number of a host"
-        raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
-    return Seat(int(index), int(host), intern(legacy))
 
 
 def _worker_id(spec: _Spec) -> str | None:
@@ -210,7 +197,3 @@ def _worker_id(spec: _Spec) -> str | None:
             if variable.name == names.TPU_WORKER_ID and variable.value:
                 return variable.value
     return None
-
-
-def _is_index(text: str, bound: int) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 10 and int(text) < bound  # noqa: PLR2004 - longer is out of any bound

@@ -26,6 +26,15 @@ class GroupVersionResource(Struct, frozen=True, gc=False):
     resource: str = ""
 
 
+class UserInfo(Struct, frozen=True, gc=False):
+    """Who asks: the name of a user or, as `system:serviceaccount:<namespace>:<name>`, an account."""
+
+    username: str = ""
+
+
+NOBODY: Final = UserInfo()
+
+
 class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False):
     """The question. `object` is absent on DELETE, `old_object` on CREATE and CONNECT."""
 
@@ -39,6 +48,7 @@ class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False
     dry_run: bool | None = None
     object: T | None = None
     old_object: T | None = None
+    user_info: UserInfo = NOBODY
 
 
 class Cause(Struct, frozen=True, gc=False):

@@ -12,9 +12,11 @@ from webhook.groups.seat import GroupKey
 from webhook.groups.seating import carried_seat
 from webhook.groups.shards import ShardKey, Shards, WantedIndex
 from webhook.kube import names
+from webhook.kube.kinds import POD_KIND
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
-from webhook.manifest.files import Manifest, ManifestError, as_cluster, as_pod
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster, as_pod, problem_in
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
     """
     members = Membership()
     state = Standalone(ClusterIndex(), members, SeatRegister(members))
-    pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == "Pod"]
+    pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             state.clusters.put(facts_of(as_cluster(manifest, [pod for _, pod in pods])))
@@ -44,8 +46,7 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
         try:
             _seat(state, pod)
         except Denied as denied:
-            msg = f"{manifest.path}: Pod {pod.metadata.name or ''}: {denied}"
-            raise ManifestError(msg) from None
+            raise problem_in(manifest, str(denied), ("metadata", "labels")) from None
     return state
 
 

@@ -5,14 +5,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from webhook.mutation.host_text import Text, Value
+from webhook.kube.objects import Strings
+
+Value = str | Strings
+"""What a field of `spec` may become."""
 
 
 class SetLabel(Struct, frozen=True, gc=False):
     """Add a label that the pod does not have."""
 
     key: str
-    value: Text
+    value: str
     why: str
 
 
@@ -33,7 +36,7 @@ class SetEnv(Struct, frozen=True, gc=False):
 
     container: str
     name: str
-    value: Text
+    value: str
     why: str
     slot: int = -1
     field_path: str = ""

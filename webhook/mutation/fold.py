@@ -1,8 +1,9 @@
 """The fold: the one writer, which turns edits of a pod into a JSON Patch (RFC 6902)."""
 
+from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -10,7 +11,6 @@ from msgspec import Struct
 from webhook.kube.objects import Container, Pod
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel
-from webhook.mutation.host_text import Text
 from webhook.mutation.worker import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -45,9 +45,9 @@ def fold(replica: Replica, edits: Sequence[Edit], ahead: Mapping[str, int] = _NO
 
 def _sorted(
     edits: Sequence[Edit],
-) -> tuple[dict[str, Text], dict[str, list[SetEnv]], list[AppendTerm], list[AppendResizeRule], list[Operation]]:
+) -> tuple[dict[str, str], dict[str, list[SetEnv]], list[AppendTerm], list[AppendResizeRule], list[Operation]]:
     """Return labels, variables by container, affinity terms and resize rules, and the operations of fields."""
-    labels: dict[str, Text] = {}
+    labels: dict[str, str] = {}
     variables: dict[str, list[SetEnv]] = {}
     terms: list[AppendTerm] = []
     rules: list[AppendResizeRule] = []
@@ -86,7 +86,33 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def _labels(pod: Pod, labels: dict[str, Text]) -> list[Operation]:
+class Pieces(NamedTuple):
+    """The JSON text of a patch in two pieces: what one host receives for itself, and what all hosts of its replica receive."""
+
+    own: bytes
+    shared: bytes
+
+    def packed(self) -> bytes | None:
+        """Return the base64 of the patch, as an AdmissionReview carries it; None for a patch without operations."""
+        return pack(self.own) + pack(self.shared) if self.own or self.shared else None
+
+
+def pieces(own: Sequence[Operation], shared: Sequence[Operation]) -> Pieces:
+    """Return the text of a patch that has the operations `own`, then those that are `shared`."""
+    if not own:
+        return Pieces(b"", _encode(shared) if shared else b"")
+    return Pieces(_encode(own)[:-1], b"," + _encode(shared)[1:] if shared else b"]")
+
+
+def pack(piece: bytes) -> bytes:
+    """Return the base64 of a piece of a patch, to stand before that of the next one.
+
+    Base64 turns three bytes into four characters; blanks, which JSON allows between values, make the threes whole.
+    """
+    return b2a_base64(piece + b" " * (-len(piece) % 3), newline=False)
+
+
+def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
     if pod.metadata.labels is None:
         return [Operation("add", "/metadata/labels", labels)]
     return [Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()]

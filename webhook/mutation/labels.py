@@ -31,4 +31,4 @@ def own(worker: Worker) -> list[Edit]:
     """Return the host index, for a seat that was assigned in a multi-host group."""
     if not worker.replica.assigned or worker.replica.hosts == 1:
         return []
-    return [SetLabel(names.LABEL_HOST_INDEX, worker.numbered(), "the host of the assigned seat")]
+    return [SetLabel(names.LABEL_HOST_INDEX, str(worker.host), "the host of the assigned seat")]

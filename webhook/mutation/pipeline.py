@@ -27,11 +27,11 @@ OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.ow
 """What one host receives for itself."""
 
 
-def shared_edits(replica: Replica) -> list[Edit]:
-    """Return the edits that every pod of a replica gets."""
-    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]
-
-
 def own_edits(worker: Worker) -> list[Edit]:
     """Return the edits that one pod gets before those it shares."""
     return [] if worker.replica.head else [edit for mutator in OWN for edit in mutator(worker)]
+
+
+def shared_edits(replica: Replica) -> list[Edit]:
+    """Return the edits that every pod of a replica gets."""
+    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]

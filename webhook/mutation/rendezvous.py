@@ -36,9 +36,8 @@ def own(worker: Worker) -> list[Edit]:
     if not _meets(replica):
         return []
     _, settings = _settings(replica.cluster.profiles)
-    variables = [
-        Variable(setting.variable, worker.numbered(setting.value.removesuffix("{rank}")), setting.why) for setting in settings
-    ]
+    rank = {profiles.RANK: str(worker.host)}
+    variables = [Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings]
     return [edit for slot in replica.slots for edit in fill(slot, variables)]
 
 

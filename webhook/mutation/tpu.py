@@ -55,7 +55,7 @@ def own(worker: Worker) -> list[Edit]:
     slots = replica.slots if count == 1 else replica.processes
     edits: list[Edit] = []
     for ordinal, slot in enumerate(slots):
-        number = worker.numbered(step=count, first=0 if count == 1 else ordinal)
+        number = str(worker.host * count + (0 if count == 1 else ordinal))
         edits += fill(slot, (Variable(names.TPU_WORKER_ID, number, _WHY_ID),))
     return edits
 

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from webhook.accelerators.devices import IDENTITIES, TPU, Counts, Device, count_devices, devices_of_host
 from webhook.accelerators.slices import Slice, read_slice
@@ -18,7 +18,6 @@ from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
 from webhook.mutation.edit import SetEnv, Warn
-from webhook.mutation.host_text import HostText, Text
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 
 _NO_RESOURCES: Final = Resources()
@@ -58,7 +57,7 @@ class Variable(Struct, frozen=True, gc=False):
     """
 
     name: str
-    value: Text
+    value: str
     why: str
     identity: bool = False
     field_path: str = ""
@@ -135,10 +134,6 @@ class Replica(Struct, gc=False):
                 return slot
         raise KeyError(path)
 
-    def sibling(self, seat: Seat, *, assigned: bool) -> "Replica":
-        """Return the replica of another seat of the group, whose pod is the same to every mutator."""
-        return structs.replace(self, index=seat.replica, name=seat.name, assigned=assigned)
-
     def addresses(self) -> list[str]:
         """Return the addresses of all hosts, in host order."""
         prefix, service = host_prefix(self.group_name, self.index), self.service
@@ -146,20 +141,15 @@ class Replica(Struct, gc=False):
 
 
 class Worker(Struct, frozen=True, gc=False):
-    """One host of a replica, or any of them when `host` is None: then its numbers are left open."""
+    """One host of a replica."""
 
     replica: Replica
-    host: int | None
-
-    def numbered(self, prefix: str = "", step: int = 1, first: int = 0) -> Text:
-        """Return the text that ends with the number `host` * `step` + `first`."""
-        text = HostText(prefix, step, first)
-        return text if self.host is None else text.of(self.host)
+    host: int
 
     @property
-    def host_name(self) -> Text:
+    def host_name(self) -> str:
         """The name by which its peers find it."""
-        return self.numbered(host_prefix(self.replica.group_name, self.replica.index))
+        return f"{host_prefix(self.replica.group_name, self.replica.index)}{self.host}"
 
 
 def in_multi_slice(slot: Slot) -> bool:

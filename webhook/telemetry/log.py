@@ -37,10 +37,11 @@ class Admission(Struct, omit_defaults=True, gc=False):
 
 
 class Event(Struct, omit_defaults=True):
-    """Anything else."""
+    """Anything else, with the process that it happened in: `serve` or `controller`."""
 
     time: str
     level: str
+    process: str
     event: str
     message: str
     status: int = 0
@@ -50,8 +51,9 @@ class Event(Struct, omit_defaults=True):
 class Log:
     """Writes lines to a sink. Reasons name fields, never values: those may be secrets."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, process: str = "serve") -> None:
         self._output = output
+        self._process = process
         self._encoder = msgspec.json.Encoder()
 
     def write(self, records: Sequence[Admission | Event]) -> None:
@@ -60,7 +62,7 @@ class Log:
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write what happened, with its level (`info`, `warning`, `error`)."""
-        self.write([Event(timestamp(time()), level, event, message, status, trace)])
+        self.write([Event(timestamp(time()), level, self._process, event, message, status, trace)])
 
 
 class _Follower(logging.Handler):

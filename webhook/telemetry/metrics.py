@@ -1,24 +1,22 @@
 """Metrics of reviews and of the membership, in the Prometheus exposition format."""
 
-from collections.abc import Callable
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client import Counter
 
-from webhook import __version__
 from webhook.kube.review import CAUSE_TYPES
+from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.review_metrics import ReviewMetrics
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
 
 
-class Metrics:
-    """All metrics of one process. Labels have few values, whatever is sent to us."""
+class Metrics(ProcessMetrics):
+    """All metrics of `serve`. Labels have few values, whatever is sent to us."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        super().__init__("serve")
         self._reviews = ReviewMetrics()
         self.registry.register(self._reviews)
         self._denials = Counter(
@@ -39,11 +37,6 @@ class Metrics:
             ("status",),
             registry=self.registry,
         )
-        Gauge("ray_webhook_build_info", "The version that runs.", ("version",), registry=self.registry).labels(__version__).set(1)
-
-    def gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        """Expose a number that is read when metrics are scraped."""
-        Gauge(name, text, registry=self.registry).set_function(value)
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""
@@ -62,7 +55,3 @@ class Metrics:
     def refused(self, status: int) -> None:
         """Count one request that was no review."""
         self._refusals.labels(str(status)).inc()
-
-    def exposition(self) -> tuple[bytes, str]:
-        """Return the metrics as text, and its content type."""
-        return generate_latest(self.registry), CONTENT_TYPE_LATEST

@@ -117,6 +117,16 @@ def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key not in keys}
 
 
+def replicas_of(kind: str, value: Any) -> list[Any]:  # noqa: ANN401 - an object that may be garbage
+    """Return `replicas` of all worker groups of an object."""
+    held = value.get("spec")
+    for name in _CLUSTER_AT[kind]:
+        held = held.get(name) if isinstance(held, dict) else None
+    groups = held.get("workerGroupSpecs") if isinstance(held, dict) else None
+    listed = groups if isinstance(groups, list) else []
+    return [group.get("replicas") for group in listed if isinstance(group, dict)]
+
+
 def rollout_part(spec: object) -> dict[str, Any]:
     """Return the part of a RayCluster spec whose change makes KubeRay replace pods or clusters.
 

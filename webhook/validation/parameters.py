@@ -23,6 +23,7 @@ KNOWN: Final = frozenset({
     "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels", "labels-file",
     "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu", "system-reserved-memory", "cgroup-path",
     "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style", "log-color", "verbose",
+    "proxy-server-url",
 })  # fmt: skip
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "resources")
 

@@ -3,11 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-import yaml
-from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, MappingStartEvent, NodeEvent, ScalarEvent
-
 from webhook.kube.review import FORBIDDEN, REQUIRED
-from webhook.manifest.nesting import DEEPEST
+from webhook.manifest.inline import problem_of_map
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
 from webhook.validation.rule import deny
@@ -15,8 +12,6 @@ from webhook.validation.rule import deny
 SIDECAR: Final = "SidecarMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
-_NULL: Final = ("", "~", "null", "Null", "NULL")
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _YAML_MAX: Final = 65536
 """Characters of a runtime environment that are read; a longer one would take too much of an admission's time."""
 
@@ -135,33 +130,8 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     field = job.field / "runtimeEnvYAML"
-    if 0 < len(field.text) <= _YAML_MAX and (problem := _unreadable(field.text)):
+    if 0 < len(field.text) <= _YAML_MAX and (problem := problem_of_map(field.text)):
         yield Fault(field, problem)
-
-
-def _unreadable(text: str) -> str:
-    """Return what is wrong with a text that should be a YAML map, or nothing.
-
-    Events are read, and never composed: the composer in C does not survive deep nesting.
-    """
-    anchors, first, depth = set(), None, 0
-    try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
-            if depth > DEEPEST:
-                return "not YAML: nested too deeply"
-            if isinstance(event, AliasEvent) and event.anchor not in anchors:
-                return f"not YAML: there is no anchor {str(event.anchor)[:40]}"
-            if isinstance(event, NodeEvent):
-                anchors.add(event.anchor)
-                first = first or event
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        return f"not YAML: {line}{error.problem}"
-    except (yaml.YAMLError, UnicodeEncodeError):
-        return "not YAML: it has characters that YAML does not allow"
-    empty = first is None or (isinstance(first, ScalarEvent) and not first.style and first.value in _NULL)
-    return "" if empty or isinstance(first, MappingStartEvent) else "write a YAML map, such as pip: [requests]"
 
 
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:

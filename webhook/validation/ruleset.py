@@ -1,14 +1,14 @@
 """The rule set: every rule, in order, and what they find in an object or in an update of one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from webhook.kube import names
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALING
-from webhook.validation.change import only_queued, only_scaled
+from webhook.validation.change import only_queued, only_scaled, replicas_of
+from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import DENY, OFF, WARN, Finding
@@ -40,13 +40,15 @@ from webhook.validation.versions import VERSIONS
 
 T = TypeVar("T")
 
+Find = Callable[[RayObject, RuleSettings], Iterable[Finding]]
+
 MESSAGE_MAX: Final = 400
 """Characters of a message; only what people write into names can make it longer."""
 
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*METADATA, *STATUS, *SHARDS, *OPT_IN_VALUES)
+OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *OPT_IN_VALUES)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
@@ -81,33 +83,52 @@ RULES: Final[tuple[Rule[Any], ...]] = (
 )
 
 
-def is_ray(group: str, version: str, kind: str) -> bool:
-    """Tell whether the rules know objects of this kind."""
-    return group == names.RAY_GROUP and version in names.RAY_VERSIONS and kind in names.RAY_KINDS
-
-
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an object of one of the four Ray kinds: denials first, then by field."""
     return _ordered(_findings(read_ray_object(kind, value, settings), settings))
 
 
+def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+    """Return what the rules find in an object that KubeRay makes for one that was judged before.
+
+    Its owner would not recover or upgrade if it was refused, so only what stops KubeRay is a denial.
+    """
+    found = check(kind, value, settings)
+    stopping = {rule.id for rule in DECODING}
+    return _ordered(each if each.rule in stopping else _softened(each) for each in found)
+
+
 def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
-    An object that is being deleted has no findings, and neither has an update that only scales or changes finalizers, or
-    by which Kueue admits or stops it.
+    An object that is being deleted, and an update that only scales or changes finalizers, or by
+    which Kueue admits or stops an object, is only checked for what would stop KubeRay.
     """
-    if being_deleted(new) or only_scaled(kind, old, new) or only_queued(kind, old, new):
-        return []
+    if only_scaled(kind, old, new):
+        readable = all(map(count_fits, replicas_of(kind, new)))
+        return [] if readable else _new(kind, old, new, settings, _undecodable)
+    if being_deleted(new) or only_queued(kind, old, new):
+        return _new(kind, old, new, settings, _undecodable)
+    found = _new(kind, old, new, settings, _findings)
     after, before = read_ray_object(kind, new, settings), read_ray_object(kind, old, settings)
-    found = list(_findings(after, settings))
-    if any(finding.level == DENY for finding in found):
-        known = {finding.key for finding in _findings(before, settings)}
-        found = [_softened(finding) if finding.key in known else finding for finding in found]
     update = read_update(before, after)
     if update is not None:
         found += _run(UPDATE_RULES, update, settings)
     return _ordered(found)
+
+
+def _new(kind: str, old: object, new: object, settings: RuleSettings, find: Find) -> list[Finding]:
+    """Return what is found in the new object; what the old one had as well is softened."""
+    found = list(find(read_ray_object(kind, new, settings), settings))
+    if any(finding.level == DENY for finding in found):
+        before = find(read_ray_object(kind, old, settings), settings)
+        known = {finding.key for finding in before}
+        found = [_softened(each) if each.key in known else each for each in found]
+    return found
+
+
+def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
+    yield from _run(DECODING, ray_object, settings)
 
 
 def being_deleted(value: object) -> bool:

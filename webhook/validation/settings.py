@@ -25,12 +25,14 @@ class RuleSettings(Struct, frozen=True):
 
     `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its shape is checked. `pod_groups`
     tells whether the API server serves PodGroups; None, where nobody knows, says nothing about it.
+    `operators` are the accounts of KubeRay's operator.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
     time_zones: frozenset[str] = frozenset()
     pod_groups: bool | None = None
+    operators: frozenset[str] = frozenset()
 
     def enabled(self, gate: str) -> bool:
         """Tell whether the operator runs with a feature gate on."""

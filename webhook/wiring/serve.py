@@ -14,36 +14,35 @@ from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
 from webhook.admission.shards import ShardHandler
-from webhook.control.publisher import Publisher
-from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState
-from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
+from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
-from webhook.manifest.files import read_manifests
+from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Settings, Tls
+from webhook.settings import Serving, Settings, Tls
+from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
-from webhook.telemetry.publishing import PublisherCollector
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
+from webhook.wiring.connection import connection
 
 
 @dataclass(frozen=True)
@@ -70,22 +69,24 @@ class _Knowledge:
     reader: ClusterReader | None = None
     watches: Sequence[Watching] = ()
     discovery: Discovery | None = None
-    publisher: Publisher | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
 
-def build(settings: Settings, output: Output) -> Service:
-    """Return the service. Raises CertificateError, or ManifestError for the state."""
-    known = _from_files(settings.state) if settings.standalone else _from_cluster(settings)
+def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
+    """Return the service; standalone, it begins with `state`.
+
+    Raises CertificateError, or ManifestError for the state.
+    """
+    known = _standing_in(state) if settings.standalone else _from_cluster(settings)
     log, metrics = Log(output), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
-    if known.publisher is not None:
-        metrics.registry.register(PublisherCollector(known.publisher))
+    kept = settings.scheduling.publish or settings.standalone
+    metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook", log)
 
@@ -94,14 +95,16 @@ def build(settings: Settings, output: Output) -> Service:
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(known.discovery is None, known.publisher is not None or settings.standalone, settings.resize.policy)
+    policy = Policy(known.discovery is None, kept, settings.resize.policy)
     pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
     shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
+    mutation = Mutation(pods, known.reader, shards)
+    metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
     endpoints = {
-        "/mutate": ReviewEndpoint(Mutation(pods, known.reader, shards), gate, observer),
+        "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
     }
 
@@ -110,8 +113,18 @@ def build(settings: Settings, output: Output) -> Service:
         return metrics.exposition()
 
     host = settings.serving.host
-    reviews = HttpServer(review_application(endpoints), host, settings.serving.port, tls.listening, settings.tls.client_names)
-    admin = HttpServer(admin_application(gate, exposition), host, settings.serving.admin_port)
+    reviews = HttpServer(
+        review_application(endpoints),
+        host,
+        settings.serving.port,
+        tls.listening,
+        settings.tls.client_names,
+        bounds=_bounds(settings.serving),
+        refused=observer.refused,
+    )
+    admin = HttpServer(
+        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+    )
 
     async def drain() -> None:
         gate.draining = True
@@ -120,22 +133,23 @@ def build(settings: Settings, output: Output) -> Service:
     return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, log, observer.settle)
 
 
-def _from_files(paths: Sequence[Path]) -> _Knowledge:
-    state = load_state(read_manifests(paths))
+def _bounds(serving: Serving) -> Bounds:
+    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
+    room = raise_descriptor_limit() - PROBES.connections
+    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+
+
+def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
+    state = load_state(manifests)
     return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(_connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
-    timing = PublishingTiming(sweep=settings.scheduling.sweep_seconds)
-    publisher = Publisher(cluster, clusters, members, timing) if settings.scheduling.publish else None
     cluster.beside["discovery"] = discovery
-    if publisher is not None:
-        discovery.subscribe(publisher.serve)
-        cluster.beside["publisher"] = publisher
     return _Knowledge(
         clusters,
         members,
@@ -144,7 +158,6 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         cluster.reader,
         cluster.watches,
         discovery,
-        publisher,
         {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
         {"cluster": cluster},
     )
@@ -156,10 +169,6 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     rays.settings = replace(rays.settings, pod_groups=pod_groups)
 
 
-def _connection(config: Path | None) -> Load:
-    return kubeconfig(str(config)) if config else in_cluster()
-
-
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
     """Return what looks after the certificate. A pair in files has to be usable at the start. Raises CertificateError."""
     if tls.source == "files":
@@ -168,7 +177,7 @@ def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: 
         keeper.take(files.read())
         return {"certificate": keeper}
     own = tls.self_signed
-    vault = SecretVault(_connection(config), own.namespace, own.secret, own.mutating, own.validating)
+    vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
     name = f"{own.service}.{own.namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {"certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca), "secret": vault}

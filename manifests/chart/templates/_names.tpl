@@ -3,6 +3,16 @@
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
+{{/* The process that writes to the cluster. Its pods must not be selected as those that answer reviews. */}}
+{{- define "ray-webhook.controller" -}}
+{{ include "ray-webhook.name" . }}-controller
+{{- end }}
+
+{{- define "ray-webhook.controllerSelector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}-controller
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "ray-webhook.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}

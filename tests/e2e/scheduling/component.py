@@ -57,5 +57,5 @@ def controllers(plane: ControlPlane) -> Component:
 
 
 def scheduler(plane: ControlPlane) -> Component:
-    """kube-scheduler, which binds pods to the Nodes there are; in 1.37 gangs need no gate but GenericWorkload."""
+    """kube-scheduler, which binds pods to the Nodes there are."""
     return Component(plane, "kube-scheduler", ["--authorization-always-allow-paths=/healthz"], plane.feature_gates)

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import needs
+from tests.e2e.api import POD_GROUP_VERSION
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import COMPONENT
 from tests.e2e.scheduling.component import controllers
+from tests.e2e.versions import chosen
 from tests.e2e.webhook_process import Webhook
-
-GROUPS_SERVED = {"GenericWorkload": True}, {"scheduling.k8s.io/v1beta1": True}
-"""The gate and the API without which there are no scheduling groups; Kubernetes 1.37 has both off."""
 
 
 @pytest.fixture(scope="package")
 def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
-    """What the webhook's account asks the control plane."""
+    """What the accounts of webhook and controller ask the control plane."""
     return AuditLog(tmp_path_factory.mktemp("audit"))
 
 
@@ -24,12 +24,14 @@ def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
     """A control plane that serves PodGroups and collects garbage; stories share it, each in a namespace of its own."""
     flags = [*account_log.flags, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]  # as OpenShift has it
-    with ControlPlane(*GROUPS_SERVED, api_server_flags=flags) as plane, controllers(plane):
+    needs.POD_GROUPS.ask()
+    gates, apis = chosen().pod_group_gates, {POD_GROUP_VERSION: True}  # both are off by default
+    with ControlPlane(gates, apis, api_server_flags=flags) as plane, controllers(plane):
         yield plane
 
 
 @pytest.fixture(scope="package")
 def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook with the component that lets it keep PodGroups; each story leaves it running."""
+    """The webhook, and beside it the controller, which keeps PodGroups; each story leaves both running."""
     with Webhook(gated_plane, [COMPONENT]) as running:
         yield running

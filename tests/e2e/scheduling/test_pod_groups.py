@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from time import monotonic
 
 import pytest
 
@@ -167,10 +168,15 @@ def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_pla
     until_equal(lambda: set(uids(api.list(POD_GROUPS, namespace))), foreign, "only what is foreign is left")
 
 
-def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(gated_plane: ControlPlane, publisher: Webhook) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("deleted")
     wanted = {"one-head": HEAD, "one-worker-workers": 3}
-    with publisher.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}):
+    with publisher.controller.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}) as other:
+        assert (publisher.controller.leads, other.leads) == (True, False)
+        publisher.controller.stop()
+        until(lambda: other.leads, "the other one leads as soon as the first has given its Lease back", 1.5)
+        publisher.controller.start()
+        assert (publisher.controller.leads, other.leads) == (False, True)
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
         await_counts(api, namespace, wanted)
         wait_for_pods(api, namespace, 4)
@@ -183,20 +189,36 @@ def test_what_somebody_deletes_is_made_again_by_one_of_two_replicas(gated_plane:
 
         api.delete(WORKLOADS, "one.gang", namespace)
         until_equal(lambda: list(uids(workloads(api, namespace))), ["one.gang"], "the Workload is there again")
+    until(lambda: publisher.controller.leads, "the first one leads again")
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 
-def test_what_changed_while_the_webhook_was_down_is_made_good(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(gated_plane: ControlPlane, publisher: Webhook) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("crashed")
+    with publisher.controller.replica({}) as other:
+        publisher.controller.kill()
+        crashed = monotonic()
+        api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
+        await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 3})
+        assert other.leads
+        assert 10 < monotonic() - crashed < 25, "the Lease of 15 s, renewed every 2 s, and what a busy machine takes"
+        publisher.controller.start()
+    until(lambda: publisher.controller.leads, "the first one leads again")
+    gated_plane.delete_ray_cluster("one", namespace)
+    await_nothing(api, namespace)
+
+
+def test_what_changed_while_the_controller_was_down_is_made_good(gated_plane: ControlPlane, publisher: Webhook) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("caught-up")
     for name in ("grows", "goes-out"):
         api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
     until(lambda: len(pod_groups(api, namespace)) == 4, "both are grouped")
 
-    publisher.kill()
+    publisher.controller.kill()
     scale_group(api, "grows", namespace, "workers", 2)
     api.patch(RAY_CLUSTERS, "goes-out", {"metadata": {"annotations": OPTED_OUT}}, namespace)
-    publisher.start()
+    publisher.controller.start()
 
     await_counts(api, namespace, {"grows-head": HEAD, "grows-worker-workers": 2})
     for name in ("grows", "goes-out"):

@@ -1,4 +1,4 @@
-"""The service account, with the rights of the component beside its own, uses them all and needs no others."""
+"""The accounts where PodGroups are kept: each uses all its rights and needs no others, and only the controller writes."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import NATIVE, OPTED_OUT, counts, grouped, pod_groups, workloads
-from tests.e2e.installation import account_rights, asked
+from tests.e2e.installation import CONTROLLER, WEBHOOK, account_rights, asked
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, scale, wait_for_workers, worker_of
 from tests.e2e.waiting import until, until_equal
@@ -15,14 +15,18 @@ from tests.e2e.webhook_process import Webhook
 pytestmark = pytest.mark.e2e
 
 
-def test_the_account_of_a_publisher_uses_every_right_it_has_and_lacks_none(
+def test_each_account_uses_every_right_it_has_and_lacks_none(
     gated_plane: ControlPlane, publisher: Webhook, account_log: AuditLog
 ) -> None:
     live(gated_plane, publisher)
-    assert {found.code for found in account_log.requests()} <= {200, 201, 404, 409}  # others delete and create meanwhile
-    assert {found.code for found in account_log.discovery()} == {200}
-    assert account_log.used() == publisher.rights
-    assert account_rights(gated_plane) == set(map(asked, publisher.rights))
+    for account in (WEBHOOK, CONTROLLER):
+        codes = {found.code for found in account_log.requests(account)}
+        assert codes <= {200, 201, 404, 409}, account  # others delete and create meanwhile
+        assert {found.code for found in account_log.discovery(account)} == {200}
+        assert account_log.used(account) == publisher.rights_of(account)
+        assert account_rights(gated_plane, account) == set(map(asked, publisher.rights_of(account)))
+    assert {verb for _, _, verb in account_log.used(WEBHOOK)} <= {"list", "watch"}
+    assert {verb for _, _, verb in account_log.used(CONTROLLER)} >= {"create", "patch", "delete"}
 
 
 def live(plane: ControlPlane, webhook: Webhook) -> None:

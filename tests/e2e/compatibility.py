@@ -1,0 +1,115 @@
+"""The document about compatibility: a column for each pair, a row for each story, and what is missing where."""
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Final
+
+from tests.e2e import needs
+from tests.e2e.outcomes import Outcome, Outcomes
+from tests.e2e.versions import NEWEST, OLD, Pair
+
+Results = Mapping[Pair, Outcomes | None]
+
+HEAD: Final = f"""\
+# Compatibility
+
+`make matrix` wrote this: it runs the stories of `tests/e2e` on real programs, KubeRay's operator and a Kubernetes control
+plane without nodes, for each pair of versions, and nothing below is written by hand. CI runs two of the pairs for each
+change: {NEWEST}, and {OLD}.
+
+"""
+
+
+def document(results: Results, state: str) -> str:
+    """The whole document. `state` names the present code; results of other code say so."""
+    ran = {pair: found for pair, found in results.items() if found and not found.trouble}
+    parts = [HEAD, "## Pairs\n\n", _pairs(results, state), "\n## Without\n\n", _without(results)]
+    if failures := _failures(ran):
+        parts += ["\n## Failures\n\n", failures]
+    return "".join([*parts, "\n## Stories\n\n", _stories(ran)])
+
+
+def _pairs(results: Results, state: str) -> str:
+    rows = ["| KubeRay | Kubernetes | passed | failed | not run | when |", "|---|---|---|---|---|---|"]
+    for pair, found in results.items():
+        rows.append(f"| {pair.kuberay} | {pair.kubernetes} | {_summary(found, state)} |")
+    return "\n".join(rows) + "\n"
+
+
+def _summary(found: Outcomes | None, state: str) -> str:
+    if found is None:
+        return "- | - | all: not run here | -"
+    if found.trouble:
+        return f"- | - | all: {found.trouble} | -"
+    counts = [str(found.total(what)) for what in ("passed", "failed", "not_run")]
+    earlier = "" if found.state == state else ", with earlier code"
+    return " | ".join([*counts, f"{found.day}{earlier}"])
+
+
+def _without(results: Results) -> str:
+    """What pairs lack, and what their users have instead."""
+    return "".join(
+        f"- {_capital(need.reason(*lacking))}. {need.without}\n"
+        for need in needs.ALL
+        if (lacking := [pair for pair in results if not need.met(pair)])
+    )
+
+
+def _failures(ran: Mapping[Pair, Outcomes]) -> str:
+    return "".join(
+        f"- {pair}: {_sentence(name)}: `{outcome.reasons[0][:200]}`\n"
+        for pair, found in ran.items()
+        for name, outcome in found.stories.items()
+        if outcome.failed
+    )
+
+
+def _stories(ran: Mapping[Pair, Outcomes]) -> str:
+    """The table, and why stories did not run."""
+    if not ran:
+        return "No pair was run here.\n"
+    names = sorted({name for found in ran.values() for name in found.stories})
+    reasons: dict[str, int] = {}
+    heads = [f"{pair.kuberay}<br>{pair.kubernetes}" for pair in ran]
+    lines = [
+        "KubeRay stands above Kubernetes. A number says how many cases of a story passed; where there is none, one did.\n",
+        f"| story | {' | '.join(heads)} |",
+        "|---|" + "---|" * len(heads),
+    ]
+    for module, group in groupby(names, lambda name: name.rpartition(".")[0]):
+        lines.append(f"| **{_module(module)}** |" + " |" * len(heads))
+        for name in group:
+            cells = [_cell(found.stories.get(name), reasons) for found in ran.values()]
+            lines.append(f"| {_sentence(name)} | {' | '.join(cells)} |")
+    lines += ["", *(f"{number}. Not run: {reason}." for reason, number in reasons.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _cell(outcome: Outcome | None, reasons: dict[str, int]) -> str:
+    """One story on one pair; the reasons are numbered as they come."""
+    if outcome is None:
+        return "not there then"
+    cases = outcome.passed + outcome.failed + outcome.not_run
+    parts = []
+    if outcome.passed:
+        parts.append("passed" if cases == 1 else f"passed {outcome.passed}")
+    if outcome.failed:
+        parts.append(f"**failed {outcome.failed}**")
+    if outcome.not_run:
+        numbers = [reasons.setdefault(reason, len(reasons) + 1) for reason in outcome.reasons if not outcome.failed]
+        why = f" ({', '.join(map(str, numbers))})" if numbers else ""
+        parts.append(f"not run{why}" if cases == 1 else f"not run {outcome.not_run}{why}")
+    return ", ".join(parts)
+
+
+def _sentence(name: str) -> str:
+    """The name of a test as the sentence it is."""
+    return _capital(name.rpartition(".")[2].removeprefix("test_").replace("_", " "))
+
+
+def _module(module: str) -> str:
+    return module.removeprefix("tests.e2e.").replace("test_", "").replace("_", " ").replace(".", ": ")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

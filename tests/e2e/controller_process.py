@@ -1,0 +1,96 @@
+"""The process that writes to the cluster, as the manifests run it: with an account and settings of its own, beside the webhook."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+from tests.e2e.api import Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
+from tests.e2e.process import Program, free_port
+
+START_SECONDS = 60
+HOST = "127.0.0.1"
+
+
+class Controller:
+    """Started, ended and started again by stories, on the port it had; `settings` are the variables of the ConfigMap and more."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, settings: Mapping[str, str]) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._kubeconfig = folder / "controller-kubeconfig"
+        self._port = free_port()
+        self._opener = build_opener(ProxyHandler({}))
+        self._program = self._process(self._port, settings)
+
+    @property
+    def log(self) -> Path:
+        """What it wrote, from all its starts."""
+        return self._program.log
+
+    @property
+    def ready(self) -> bool:
+        """Whether its probe says that it is in step with the cluster."""
+        return self._is_ready(self._port)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it writes."""
+        return self.metric("ray_webhook_leader") == 1
+
+    def lines(self) -> list[Json]:
+        """What its log says, a line each."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        token_kubeconfig(self._plane, self._kubeconfig, CONTROLLER)
+        self._program.start()
+        self._program.wait_until(lambda: self.ready, START_SECONDS)
+
+    def stop(self) -> None:
+        """End it with SIGTERM, as kubelet does."""
+        self._program.stop()
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self._program.kill()
+
+    def metric(self, name: str) -> float:
+        """The value of one of its metrics without labels."""
+        return _value(self._admin("/metrics", self._port), name)
+
+    @contextmanager
+    def replica(self, settings: Mapping[str, str]) -> "Iterator[Controller]":
+        """Another process of the same installation, with settings of its own; ended with the block."""
+        other = Controller(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
+        other.start()
+        try:
+            yield other
+        finally:
+            other.stop()
+
+    def _admin(self, path: str, port: int) -> str:
+        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def _is_ready(self, port: int) -> bool:
+        try:
+            return bool(self._admin("/readyz", port))
+        except (URLError, OSError):
+            return False
+
+    def _process(self, port: int, settings: Mapping[str, str]) -> Program:
+        flags = [f"--host={HOST}", f"--port={port}", f"--kubeconfig={self._kubeconfig}", f"--controller.namespace={NAMESPACE}"]
+        command = [sys.executable, "-m", "webhook.cli.main", "controller", *flags]
+        return self._plane.process(f"controller-{port}", command, settings)
+
+
+def _value(exposition: str, name: str) -> float:
+    return next(float(line.split()[1]) for line in exposition.splitlines() if line.startswith(f"{name} "))

@@ -1,0 +1,106 @@
+"""Runs the stories on every pair of the matrix, and writes docs/compatibility.md from what came of them.
+
+A pair that ran with the present code is not run again, so that an interrupted run goes on where it was.
+"""
+
+import argparse
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from tests.e2e import build
+from tests.e2e.compatibility import document
+from tests.e2e.outcomes import Outcomes, read
+from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pair
+
+DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
+RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
+"""Folders of what runs: when they change, every pair is to run again."""
+REPORTING: Final = ("matrix.py", "outcomes.py", "compatibility.py", "test_compatibility.py")
+COMPLETE: Final = (0, 1)
+"""The exit codes of pytest after which every story has run, whether it passed or not."""
+
+
+class InterruptedRunError(Exception):
+    """The stories of a pair did not come to their end."""
+
+
+def main() -> int:
+    """Runs what the command line asks for. Exit code 1: a story failed; 2: a pair did not come to its end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    names = {f"{pair.kuberay}/{pair.kubernetes}": pair for pair in MATRIX}
+    parser.add_argument("pairs", nargs="*", metavar="PAIR", help=f"of {', '.join(names)}; default: all")
+    parser.add_argument("--again", action="store_true", help="run pairs that ran with this code, too")
+    parser.add_argument("--write", action="store_true", help="run nothing: write the document from what is there")
+    options = parser.parse_args()
+    if unknown := [name for name in options.pairs if name not in names]:
+        parser.error(f"no such pair: {', '.join(unknown)}")
+    wanted = [names[name] for name in options.pairs] or list(MATRIX)
+    try:
+        for pair in [] if options.write else wanted:
+            if options.again or not is_current(pair):
+                _run(pair).save()
+                _write()
+    except InterruptedRunError as error:
+        print(error, file=sys.stderr)
+        return 2
+    _write()
+    return int(any(found.total("failed") for pair in wanted if (found := Outcomes.load(pair))))
+
+
+def is_current(pair: Pair) -> bool:
+    """Whether the stories ran on this pair with the present code."""
+    found = Outcomes.load(pair)
+    return found is not None and not found.trouble and found.state == state()
+
+
+def state() -> str:
+    """Names the code that runs: the webhook, what installs it, and the stories."""
+    digest = hashlib.sha256()
+    for folder in RUNNING:
+        for path in sorted((build.ROOT / folder).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts and path.name not in REPORTING:
+                digest.update(f"{path.relative_to(build.ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _write() -> None:
+    DOCUMENT.write_text(document({pair: Outcomes.load(pair) for pair in MATRIX}, state()))
+
+
+def _run(pair: Pair) -> Outcomes:
+    """Builds and runs one pair. Raises InterruptedRunError if not every story came to its end."""
+    environment = {
+        **os.environ,
+        KUBERAY_VARIABLE: pair.kuberay,
+        KUBERNETES_VARIABLE: pair.kubernetes,
+    }
+    started, before, today = time.monotonic(), state(), datetime.now(UTC).date().isoformat()
+    print(f"=== {pair}", flush=True)
+    command = [sys.executable, "-m", "tests.e2e.build"]
+    built = subprocess.run(command, cwd=build.ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    if built.returncode:
+        print(built.stderr, file=sys.stderr)
+        if built.returncode != build.CANNOT_BUILD:
+            raise InterruptedRunError(f"{pair}: the build ended with code {built.returncode}")
+        trouble = built.stderr.strip().splitlines()[0].removeprefix("cannot build here: ")
+        return Outcomes(pair.kuberay, pair.kubernetes, before, today, trouble=trouble)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [sys.executable, "-m", "pytest", "tests/e2e", "-m", "e2e", "-q", f"--junitxml={report}"]
+        code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode
+        if code not in COMPLETE:
+            raise InterruptedRunError(f"{pair}: pytest ended with code {code}; `make matrix` goes on with it")
+        stories = read(report.read_text())
+    seconds = round(time.monotonic() - started)
+    return Outcomes(pair.kuberay, pair.kubernetes, before, today, seconds, stories=stories)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The document about compatibility, from reports of pytest. Needs no control plane."""
+
+import pytest
+
+from tests.e2e import build
+from tests.e2e.compatibility import document
+from tests.e2e.outcomes import Outcome, Outcomes, read
+from tests.e2e.versions import NEWEST, OLD, SCHEMAS_ONLY, Pair
+
+REPORT = """\
+<testsuites><testsuite>
+<testcase classname="tests.e2e.test_load" name="test_many[as shipped]"/>
+<testcase classname="tests.e2e.test_load" name="test_many[fast]">
+<skipped type="pytest.skip" message="has no flags"/></testcase>
+<testcase classname="tests.e2e.test_load" name="test_one"><failure message="assert 1 == 2&#10;more">text</failure></testcase>
+<testcase classname="tests.e2e.test_load" name="test_two"><error message="no server">text</error></testcase>
+</testsuite></testsuites>
+"""
+
+
+def outcomes(pair: Pair, **stories: Outcome) -> Outcomes:
+    return Outcomes(pair.kuberay, pair.kubernetes, "now", "2026-11-22", 60, stories={f"a.{k}": v for k, v in stories.items()})
+
+
+def test_the_cases_of_a_story_are_counted_together_and_an_error_is_a_failure() -> None:
+    assert read(REPORT) == {
+        "tests.e2e.test_load.test_many": Outcome(passed=1, not_run=1, reasons=["has no flags"]),
+        "tests.e2e.test_load.test_one": Outcome(failed=1, reasons=["assert 1 == 2"]),
+        "tests.e2e.test_load.test_two": Outcome(failed=1, reasons=["no server"]),
+    }
+
+
+def test_what_did_not_run_or_failed_never_reads_as_passed() -> None:
+    ran = outcomes(
+        NEWEST,
+        test_good=Outcome(passed=1),
+        test_bad=Outcome(failed=1, reasons=["assert"]),
+        test_none=Outcome(not_run=1, reasons=["has no gate"]),
+        test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]),
+    )
+    text = document({NEWEST: ran, OLD: None}, "now")
+    assert "| Good | passed |" in text
+    assert "| Bad | **failed 1** |" in text
+    assert "| None | not run (1) |" in text
+    assert "| Some | passed 2, not run 1 (1) |" in text
+    assert "1. Not run: has no gate.\n" in text
+    assert f"- {NEWEST}: Bad: `assert`\n" in text
+    assert f"| {NEWEST.kuberay} | {NEWEST.kubernetes} | 3 | 1 | 2 | 2026-11-22 |" in text
+    assert f"| {OLD.kuberay} | {OLD.kubernetes} | - | - | all: not run here | - |" in text
+
+
+def test_a_pair_that_cannot_be_built_says_why_and_one_of_earlier_code_says_so() -> None:
+    trouble = Outcomes(SCHEMAS_ONLY.kuberay, SCHEMAS_ONLY.kubernetes, "now", trouble="names no folder")
+    text = document({NEWEST: outcomes(NEWEST), SCHEMAS_ONLY: trouble}, "later")
+    assert "| - | - | all: names no folder | - |" in text
+    assert "2026-11-22, with earlier code |" in text
+
+
+def test_what_a_pair_lacks_is_listed_with_what_its_users_have() -> None:
+    text = document({NEWEST: None, OLD: None}, "now")
+    assert f"- No gate RayMultiHostIndexing in KubeRay {OLD.kuberay}. Seats are the same" in text
+    assert f"- No PodGroups in Kubernetes {OLD.kubernetes}. " in text
+    assert "is not published" not in text
+
+
+def test_outcomes_are_kept_in_a_file_for_each_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
+    assert Outcomes.load(OLD) is None
+    kept = outcomes(OLD, test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]))
+    kept.save()
+    assert Outcomes.load(OLD) == kept
+    assert Outcomes.load(NEWEST) is None

@@ -1,0 +1,128 @@
+"""One Ray object that KubeRay cannot decode stops it for everybody: the policy keeps such objects out."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import MERGE_PATCH, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ApiError, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import applied, rendered
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import HOSTS, slices, wait_for_workers
+from tests.e2e.waiting import until
+from tests.validation.builders import a_job, a_service
+
+pytestmark = pytest.mark.e2e
+
+HUGE = 3_000_000_000
+TEXT = "more than 32 bits"
+
+
+@pytest.fixture(scope="module")
+def policy(control_plane: ControlPlane) -> Iterator[None]:
+    """The policy of the base, alone: there is no webhook."""
+    found = [each for each in rendered() if each["kind"].startswith("ValidatingAdmissionPolicy")]
+    with applied(control_plane, found):
+        namespace = control_plane.namespace("decodable-ready")
+        until(lambda: refused(control_plane, probed("ready", HUGE), namespace), "the policy", 30)
+        yield
+
+
+def probed(name: str, port: object) -> Json:
+    """A RayCluster whose workers have a probe of this port."""
+    cluster = slices(name, 1)
+    (container,) = first_group(cluster)["template"]["spec"]["containers"]
+    container["readinessProbe"] = {"httpGet": {"path": "/", "port": port}}
+    return cluster
+
+
+def first_group(cluster: Json) -> Json:
+    """The only worker group."""
+    group: Json
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    return group
+
+
+def refused(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
+    """Tell whether the policy refuses a RayCluster, by a dry run."""
+    name = cluster["metadata"]["name"]
+    try:
+        plane.api.create(RAY_CLUSTERS, cluster, namespace)
+    except ApiError as error:
+        return TEXT in str(error)
+    plane.api.delete(RAY_CLUSTERS, name, namespace)
+    return False
+
+
+def broken_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
+    """A RayCluster whose workers have these fields in their container."""
+    cluster = slices("broken", 1)
+    first_group(cluster)["template"]["spec"]["containers"][0] |= fields
+    return cluster
+
+
+def broken_head_service() -> Json:
+    """A RayCluster with a port of the head's service that is too large."""
+    cluster = slices("broken", 1)
+    ports = [{"name": "a", "port": 1, "targetPort": HUGE}]
+    cluster["spec"]["headGroupSpec"]["headService"] = {"spec": {"ports": ports}}
+    return cluster
+
+
+BROKEN = {
+    "probe": probed("broken", HUGE),
+    "negative": probed("broken", -HUGE),
+    "float": probed("broken", 3e9),
+    "tcp": broken_container(startupProbe={"tcpSocket": {"port": HUGE}}),
+    "hook": broken_container(lifecycle={"preStop": {"httpGet": {"port": HUGE}}}),
+    "head service": broken_head_service(),
+}
+
+
+def test_one_bad_object_stops_kuberay_and_the_policy_lets_go_of_it(
+    control_plane: ControlPlane, request: pytest.FixtureRequest
+) -> None:
+    bad, good = control_plane.namespace("decodable-bad"), control_plane.namespace("decodable-fine")
+    stuck = probed("bad", HUGE)
+    stuck["metadata"]["finalizers"] = ["example.com/keep"]
+    control_plane.api.create(RAY_CLUSTERS, stuck, bad)
+    request.getfixturevalue("policy")
+    control_plane.api.create(RAY_CLUSTERS, slices("good", 1), good)
+    with Operator(control_plane) as operator:
+        until(lambda: "cannot unmarshal number 3000000000" in operator.tail(2000), "the error", 60)
+        control_plane.api.delete(RAY_CLUSTERS, "bad", bad)
+        freed = {"metadata": {"finalizers": None}}
+        control_plane.api.patch(RAY_CLUSTERS, "bad", freed, bad, kind=MERGE_PATCH)
+        wait_for_workers(control_plane.api, good, HOSTS, "good")
+    control_plane.delete_ray_cluster("good", good)
+
+
+@pytest.mark.usefixtures("policy")
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_policy_refuses_what_kuberay_cannot_decode(control_plane: ControlPlane, name: str) -> None:
+    namespace = control_plane.namespace("decodable-" + name.replace(" ", "-"))
+    with pytest.raises(ApiError, match=TEXT):
+        control_plane.api.create(RAY_CLUSTERS, BROKEN[name], namespace)
+
+
+@pytest.mark.usefixtures("policy")
+def test_the_policy_reads_the_clusters_of_jobs_and_services(control_plane: ControlPlane) -> None:
+    namespace = control_plane.namespace("decodable-owners")
+    job, service = a_job().build(), a_service().build()
+    ports = {"ports": [{"name": "a", "port": 1, "targetPort": HUGE}]}
+    job["spec"]["rayClusterSpec"]["headGroupSpec"]["headService"] = {"spec": ports}
+    service["spec"]["serveService"] = {"spec": ports}
+    for resource, value in ((RAY_JOBS, job), (RAY_SERVICES, service)):
+        with pytest.raises(ApiError, match=TEXT):
+            control_plane.api.create(resource, value, namespace)
+
+
+@pytest.mark.usefixtures("policy")
+def test_the_policy_lets_good_objects_pass(control_plane: ControlPlane) -> None:
+    namespace = control_plane.namespace("decodable-good")
+    for name, port in (("number", 8080), ("name", "http"), ("text", "3000000000")):
+        control_plane.api.create(RAY_CLUSTERS, probed(name, port), namespace)
+        control_plane.api.delete(RAY_CLUSTERS, name, namespace)
+    control_plane.api.create(RAY_JOBS, a_job().build(), namespace)
+    control_plane.api.create(RAY_SERVICES, a_service().build(), namespace)

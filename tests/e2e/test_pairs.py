@@ -1,0 +1,131 @@
+"""The pairs that the stories run on, and what each lacks. Needs no control plane."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import build, needs
+from tests.e2e.pin import replacements
+from tests.e2e.versions import (
+    KUBERAY_VARIABLE,
+    KUBERNETES_VARIABLE,
+    MATRIX,
+    NEWEST,
+    OLD,
+    SCHEMAS_ONLY,
+    Pair,
+    chosen,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def choose(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> "Choose":
+    """Chooses a pair, with an empty cache."""
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.delenv(build.ASSETS_VARIABLE, raising=False)
+    monkeypatch.delenv(build.CRDS_VARIABLE, raising=False)
+    return Choose(monkeypatch)
+
+
+class Choose:
+    """Puts a pair into the environment."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
+
+    def __call__(self, pair: Pair) -> None:
+        """Puts this one there."""
+        self._monkeypatch.setenv(KUBERAY_VARIABLE, pair.kuberay)
+        self._monkeypatch.setenv(KUBERNETES_VARIABLE, pair.kubernetes)
+
+
+def test_the_newest_pair_runs_unless_another_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KUBERAY_VARIABLE, "")
+    monkeypatch.delenv(KUBERNETES_VARIABLE, raising=False)
+    assert chosen() == NEWEST
+    monkeypatch.setenv(KUBERNETES_VARIABLE, "1.34.4")
+    assert chosen() == Pair(NEWEST.kuberay, "1.34.4")
+
+
+def test_every_story_runs_on_the_newest_pair() -> None:
+    assert [need.lack for need in needs.ALL if not need.met(NEWEST)] == []
+
+
+def test_the_continuous_pairs_have_both_seat_paths_and_the_gap_of_int32() -> None:
+    assert (NEWEST.multi_host_indexing, OLD.multi_host_indexing) == (True, False)
+    assert (NEWEST.int32, OLD.int32) == (True, False)
+    text = (ROOT / ".ci" / "run").read_text()
+    assert f"stories {OLD.kuberay} {OLD.kubernetes}\n" in text
+
+
+@pytest.mark.parametrize("pair", MATRIX, ids=str)
+def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
+    choose(pair)
+    names = build.required()
+    assert ("kuberay-operator" in names) == (pair != SCHEMAS_ONLY)
+    assert ("kube-scheduler" in names) == bool(pair.pod_groups)
+    assert build.missing() == [*names, build.CRDS]
+    assert all(build.BY_NAME[name].pins.is_dir() for name in names)
+
+
+@pytest.mark.parametrize("pair", MATRIX[1:], ids=str)
+def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(pair: Pair, choose: Choose) -> None:
+    shared = ("etcd", "helm", "kustomize")
+    choose(NEWEST)
+    newest = {name: build.binary(name) for name in build.BY_NAME}
+    choose(pair)
+    for tool in build.TOOLS:
+        same = tool.name in shared or pair.of(tool.module) == NEWEST.of(tool.module)
+        assert (build.binary(tool.name) == newest[tool.name]) == same
+
+
+def test_a_version_that_is_not_pinned_cannot_be_built(choose: Choose) -> None:
+    choose(Pair(NEWEST.kuberay, "1.2.3"))
+    with pytest.raises(build.CannotBuildError, match=r"1\.2\.3 is not there"):
+        _ = build.BY_NAME["kubectl"].pins
+
+
+def test_given_schemas_are_unpacked_and_an_empty_folder_is_refused(
+    choose: Choose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    choose(SCHEMAS_ONLY)
+    with pytest.raises(build.CannotBuildError, match=f"{build.CRDS_VARIABLE} names no folder"):
+        build.build()
+    given = tmp_path / "given"
+    given.mkdir()
+    monkeypatch.setenv(build.CRDS_VARIABLE, str(given))
+    with pytest.raises(build.CannotBuildError, match=r"no \*\.yaml"):
+        build.build()
+    with pytest.raises(build.CannotBuildError, match="has no CustomResourceDefinitions"):
+        build.definitions()
+
+    (given / "ray.yaml.gz").write_bytes(gzip.compress(b"kind: Ray"))
+    (given / "etcd").touch()
+    monkeypatch.setenv(build.ASSETS_VARIABLE, str(given))
+    assert build.missing(("etcd",)) == [build.CRDS]
+    build.build(("etcd",), lambda _: None)
+    assert build.missing(("etcd",)) == []
+    assert build.definitions() == [b"kind: Ray"]
+
+
+def test_a_pin_replaces_the_staging_modules_of_a_release_and_no_others() -> None:
+    text = """\
+require (
+	k8s.io/api v0.0.0
+	k8s.io/utils v0.0.0-20250604170112-4c0f3b243397
+)
+replace k8s.io/kms => k8s.io/kms v1.0.0
+replace (
+	k8s.io/api => ./staging/src/k8s.io/api
+	k8s.io/cri-api => ./staging/src/k8s.io/cri-api
+)
+"""
+    assert replacements(text, "1.34.4").splitlines()[1:] == [
+        "replace (",
+        "\tk8s.io/api => k8s.io/api v0.34.4",
+        "\tk8s.io/cri-api => k8s.io/cri-api v0.34.4",
+        ")",
+    ]

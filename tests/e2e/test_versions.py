@@ -1,0 +1,57 @@
+"""What the stories take for granted of the chosen KubeRay and Kubernetes, as the programs themselves show it."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import RAY_CLUSTERS, SERVICES, ApiError
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.kuberay import Operator
+from tests.e2e.process import ProgramError
+from tests.e2e.rays import HOSTS, slices, wait_for_workers
+from tests.e2e.versions import chosen
+
+pytestmark = pytest.mark.e2e
+
+BEYOND_INT32 = 10_000_000_000
+
+
+def starts(known: bool) -> AbstractContextManager[Any]:  # noqa: FBT001 - read at the call
+    """An operator starts that knows what it is given, and ends at once that does not."""
+    return nullcontext() if known else pytest.raises(ProgramError, match="ended before it was ready")
+
+
+def test_the_operator_knows_the_gate_of_its_version(control_plane: ControlPlane) -> None:
+    gate = {"RayMultiHostIndexing": False}
+    with starts(chosen().multi_host_indexing), Operator(control_plane, feature_gates=gate):
+        pass
+
+
+def test_the_operator_knows_the_flags_of_its_version(control_plane: ControlPlane) -> None:
+    with starts(chosen().client_rate), Operator(control_plane, flags=("--qps=10", "--burst=10")):
+        pass
+
+
+def test_the_headless_service_has_the_name_of_its_version(control_plane: ControlPlane) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("service-name")
+    with Operator(control_plane, multi_host_indexing=False):
+        api.create(RAY_CLUSTERS, slices("one", 1), namespace)
+        wait_for_workers(api, namespace, HOSTS)
+    services = {each["metadata"]["name"] for each in api.list(SERVICES, namespace)}
+    assert ("one-headless" in services) == chosen().headless_service, services
+    assert ("one-headless-worker-svc" in services) != chosen().headless_service, services
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_the_api_server_lets_pods_be_resized_where_its_version_does(control_plane: ControlPlane) -> None:
+    resources = control_plane.api.request("GET", "/api/v1").body["resources"]
+    assert ("pods/resize" in {each["name"] for each in resources}) == chosen().resize
+
+
+def test_the_api_server_holds_numbers_to_int32_where_its_version_does(control_plane: ControlPlane) -> None:
+    cluster = slices("large", 1)
+    cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] = BEYOND_INT32
+    refusal = pytest.raises(ApiError, match="maxReplicas") if chosen().int32 else nullcontext()
+    with refusal:
+        control_plane.api.create(RAY_CLUSTERS, cluster, control_plane.namespace("int32"), dryRun="All")

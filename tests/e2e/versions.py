@@ -1,0 +1,104 @@
+"""The pairs of KubeRay and Kubernetes that the stories run on; the environment chooses one."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+PINS: Final = Path(__file__).resolve().parent / "tools"
+"""The go.mod and go.sum of each program, in a folder for each version where there are several."""
+
+KUBERAY_VARIABLE: Final = "E2E_KUBERAY"
+KUBERNETES_VARIABLE: Final = "E2E_KUBERNETES"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A version of each, such as 1.6.2 and 1.37.0."""
+
+    kuberay: str
+    kubernetes: str
+
+    def __str__(self) -> str:
+        return f"KubeRay {self.kuberay} on Kubernetes {self.kubernetes}"
+
+    def of(self, module: str) -> str:
+        """The version of a module; "" for one that is the same in all pairs."""
+        return {"kuberay": self.kuberay, "kubernetes": self.kubernetes}.get(module, "")
+
+    @property
+    def operator(self) -> bool:
+        """Whether the operator of this KubeRay can be built: its module is pinned."""
+        return (PINS / "kuberay" / self.kuberay).is_dir()
+
+    @property
+    def multi_host_indexing(self) -> bool:
+        """Whether KubeRay has the gate RayMultiHostIndexing."""
+        return _minor(self.kuberay) >= 5
+
+    @property
+    def client_rate(self) -> bool:
+        """Whether the operator has the flags --qps and --burst."""
+        return _minor(self.kuberay) >= 5
+
+    @property
+    def headless_service(self) -> bool:
+        """Whether the service by which hosts find one another is called `<cluster>-headless`."""
+        return _minor(self.kuberay) >= 4
+
+    @property
+    def pod_groups(self) -> str:
+        """The version of scheduling.k8s.io that PodGroups are served in where their gate is on; "" for none."""
+        return {37: "v1beta1", 36: "v1alpha2"}.get(_minor(self.kubernetes), "")
+
+    @property
+    def pod_group_gates(self) -> dict[str, bool]:
+        """The gates that PodGroups need, all off by default; 1.37 has put the scheduler's into the other one."""
+        scheduler = {"GangScheduling": True} if self.pod_groups == "v1alpha2" else {}
+        return {"GenericWorkload": True, **scheduler}
+
+    @property
+    def resize(self) -> bool:
+        """Whether pods are resized in place without a gate."""
+        return _minor(self.kubernetes) >= 33
+
+    @property
+    def int32(self) -> bool:
+        """Whether the API server refuses what is beyond the int32 of a CustomResourceDefinition."""
+        return _minor(self.kubernetes) >= 36
+
+
+NEWEST: Final = Pair("1.6.2", "1.37.0")
+"""What runs unless something else is asked for."""
+
+OLD: Final = Pair("1.4.2", "1.34.4")
+"""The pair that `.ci/run` runs beside the newest: KubeRay without the gate RayMultiHostIndexing, and an API server that
+takes numbers beyond int32. It serves no PodGroups, so v1alpha2, which Kubernetes 1.36 alone has, runs by `make matrix`."""
+
+SCHEMAS_ONLY: Final = Pair("1.7.0", NEWEST.kubernetes)
+"""KubeRay whose Go module is not published: its CustomResourceDefinitions come from a folder, its operator does not."""
+
+MATRIX: Final = (
+    NEWEST,
+    Pair("1.5.1", NEWEST.kubernetes),
+    Pair("1.4.2", NEWEST.kubernetes),
+    Pair("1.3.2", NEWEST.kubernetes),
+    Pair(NEWEST.kuberay, "1.36.3"),
+    Pair(NEWEST.kuberay, "1.35.4"),
+    Pair(NEWEST.kuberay, "1.34.4"),
+    Pair(NEWEST.kuberay, "1.30.14"),
+    OLD,
+    SCHEMAS_ONLY,
+)
+
+
+def chosen() -> Pair:
+    """The pair of the environment; what it leaves open is the newest."""
+    return Pair(
+        os.environ.get(KUBERAY_VARIABLE) or NEWEST.kuberay,
+        os.environ.get(KUBERNETES_VARIABLE) or NEWEST.kubernetes,
+    )
+
+
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])

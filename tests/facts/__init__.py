@@ -1,0 +1,1 @@
+"""What the code has copied from KubeRay and Ray, compared with their newest versions: `make facts`."""

@@ -1,0 +1,33 @@
+"""Runs where Ray is installed: prints what Ray says about itself, as JSON."""
+
+import json
+import sys
+
+import ray
+from ray._private.accelerators import tpu
+from ray.autoscaler._private.kuberay import autoscaling_config, node_provider, utils
+from ray.autoscaler.v2.schema import IPPRSpecsSchema
+from ray.scripts.scripts import start
+from ray.util.tpu import get_tpu_coordinator_env_vars
+
+group = IPPRSpecsSchema["properties"]["groups"]["additionalProperties"]
+generations = utils.gke_tpu_accelerator_to_generation
+sources = (tpu, autoscaling_config, node_provider)
+constants = {name: found for module in sources for name, found in vars(module).items() if isinstance(found, str)}
+options = {option[2:] for each in start.params for option in each.opts if option.startswith("--")}
+
+json.dump(
+    {
+        "version": ray.__version__,
+        "constants": {name: found for name, found in constants.items() if name.isupper()},
+        "topologies": {name: sorted(found) for name, found in tpu.VALID_TPU_TOPOLOGY.items()},
+        "generations": {
+            label: (name, tpu.get_tpu_cores_per_chip(tpu.normalize_tpu_accelerator_type(name)))
+            for label, name in generations.items()
+        },
+        "megascale": sorted(get_tpu_coordinator_env_vars("host", 2, 0)),
+        "start_options": sorted(options),
+        "ippr_keys": sorted(group["properties"]),
+    },
+    sys.stdout,
+)

@@ -1,0 +1,147 @@
+"""Writes webhook/validation/crd_table.py: `python -m tests.schema.generate 1.6.2=FOLDER 1.7.0=FOLDER`.
+
+Each folder has the files of `ray-operator/config/crd/bases` of that KubeRay, as they are or with
+gzip. Equal parts of the schemas, and there are many, stand in the table once.
+"""
+
+import gzip
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Json = dict[str, Any]
+
+TABLE = Path(__file__).parents[2] / "webhook" / "validation" / "crd_table.py"
+HEADER = '''"""The fields of KubeRay's four kinds, their types and limits.
+
+Written by `python -m tests.schema.generate` (`make schema`) from the CustomResourceDefinitions
+of KubeRay {versions}; crd.py reads it. Do not edit.
+"""
+
+from typing import Final
+
+# fmt: off
+TABLE: Final = r"""
+{table}
+"""
+'''
+PLAIN = {
+    ("string", None): "string",
+    ("string", "byte"): "string",
+    ("string", "date-time"): "date-time",
+    ("boolean", None): "boolean",
+    ("integer", None): "int64",
+    ("integer", "int32"): "int32",
+    ("integer", "int64"): "int64",
+    ("number", None): "number",
+    (None, None): "any",
+}
+LIMITS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+_ONE_OF = re.compile(r"self in \[(?P<values>[^]]*)\]")
+
+
+class Table:
+    """The parts of all schemas, each once, in the order in which they are needed."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.parts: list[Any] = []
+
+    def add(self, schema: Json) -> str | int:
+        """Return the name of a plain type, or the number of a part."""
+        part = self._part(schema)
+        if isinstance(part, str):
+            return part
+        text = json.dumps(part, sort_keys=True)
+        if text not in self._numbers:
+            self._numbers[text] = len(self.parts)
+            self.parts.append(part)
+        return self._numbers[text]
+
+    def _part(self, schema: Json) -> str | Json:
+        limits = {name: schema[name] for name in LIMITS if name in schema}
+        if schema.get("x-kubernetes-int-or-string"):
+            return "quantity" if limits.pop("pattern", None) else "int-or-string"
+        if schema.get("x-kubernetes-preserve-unknown-fields"):
+            return "any"
+        held = self._held(schema)
+        if values := schema.get("enum") or _one_of(schema):
+            held["enum"] = values
+        if "type" in held and not limits and "enum" not in held:
+            return str(held["type"])
+        return {**held, **limits}
+
+    def _held(self, schema: Json) -> Json:
+        if schema.get("type") == "array":
+            part: Json = {"list": self.add(schema["items"])}
+            if keys := schema.get("x-kubernetes-list-map-keys"):
+                part["keys"] = keys
+            if schema.get("x-kubernetes-list-type") == "set":
+                part["set"] = True
+            return part
+        if isinstance(schema.get("additionalProperties"), dict):
+            return {"map": self.add(schema["additionalProperties"])}
+        if schema.get("type") == "object":
+            return self._object(schema)
+        return {"type": PLAIN[schema.get("type"), schema.get("format")]}
+
+    def _object(self, schema: Json) -> Json:
+        fields = schema.get("properties", {})
+        part: Json = {"fields": {name: self.add(each) for name, each in sorted(fields.items())}}
+        filled = sorted(name for name, each in fields.items() if "default" in each)
+        if schema.get("required"):
+            part["required"] = sorted(schema["required"])
+        if filled:
+            part["defaulted"] = filled
+        return part
+
+
+def _one_of(schema: Json) -> list[str]:
+    """Return the values of a CEL rule that is an enum by another name."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        if match := _ONE_OF.fullmatch(rule["rule"]):
+            return [value.strip(" '") for value in match["values"].split(",")]
+    return []
+
+
+def table(folders: dict[str, Path]) -> str:
+    """Return the text of the module."""
+    parts, roots = Table(), {}
+    for version, folder in folders.items():
+        release = version.rpartition(".")[0]
+        roots[release] = _roots(parts, folder)
+    text = json.dumps({"roots": roots, "parts": parts.parts})
+    lines = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
+    return HEADER.format(versions=" and ".join(folders), table="\n".join(lines))
+
+
+def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
+    found: dict[str, str | int] = {}
+    for file in sorted(folder.glob("*.yaml*")):
+        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        spec = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]  # noqa: S506 - a safe loader
+        for version in spec["versions"]:
+            schema = version["schema"]["openAPIV3Schema"]
+            schema["properties"]["status"] = {"x-kubernetes-preserve-unknown-fields": True}
+            schema["properties"]["metadata"] = {"x-kubernetes-preserve-unknown-fields": True}
+            found[f"{version['name']}/{spec['names']['kind']}"] = parts.add(schema)
+    if not found:
+        sys.exit(f"no CustomResourceDefinitions in {folder}")
+    return found
+
+
+def main(arguments: list[str]) -> None:
+    """Write the module."""
+    pairs = [argument.partition("=")[::2] for argument in arguments]
+    if not pairs or not all(version and folder for version, folder in pairs):
+        sys.exit("usage: python -m tests.schema.generate VERSION=FOLDER ...")
+    TABLE.write_text(table({version: Path(folder) for version, folder in pairs}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

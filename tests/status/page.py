@@ -1,0 +1,71 @@
+"""Writes docs/diagnoses.md from the diagnoses and their examples: `python -m tests.status.page`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.status.samples import Sample, samples, written
+from webhook.status.diagnosis import Diagnosis
+from webhook.status.examination import DIAGNOSES
+
+PAGE = Path(__file__).parents[2] / "docs" / "diagnoses.md"
+
+INTRODUCTION = """# Diagnoses
+
+<!-- Written by `python -m tests.status.page`; a test fails when this page is out of date. -->
+
+`ray-webhook status` compares what lives with what should: RayClusters, their pods, and what these need. It makes these {count}
+diagnoses. An **error** does not work, and makes `status` exit with 1; a **warning** works badly, or may stop working; an **info**
+is so by choice. Most count only after a time: until then they may be a moment of a start that goes well.
+
+What your account may not read is not looked at, and `status` says so.
+
+In the examples all is well at first: a RayCluster `llama` in namespace `team` with a head and two TPU slices of four hosts, whose
+pods were created an hour ago, each on a node of its own. Then something changes: `without` are pods that are gone, `pods` what
+is other in a pod, `told` variables of its containers. All examples are run as tests.
+"""
+
+
+def page() -> str:
+    """Return the text of the page."""
+    return "\n".join(_lines()).rstrip("\n") + "\n"
+
+
+def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
+    """Return what a diagnosis shows, why it hurts, and the source, from its docstring."""
+    paragraphs = [" ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")]
+    return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
+
+
+def _lines() -> Iterator[str]:
+    yield INTRODUCTION.format(count=len(DIAGNOSES))
+    yield "| diagnosis | level | counts | shows |\n|---|---|---|---|"
+    for each in DIAGNOSES:
+        yield f"| [{each.id}](#{each.id}) | {each.level} | {_counts(each)} | {explained(each)[0]} |"
+    yield ""
+    examples, texts = samples(), written()
+    for diagnosis in DIAGNOSES:
+        yield from _diagnosis(diagnosis, examples[diagnosis.id], texts[diagnosis.id])
+
+
+def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) -> Iterator[str]:
+    what, why, source = explained(diagnosis)
+    yield f"## {diagnosis.id}\n"
+    yield f"**{diagnosis.level}**, {_counts(diagnosis)} · {what}\n"
+    yield f"{why}\n"
+    yield f"Source: {source}\n"
+    shown = {key: value for key, value in text.items() if key != "also"}
+    yield f"Example:\n\n```yaml\n{yaml.safe_dump(shown, sort_keys=False, width=120)}```\n"
+    trouble = next(each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id)
+    yield f"It says: {trouble.message}\n"
+    yield f"What to do: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
+
+
+def _counts(diagnosis: Diagnosis[Any]) -> str:
+    return f"after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "at once"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,52 @@
+"""Each diagnosis makes its example out, and nothing else does."""
+
+from typing import Any
+
+import pytest
+
+from tests.status.samples import samples
+from tests.status.scenes import NOW, Scene
+from webhook.status.diagnosis import Diagnosis
+from webhook.status.examination import DIAGNOSES
+
+SAMPLES = samples()
+
+
+def test_nothing_is_wrong_where_all_is_well() -> None:
+    picture = Scene().examined()
+    assert picture.every_trouble == []
+    assert not picture.waits
+
+
+def test_every_diagnosis_has_an_example() -> None:
+    assert SAMPLES.keys() == {diagnosis.id for diagnosis in DIAGNOSES}
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_the_example_shows_the_diagnosis(diagnosis: Diagnosis[Any]) -> None:
+    sample = SAMPLES[diagnosis.id]
+    found = sample.scene().ids()
+    assert set(found) == {diagnosis.id, *sample.also}
+
+
+@pytest.mark.parametrize(
+    "diagnosis", [diagnosis for diagnosis in DIAGNOSES if diagnosis.seconds], ids=lambda diagnosis: diagnosis.id
+)
+def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -> None:
+    scene = SAMPLES[diagnosis.id].scene()
+    trouble = next(each for each in scene.examined().every_trouble if each.id == diagnosis.id)
+    assert trouble.since is not None
+    due = trouble.since + diagnosis.seconds
+    assert due < NOW
+    assert diagnosis.id in scene.ids(due)
+    assert diagnosis.id not in scene.ids(due - 1)
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_a_trouble_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
+    for trouble in SAMPLES[diagnosis.id].scene().examined().every_trouble:
+        assert trouble.remedy
+        assert trouble.command.startswith(("kubectl ", "echo "))
+        assert trouble.page == f"docs/diagnoses.md#{trouble.id}"
+        if trouble.id != "second-webhook":
+            assert (trouble.namespace, trouble.cluster) == ("team", "llama")

@@ -1,0 +1,41 @@
+"""The life of a process that runs until a signal, as its log tells it."""
+
+import gc
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from webhook.runtime import Runnable, supervise
+from webhook.telemetry.log import Log
+
+
+class Process(Protocol):
+    """What a composition root returns."""
+
+    @property
+    def runnables(self) -> Mapping[str, Runnable]:
+        """Everything that runs, by name."""
+
+    @property
+    def drain(self) -> Callable[[], Awaitable[None]]:
+        """What a stop does first."""
+
+    @property
+    def log(self) -> Log:
+        """The log."""
+
+
+async def run(process: Process, started: str, settle: Callable[[], None] = lambda: None) -> int:
+    """Run until a signal and return 0, or 1 when a part failed; `settle` is called after the last part has ended."""
+    gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
+    process.log.event("info", "started", started)
+    try:
+        try:
+            await supervise(process.runnables, process.drain)
+        finally:
+            settle()
+    except ExceptionGroup as group:
+        for error in group.exceptions:
+            process.log.event("error", "ended", f"{type(error).__name__}: {error}")
+        return 1
+    process.log.event("info", "stopped", "stopped by a signal")
+    return 0

@@ -1,0 +1,285 @@
+"""uvicorn's protocol for HTTP/1.1, within the bounds of its listener."""
+
+import asyncio
+from typing import Any, ClassVar, Final, cast
+
+from httptools import HttpParserError, HttpParserUpgrade
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from webhook.http.connections import Connection, Connections
+
+_OVERLOADED: Final = "too much is in flight; try again"
+
+
+class BeyondBounds(Exception):  # noqa: N818 - named for what it is
+    """What ends the reading of a connection in the middle of what was read."""
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """A connection that reads, keeps and waits for no more than it may.
+
+    The parser hands over what it has read only once a header is whole, so what goes into it is counted, from the last time
+    that something came of it.
+    """
+
+    shared: ClassVar[Connections]
+    arrival: Connection | None = None
+    """What stood for the connection before there was a protocol."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
+        super().__init__(*arguments, **named)
+        self.since = self.shared.tick
+        self.held = 0
+        self._wire = cast("asyncio.Transport", None)
+        self._quiet = 0
+        self._partial = self._served = self._deaf = self._stuck = False
+        self._refusal: tuple[int, str] | None = None
+
+    # What happens to the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn narrows it too
+        """Begin, by taking the place of what stood for it."""
+        self._wire = transport
+        transport.set_write_buffer_limits(self.shared.bounds.write_buffer)
+        if self.arrival is not None:
+            self.since = self.arrival.since
+            self.shared.remove(self.arrival)
+            self.arrival = None
+        self.shared.add(self)
+        if not transport.is_closing():
+            super().connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self.shared.remove(self)
+        if self.transport is not None:
+            super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and end the connection when nothing comes of what is read."""
+        if self._deaf:
+            return
+        self._quiet += len(data)
+        try:
+            self.parser.feed_data(data)
+        except HttpParserError:
+            self._leave()
+            return
+        except HttpParserUpgrade:  # to what, we do not know: the request is answered as any other
+            pass
+        cycle = self.cycle
+        if cycle is None or cycle.scope is not self.scope or cycle.more_body:
+            self._go_on_reading()
+        else:
+            self._partial = False
+        if self._quiet > self.shared.bounds.head:
+            self._refuse(431, self._too_long())
+
+    def pause_writing(self) -> None:
+        """Answer no more until the client has taken what was sent."""
+        self._stuck = True
+        self.since = self.shared.tick
+        super().pause_writing()
+        self.shared.stuck(self)
+
+    def resume_writing(self) -> None:
+        """Go on answering."""
+        self._stuck = False
+        self.shared.unstuck(self)
+        super().resume_writing()
+
+    # What the parser finds
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer the request, or queue it behind those before it."""
+        if self._quiet > self.shared.bounds.head or len(self.headers) > self.shared.bounds.headers:
+            self._check_head()
+        if self.pipeline:
+            self._queue()
+        super().on_headers_complete()
+        if self._deaf:
+            raise BeyondBounds
+
+    def on_body(self, body: bytes) -> None:
+        """Take a part of the body, if there is room for it."""
+        self._quiet = 0
+        cycle = self.cycle
+        if cycle.response_complete:
+            return
+        size = len(body)
+        self.held += size
+        shared = self.shared
+        shared.held += size
+        if shared.held > shared.bounds.in_flight:
+            self._find_room()
+        cycle.body += body
+        if size > HIGH_WATER_LIMIT or len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        """End a request."""
+        self._quiet = 0
+        cycle = self.cycle
+        cycle.more_body = False
+        cycle.message_event.set()
+
+    # What becomes of the request
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request; read more only when none is queued.
+
+        There is no timer for a connection that is idle from now on: the sweep over all of them is cheaper.
+        """
+        self.server_state.total_requests += 1
+        self._served = True
+        self.since = self.shared.tick
+        if self._wire.is_closing():
+            return
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        if self.held:
+            self.shared.release(self)
+        self.flow.resume_reading()
+
+    # What the listener asks and does
+
+    def patience(self) -> int | None:
+        """Return for how many seconds it may wait for its client, or None when the client waits for us."""
+        bounds = self.shared.bounds
+        if self._stuck or self._wire.is_closing():
+            return bounds.request_seconds
+        if self._partial:
+            return bounds.head_seconds if self._in_head() else bounds.request_seconds
+        if self.cycle is not None and not self.cycle.response_complete:
+            return None
+        return bounds.idle_seconds if self._served else bounds.first_byte
+
+    def proven(self) -> bool:
+        """Tell whether it has had an answer."""
+        return self._served
+
+    def unfinished(self) -> bool:
+        """Tell whether what it holds can be given up: the client sends a request still, or more than one."""
+        return self._partial or bool(self.pipeline)
+
+    def unsent(self) -> int:
+        """Return the bytes of answers that its client has not taken."""
+        return self._wire.get_write_buffer_size()
+
+    def overload(self) -> None:
+        """Give up what it holds, telling the client to try again."""
+        self._refuse(503, _OVERLOADED)
+
+    def end(self) -> None:
+        """Close an idle connection in good order, and drop a client that is too slow."""
+        if self._partial or self._stuck or not self._served or self._wire.is_closing():
+            self._wire.abort()
+        else:
+            self.transport.close()
+            self.since = self.shared.tick
+
+    def abort(self) -> None:
+        """Close it without another byte."""
+        self._deaf = True
+        self._wire.abort()
+
+    # Within
+
+    def _in_head(self) -> bool:
+        return self.cycle is None or self.cycle.scope is not self.scope
+
+    def _go_on_reading(self) -> None:
+        """Note that what was read ends within a request."""
+        if not self._partial:
+            self._partial = True
+            if not self._stuck and (self._served or not self._in_head()):
+                self.since = self.shared.tick
+        if self.headers is not None and len(self.headers) > self.shared.bounds.headers:
+            self._refuse(431, self._too_many())
+
+    def _leave(self) -> None:
+        """Answer once the parser is left: for our own reasons, or for the client's mistakes."""
+        if self._refusal is not None:
+            self._refuse(*self._refusal)
+        elif not self._deaf:
+            self._refuse(400, "invalid HTTP request")
+
+    def _check_head(self) -> None:
+        """Look at a head that may be too large. Raises BeyondBounds when it is."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.shared.bounds.head:
+            self._stop(431, self._too_long())
+        if len(self.headers) > self.shared.bounds.headers:
+            self._stop(431, self._too_many())
+        self._quiet = 0
+
+    def _too_long(self) -> str:
+        return f"the head of the request is larger than {self.shared.bounds.head} bytes"
+
+    def _too_many(self) -> str:
+        return f"the request has more than {self.shared.bounds.headers} headers"
+
+    def _queue(self) -> None:
+        """Count a request that has to wait; the one that is too many is answered with a 503 in its turn, and is the last."""
+        bounds = self.shared.bounds
+        self.held += bounds.queued_request
+        self.shared.held += bounds.queued_request
+        if len(self.pipeline) >= bounds.queue:
+            self.app = cast("Any", _overloaded)
+            self._deaf = True
+            self.shared.refused(503, f"more than {bounds.queue} requests of one connection wait for their answers")
+        elif self.shared.held > bounds.in_flight:
+            self._find_room()
+
+    def _find_room(self) -> None:
+        """Have the largest of the unfinished requests given up. Raises BeyondBounds when it is this one, or when there is none."""
+        self.shared.relieve()
+        if self._deaf:
+            raise BeyondBounds
+        if self.shared.held > self.shared.bounds.in_flight:
+            self._stop(503, _OVERLOADED)
+
+    def _stop(self, status: int, text: str) -> None:
+        """Leave the parser, and answer once it is left. Raises BeyondBounds."""
+        self._refusal = status, text
+        raise BeyondBounds(text)
+
+    def _refuse(self, status: int, text: str) -> None:
+        """Answer in place of the application, and close; what the application still waits for will not come."""
+        if self._deaf:
+            return
+        self._deaf = True
+        self.shared.release(self)
+        self.shared.refused(status, text)
+        body = text.encode()
+        retry = b"retry-after: 1\r\n" if status == _UNAVAILABLE else b""
+        head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n" % (len(body), retry)
+        if self.cycle is None or not self.cycle.response_started:
+            self.transport.write(STATUS_LINE[status] + head + body)
+        self.transport.close()
+        self.since = self.shared.tick
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.body = bytearray()
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+
+_UNAVAILABLE: Final = 503
+
+
+async def _overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
+    """Answer a request that is one too many, as the last of its connection."""
+    text = _OVERLOADED.encode()
+    headers = [(b"content-length", b"%d" % len(text)), (b"retry-after", b"1"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": _UNAVAILABLE, "headers": headers})
+    await send({"type": "http.response.body", "body": text})
+
+
+def bounded(protocol: type[HttpToolsProtocol], connections: Connections) -> type[BoundedProtocol]:
+    """Return the protocol whose connections are kept within bounds together."""
+    return cast("type[BoundedProtocol]", type("Bounded", (BoundedProtocol, protocol), {"shared": connections}))

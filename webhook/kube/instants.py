@@ -1,0 +1,20 @@
+"""Instants as the API server writes them: RFC 3339 in UTC, to the second or to the microsecond."""
+
+import re
+from calendar import timegm
+from typing import Final
+
+_INSTANT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?Z",
+    re.ASCII,
+)
+
+
+def seconds_of(text: str | None) -> float | None:
+    """Return the seconds since the epoch, or None for a text that is no instant."""
+    match = _INSTANT.fullmatch(text) if text else None
+    if match is None:
+        return None
+    *parts, fraction = match.groups()
+    year, month, day, hour, minute, second = map(int, parts)
+    return timegm((year, month, day, hour, minute, second)) + float(fraction or 0)

@@ -1,0 +1,11 @@
+"""What is wrong with a file that should hold manifests."""
+
+
+class ManifestError(Exception):
+    """A file, or a place in it, that cannot be read. `line` counts from 1; 0 is the whole file."""
+
+    def __init__(self, file: str, line: int, problem: str) -> None:
+        super().__init__(f"{file}:{line}: {problem}" if line else f"{file}: {problem}")
+        self.file = file
+        self.line = line
+        self.problem = problem

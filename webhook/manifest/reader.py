@@ -1,0 +1,114 @@
+"""The one reader of manifests: the bytes of a file in, its objects out, each with the line of every field."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import yaml
+from msgspec import Struct
+from yaml.nodes import Node
+
+from webhook.kube.kinds import known_kind
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.nesting import too_deep_at
+from webhook.manifest.positions import child, line_at
+from webhook.manifest.scalars import PLAIN
+from webhook.manifest.values import Converter
+
+_SURROGATES: Final = re.compile(
+    r"(?P<before>(?<!\\)(?:\\\\)*)\\u(?P<high>[dD][89abAB][0-9a-fA-F]{2})"
+    r"(?:\\u(?P<low>[dD][c-fC-F][0-9a-fA-F]{2}))?"
+)
+
+
+class Manifest(Struct, frozen=True):
+    """One document of a file: an object most often, or whatever else YAML can hold."""
+
+    file: str
+    document: Any
+    node: Node | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of a Ray object or a Pod, of a version that we know; nothing for anything else."""
+        held = self.document if isinstance(self.document, dict) else {}
+        return known_kind(held.get("apiVersion"), held.get("kind"))
+
+    def line(self, tokens: Sequence[str | int]) -> int:
+        """Return the line of a field, or of the nearest thing around it; 0 if it has no file."""
+        return line_at(self.node, tokens) if self.node is not None else 0
+
+
+def read(name: str, data: bytes) -> Iterator[Manifest]:
+    """Yield the documents of a file; a `List` gives its items.
+
+    A document that is no Kubernetes object is yielded as well. Raises ManifestError where the file
+    cannot be read any further.
+    """
+    try:
+        text = _text(name, data)
+        line = too_deep_at(text)
+        if line is not None:
+            raise ManifestError(name, line, "nested too deeply to be a Kubernetes object")
+        for node in yaml.compose_all(text, Loader=_LOADER):
+            yield from _unfolded(Manifest(name, Converter(name).value(node), node))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 0
+        raise ManifestError(name, line, f"not YAML: {error.problem or 'unreadable'}") from None
+    except yaml.YAMLError as error:
+        raise ManifestError(name, 0, f"not YAML: {' '.join(str(error).split())}") from None
+
+
+def _loader() -> type[Any]:
+    """Return a loader that marks plain scalars, whose types YAML leaves open."""
+    base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    loader: Any = type("_Loader", (base,), {})
+    loader.add_implicit_resolver(PLAIN, re.compile(""), None)
+    made: type[Any] = loader
+    return made
+
+
+_LOADER: Final = _loader()
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ManifestError(name, line, "not a text file in UTF-8") from None
+    return _json_as_yaml(text) if text.lstrip()[:1] in ("{", "[") else text
+
+
+def _json_as_yaml(text: str) -> str:
+    """Return JSON as YAML can read it: without tabs between tokens, and without surrogates."""
+    return _SURROGATES.sub(_joined, text.replace("\t", " "))
+
+
+def _joined(match: re.Match[str]) -> str:
+    low = int(match["low"], 16) - 0xDC00 if match["low"] else None
+    high = int(match["high"], 16) - 0xD800
+    character = 0xFFFD if low is None else 0x10000 + (high << 10) + low
+    return f"{match['before']}\\U{character:08x}"
+
+
+def _unfolded(found: Manifest) -> Iterator[Manifest]:
+    """Yield the items of a `List` one by one, and any other document as it is."""
+    held = found.document if isinstance(found.document, dict) else {}
+    kind, items = held.get("kind"), held.get("items")
+    if not isinstance(kind, str) or not kind.endswith("List") or not isinstance(items, list):
+        yield found
+        return
+    listed = child(found.node, "items") if found.node is not None else None
+    nodes = listed[1].value if listed is not None else []
+    for item, node in zip(items, nodes, strict=True):
+        yield from _unfolded(Manifest(found.file, _headed(item, held), node))
+
+
+def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
+    """Return an item with version and kind; the API server leaves them out in a list of one kind."""
+    kind = listed["kind"].removesuffix("List")
+    if not kind or not isinstance(item, dict):
+        return item
+    return {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}

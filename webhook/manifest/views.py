@@ -1,0 +1,120 @@
+"""Views of the objects in manifests: a Pod, or a RayCluster as the API server would store it."""
+
+import re
+import uuid
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import Manifest
+
+T = TypeVar("T")
+
+_PLACE: Final = re.compile(r"`\$([^`]*)`")
+_TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
+
+
+class _Template(Struct):
+    metadata: ObjectMeta | None = None
+    spec: PodSpec | None = None
+
+
+class _Group(Struct):
+    template: _Template | None = None
+    labels: Strings | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    head_group_spec: _Group | None = None
+    worker_group_specs: list[_Group] | None = None
+
+
+class _Templates(Struct):
+    """The part of a RayCluster that its pods are made from; only its shape matters here."""
+
+    spec: _Spec | None = None
+
+
+def as_pod(manifest: Manifest) -> Pod:
+    """Return the view of a Pod. Raises ManifestError when its shape is wrong."""
+    pod = _convert(manifest, Pod)
+    _check_variables(manifest, "$.spec", pod.spec)
+    return pod
+
+
+def as_cluster(manifest: Manifest, pods: Sequence[Pod] = ()) -> RayCluster:
+    """Return the view of a RayCluster with the namespace and uid that it would have got.
+
+    A uid that the file does not have is that of the owner of its pods, if one is among `pods`.
+    Raises ManifestError when the shape is wrong.
+    """
+    cluster = _convert(manifest, RayCluster)
+    _check_templates(manifest)
+    meta = cluster.metadata
+    namespace, name = meta.namespace or "default", meta.name or ""
+    uid = meta.uid or _owner_uid(pods, namespace, name)
+    uid = uid or str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{name}"))
+    meta = msgspec.structs.replace(meta, namespace=namespace, name=name, uid=uid)
+    return msgspec.structs.replace(cluster, metadata=meta)
+
+
+def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = ()) -> ManifestError:
+    """Return the error about a field of an object."""
+    meta = manifest.document.get("metadata")
+    name = meta.get("name", "") if isinstance(meta, dict) else ""
+    text = f"{manifest.document.get('kind', '')} {name}: {problem}"
+    return ManifestError(manifest.file, manifest.line(tokens), text)
+
+
+def _check_templates(manifest: Manifest) -> None:
+    """Raise ManifestError when the pods of a RayCluster could not be made from it."""
+    spec = _convert(manifest, _Templates).spec or _Spec()
+    workers = enumerate(spec.worker_group_specs or ())
+    groups = {"headGroupSpec": spec.head_group_spec}
+    groups |= {f"workerGroupSpecs[{i}]": group for i, group in workers}
+    for path, group in groups.items():
+        if group and group.template and group.template.spec:
+            _check_variables(manifest, f"$.spec.{path}.template.spec", group.template.spec)
+
+
+def _check_variables(manifest: Manifest, path: str, spec: PodSpec) -> None:
+    """Raise ManifestError when the variables of a container have a wrong shape."""
+    lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
+    for name, containers in lists:
+        for i, container in enumerate(containers or ()):
+            try:
+                container.variables()
+            except msgspec.ValidationError as error:
+                problem = str(error).replace("`$", f"`{path}.{name}[{i}].env")
+                raise _wrong_shape(manifest, problem) from None
+
+
+def _owner_uid(pods: Sequence[Pod], namespace: str, name: str) -> str | None:
+    for pod in pods:
+        owner = pod.controller
+        theirs = pod.metadata.namespace or "default"
+        if owner is not None and (owner.name, theirs) == (name, namespace):
+            return owner.uid
+    return None
+
+
+def _convert(manifest: Manifest, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
+    except msgspec.ValidationError as error:
+        raise _wrong_shape(manifest, str(error)) from None
+
+
+def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
+    return problem_in(manifest, problem, _tokens(problem))
+
+
+def _tokens(problem: str) -> list[str | int]:
+    """Return the path in a message of msgspec, as far as it is written out."""
+    place = _PLACE.search(problem)
+    path = place[1].partition("[...]")[0] if place else ""
+    return [int(match[2]) if match[2] else match[1] for match in _TOKEN.finditer(path)]

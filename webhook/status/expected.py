@@ -1,0 +1,152 @@
+"""What a pod in its seat should have: what the mutators would give to one without it."""
+
+from msgspec import Struct, structs
+
+from webhook.groups.seat import Seat
+from webhook.kube import names
+from webhook.kube.objects import EnvVar
+from webhook.kube.review import Denied
+from webhook.mutation.affinity import TOGETHER
+from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField
+from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.worker import Replica as Template
+from webhook.mutation.worker import Slot, Worker, in_multi_slice, read_replica
+from webhook.status.objects import LivePod
+from webhook.status.standing import Replica
+
+_SIZES = (names.TPU_WORKER_HOSTNAMES, names.NNODES)
+"""Variables that say how many hosts a replica has."""
+
+
+class Difference(Struct, frozen=True):
+    """What a pod should have in another way; `actual` is None when it does not have it at all."""
+
+    pod: LivePod
+    host: int
+    name: str
+    expected: str
+    actual: str | None
+
+    @property
+    def shown(self) -> str:
+        """What it has, for a message."""
+        return "not set" if self.actual is None else f"{self.actual}"
+
+
+class Expected:
+    """What the hosts of one replica should have, worked out once: they come from one template."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        self._template = _template(replica)
+
+    @property
+    def service(self) -> str:
+        """The headless service that resolves its hosts' names, or nothing when it needs none."""
+        template = self._template
+        return template.service if template is not None and template.reached else ""
+
+    @property
+    def topology_key(self) -> str:
+        """The node label whose value all its hosts should share, or nothing."""
+        template = self._template
+        for edit in shared_edits(template) if template is not None else ():
+            if type(edit) is AppendTerm and edit.kind == TOGETHER:
+                return str(edit.term["topologyKey"])
+        return ""
+
+    def host_names(self) -> list[Difference]:
+        """Return the pods whose host name is not the one by which their peers look for them."""
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in self._own(host):
+                if type(edit) is SetField and edit.name == "hostname" and pod.spec.hostname != edit.value:
+                    value = pod.spec.hostname or None
+                    found.append(Difference(pod, host, edit.name, str(edit.value), value))
+        return found
+
+    def places(self) -> list[Difference]:
+        """Return the variables that say another place than the seat; of each pod the first."""
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in self._own(host):
+                if type(edit) is SetEnv and (actual := self.actual(pod, edit)) != edit.value:
+                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    break
+        return found
+
+    def sizes(self) -> list[Difference]:
+        """Return the pods that were told another number of hosts than their group has."""
+        template = self._template
+        edits = [
+            edit
+            for edit in (shared_edits(template) if template is not None else ())
+            if type(edit) is SetEnv and edit.name in _SIZES
+        ]
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in edits:
+                actual = self.actual(pod, edit)
+                if actual and actual != "localhost" and _size(edit.name, actual) != _size(edit.name, str(edit.value)):
+                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    break
+        return found
+
+    def edits_for(self, host: int) -> list[Edit]:
+        """Return all that a host without anything would be given."""
+        return [*self._own(host), *(shared_edits(self._template) if self._template is not None else ())]
+
+    def container(self, edit: SetEnv) -> str:
+        """Return the name of the container of an edit."""
+        return self._template.slot(edit.container).name if self._template is not None else ""
+
+    def _own(self, host: int) -> list[Edit]:
+        return own_edits(Worker(self._template, host)) if self._template is not None else []
+
+    def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
+        """Return what a variable is where an edit sets it, None when unset. A field counts as right."""
+        found = _variable(pod, self.container(edit), edit.name)
+        if found is None:
+            return None
+        return str(edit.value) if found.value_from is not None else found.value
+
+
+def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
+    return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
+
+
+def _template(replica: Replica) -> Template | None:
+    """Return the replica as the mutators see it before they gave anything; None if unreadable."""
+    group = replica.group
+    for pod in replica.everyone:
+        containers = [structs.replace(each, resize_policy=None) for each in pod.spec.containers or ()]
+        spec = structs.replace(pod.spec, containers=containers, hostname=None, affinity=None, scheduling_group=None)
+        bare = structs.replace(pod, spec=spec)
+        seat = Seat(replica.index, 0, replica.name)
+        try:
+            read = read_replica(bare, seat, group.cluster.facts, group.spec, assigned=False)
+        except Denied:
+            continue
+        for slot in read.slots:
+            _strip(slot)
+        return read
+    return None
+
+
+def _strip(slot: Slot) -> None:
+    """Take all variables from a container but the one by which the user asks for others."""
+    asked = slot.variable(names.MEGASCALE_NUM_SLICES) if in_multi_slice(slot) else None
+    slot.variables = [asked] if asked else []
+    slot.env = {asked.name: 0} if asked else {}
+
+
+def _variable(pod: LivePod, container: str, name: str) -> EnvVar | None:
+    """Return the entry of a variable that counts: of several, the kubelet takes the last."""
+    for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        if each.name == container:
+            return next((variable for variable in reversed(each.variables()) if variable.name == name), None)
+    return None
+
+
+def _size(name: str, value: str) -> int | str:
+    return value if name == names.NNODES else value.count(",") + 1

@@ -1,0 +1,63 @@
+"""Diagnoses of the installation: what else is asked about the pods of Ray."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube import names
+from webhook.status.diagnosis import Symptom, error
+from webhook.status.objects import Webhook, WebhookConfiguration
+from webhook.status.observed import Observed
+from webhook.status.words import listed
+
+OURS: Final = f".{names.PREFIX.rstrip('/')}"
+"""How the names of our webhooks end."""
+
+PODS: Final = f"pods{OURS}"
+"""The one that is asked about pods."""
+
+_NAME: Final = "app.kubernetes.io/name"
+_KUBERAY: Final = "kuberay"
+
+
+def second_webhook(observed: Observed) -> Iterator[Symptom]:
+    """Another webhook that is made for the pods of Ray, or this one twice.
+
+    GKE's TPU webhook selects the pods of KubeRay and gives `TPU_WORKER_ID` and host names by a
+    count of its own: which of the two is right then depends on their order. Two installations of
+    this webhook know nothing of each other's seats.
+
+    https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
+    """
+    ours = [each for each in observed.configurations or () if any(webhook.name == PODS for webhook in each.webhooks or ())]
+    if len(ours) > 1:
+        called = sorted(each.metadata.name or "" for each in ours)
+        yield Symptom(
+            f"this webhook is installed {len(ours)} times: {listed(called)}",
+            "keep one, and remove all of the others' installations; this removes their configuration",
+            f"kubectl delete mutatingwebhookconfiguration {' '.join(called[1:])}",
+        )
+    for configuration in observed.configurations or ():
+        for webhook in configuration.webhooks or ():
+            if made_for_ray(webhook):
+                yield _second(configuration, webhook)
+
+
+def made_for_ray(webhook: Webhook) -> bool:
+    """Tell whether another's webhook changes pods that it selects by a label of KubeRay or Ray."""
+    if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
+        return False
+    wanted = webhook.object_selector.wanted
+    return _KUBERAY in wanted.get(_NAME, ()) or any(key.startswith(f"{names.RAY_GROUP}/") for key in wanted)
+
+
+def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
+    name = configuration.metadata.name or ""
+    return Symptom(
+        f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and names than this webhook",
+        "remove one of the two; this is the other one",
+        f"kubectl delete mutatingwebhookconfiguration {name}",
+        configuration.metadata.created,
+    )
+
+
+INSTALLATION: Final = (error(second_webhook),)

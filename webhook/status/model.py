@@ -1,0 +1,102 @@
+"""The picture: RayClusters, their groups, replicas and hosts, and what is wrong with them."""
+
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from webhook.status.diagnosis import ERROR, Trouble
+
+HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice"]
+
+READY: Final = "ready"
+STARTING: Final = "starting"
+PENDING: Final = "pending"
+FAILED: Final = "failed"
+MISSING: Final = "missing"
+TWICE: Final = "twice"
+
+COMPLETE: Final = "complete"
+COMING: Final = "coming"
+WAITS: Final = "waits"
+GONE: Final = "missing"
+ReplicaState = Literal["complete", "coming", "waits", "missing"]
+
+
+class Host(Struct, frozen=True, omit_defaults=True):
+    """A host: its state, its pod (or all that hold its seat), its node, when the pod was created."""
+
+    index: int
+    state: HostState
+    pods: tuple[str, ...] = ()
+    node: str = ""
+    since: float | None = None
+
+
+class Replica(Struct, frozen=True, omit_defaults=True):
+    """A replica. One that should be there and is not has no index.
+
+    `complete`: all hosts are ready. `coming`: nothing is wrong yet. `waits`: something is.
+    """
+
+    index: int | None
+    name: str
+    state: ReplicaState
+    hosts: tuple[Host, ...]
+    since: float | None = None
+
+    @property
+    def ready(self) -> int:
+        """How many hosts are ready."""
+        return sum(host.state == READY for host in self.hosts)
+
+
+class Group(Struct, frozen=True, omit_defaults=True):
+    """A worker group. `unseated` are the pods without a seat."""
+
+    name: str
+    hosts: int
+    desired: int
+    replicas: tuple[Replica, ...]
+    unseated: tuple[str, ...] = ()
+
+
+class Cluster(Struct, frozen=True, omit_defaults=True):
+    """A RayCluster. The head is a group of one replica of one host."""
+
+    namespace: str
+    name: str
+    head: Host
+    groups: tuple[Group, ...]
+    troubles: tuple[Trouble, ...] = ()
+    suspended: bool = False
+    leaving: int = 0
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether something is wrong with it."""
+        return any(trouble.level == ERROR for trouble in self.troubles) or any(
+            replica.state in (WAITS, GONE) for group in self.groups for replica in group.replicas
+        )
+
+
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """All that was looked at, `now`.
+
+    `troubles` are those that are no RayCluster's; `unread` says what could not be looked at.
+    """
+
+    now: float
+    clusters: tuple[Cluster, ...]
+    troubles: tuple[Trouble, ...] = ()
+    unread: dict[str, str] = {}
+
+    @property
+    def every_trouble(self) -> list[Trouble]:
+        """All troubles, the worst first."""
+        found = [*self.troubles, *(trouble for cluster in self.clusters for trouble in cluster.troubles)]
+        return sorted(found, key=lambda trouble: trouble.rank)
+
+    @property
+    def waits(self) -> bool:
+        """Tell whether something is wrong."""
+        return any(trouble.level == ERROR for trouble in self.troubles) or any(cluster.waits for cluster in self.clusters)

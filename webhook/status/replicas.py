@@ -1,0 +1,258 @@
+"""Diagnoses of replicas: hosts that are missing, doubled, apart, or told the wrong place."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.status.diagnosis import Symptom, error, warning
+from webhook.status.expected import Difference, Expected
+from webhook.status.objects import LivePod
+from webhook.status.standing import Group, Replica, newest
+from webhook.status.words import counted, delete_pods, describe, hosts, listed
+
+_LONG: Final = 60
+"""Characters of a value that a message shows."""
+
+
+def host_missing(replica: Replica) -> Iterator[Symptom]:
+    """A replica that lacks hosts.
+
+    All hosts of a replica work together: while one is missing, the others wait for it. It counts
+    from the creation of the newest host, or the end of the last pod, as far as events tell of it.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
+    """
+    missing = replica.missing
+    if not missing:
+        return
+    cluster, spec = replica.group.cluster, replica.group.spec
+    there = spec.num_of_hosts - len(missing)
+    ended = cluster.lookups.last_end(cluster.namespace, cluster.name)
+    since = max((time for time in (replica.newest, ended) if time is not None), default=None)
+    yield Symptom(
+        f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are there, and wait",
+        "KubeRay creates what is missing, or the whole replica anew; when it does not, see why",
+        describe("raycluster", cluster.namespace, cluster.name),
+        since,
+        tuple(missing),
+    )
+
+
+def replica_missing(group: Group) -> Iterator[Symptom]:
+    """A group with fewer replicas than it should have.
+
+    KubeRay has not created their pods, or the API server has not let it.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
+    """
+    cluster, size = group.cluster, group.spec.num_of_hosts
+    unseated = -(-len(group.unseated) // size) if size > 0 else 0
+    lacking = group.desired - len({replica.index for replica in group.replicas}) - unseated
+    if size < 1 or lacking <= 0:
+        return
+    times = (cluster.live.metadata.created, newest(cluster.heads), newest(group.pods))
+    yield Symptom(
+        f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} missing",
+        "see what KubeRay says",
+        describe("raycluster", cluster.namespace, cluster.name),
+        max((time for time in times if time is not None), default=None),
+    )
+
+
+def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
+    """A group with more replicas than it should have.
+
+    They hold devices that nobody asked for. With autoscaling, KubeRay deletes only what the
+    autoscaler names; and pods of a time before its indexing are no replica to KubeRay 1.6 and
+    later, so that it creates all of them again.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    surplus = len(group.replicas) - group.desired
+    if surplus <= 0:
+        return
+    cluster = group.cluster
+    last = sorted(group.replicas, key=lambda replica: replica.newest or 0.0)[-surplus:]
+    pods = [pod.name for replica in last for pod in replica.everyone]
+    yield Symptom(
+        f"{len(group.replicas)} replicas are there, {group.desired} should be",
+        "when nothing scales down by itself, delete the newest",
+        delete_pods(cluster.namespace, pods),
+        newest(group.pods),
+        pods=tuple(pods),
+    )
+
+
+def seat_held_twice(group: Group) -> Iterator[Symptom]:
+    """Two pods in one seat.
+
+    Both believe to be the same host, under the same name: the peers of the one reach the other, and
+    the job hangs or fails.
+
+    https://github.com/GoogleCloudPlatform/ai-on-gke/issues/858
+    """
+    by_index: dict[int, list[Replica]] = {}
+    for replica in group.replicas:
+        by_index.setdefault(replica.index, []).append(replica)
+    for index, replicas in by_index.items():
+        pods = [(host, pod) for replica in replicas for host, found in replica.pods.items() for pod in found]
+        double = {host for host, _ in pods if sum(host == other for other, _ in pods) > 1}
+        if not double and len(replicas) == 1:
+            continue
+        held = [pod for host, pod in pods if host in double] or [pod for _, pod in pods]
+        yield _twice(group, index, sorted(double), held)
+
+
+def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> Symptom:
+    ordered = sorted(pods, key=lambda pod: (pod.created or 0.0, pod.name))
+    names_ = [pod.name for pod in ordered]
+    what = f"more than one pod holds {hosts(double)} of replica {index}" if double else f"two replicas have index {index}"
+    return Symptom(
+        f"{what}: {listed(names_)}",
+        "delete them all, so that KubeRay creates each anew",
+        delete_pods(group.cluster.namespace, names_),
+        ordered[-1].created,
+        tuple(double),
+        tuple(names_),
+    )
+
+
+def replica_split(expected: Expected) -> Iterator[Symptom]:
+    """A replica whose hosts run in several topology domains.
+
+    The domain is the node pool of a TPU slice, or what the annotation
+    `admission.ray.io/topology-key` names. Links between the hosts of a slice or an NVLink domain
+    end at its border, so the job hangs when it starts.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+    """
+    replica = expected.replica
+    cluster = replica.group.cluster
+    if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004 - several
+        return
+    placed = [pod for pod in replica.everyone if pod.spec.node_name]
+    key = expected.topology_key if len(placed) > 1 else ""
+    domains: dict[str, list[LivePod]] = {}
+    for pod in placed if key else ():
+        value = cluster.lookups.node_label(pod.spec.node_name or "", key)
+        domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
+    if len(domains) > 1:
+        yield Symptom(
+            f"the hosts of replica {_called(replica)} run in {len(domains)} domains of {key}: {listed(sorted(domains))}",
+            "delete them, so that they come up in one",
+            delete_pods(cluster.namespace, [pod.name for pod in replica.everyone]),
+            newest(placed),
+            pods=tuple(pod.name for pod in replica.everyone),
+        )
+
+
+def hosts_changed(expected: Expected) -> Iterator[Symptom]:
+    """A replica that was made when its group had another number of hosts.
+
+    KubeRay keeps replicas that have too many, and the hosts were told names and a number of peers
+    that are no longer right.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    replica = expected.replica
+    count = replica.group.spec.num_of_hosts
+    beyond = [host for host in replica.pods if host >= count]
+    told = expected.sizes() if count > 1 and not beyond else []
+    if not beyond and not told:
+        return
+    what = f"it has {hosts(beyond)}" if beyond else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
+    pods = [pod.name for pod in replica.everyone]
+    yield Symptom(
+        f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
+        f"delete it, so that it comes up with {counted(count, 'host')}",
+        delete_pods(replica.group.cluster.namespace, pods),
+        pods=tuple(pods),
+    )
+
+
+def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
+    """A host that was told another place than its seat, or none.
+
+    `TPU_WORKER_ID` or `NODE_RANK` says another number than the labels, because the pod was created
+    while the webhook was away, because a template sets it by hand, or because a second webhook sets
+    it. Two hosts with one number never finish their rendezvous.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+    """
+    yield from _differing(expected.replica, expected.places(), "hosts find their place in the replica by it")
+
+
+def hostname_differs(expected: Expected) -> Iterator[Symptom]:
+    """A host whose name is not the one by which its peers look for it.
+
+    The pod was created while the webhook was away, or its template sets `hostname`. Its peers wait
+    for a name that does not resolve.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
+    """
+    yield from _differing(expected.replica, expected.host_names(), "its peers look for it by that name")
+
+
+def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[Symptom]:
+    if not found:
+        return
+    first, pods = found[0], [each.pod.name for each in found]
+    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
+    yield Symptom(
+        f"{first.name} of host {first.host} of replica {_called(replica)} ({first.pod.name}) should be "
+        f"{first.expected} and is {first.shown}{more}: {why}",
+        f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have the pod"
+        f"{'s' if len(pods) > 1 else ''} created again",
+        delete_pods(replica.group.cluster.namespace, pods),
+        newest(each.pod for each in found),
+        tuple(each.host for each in found),
+        tuple(pods),
+    )
+
+
+def pod_without_seat(group: Group) -> Iterator[Symptom]:
+    """A worker pod without a seat.
+
+    It was created while the webhook was away or did not see it, and nobody else gave it its labels:
+    it does not know its replica, its place there, or its peers. The label of a former webhook,
+    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    if group.cluster.ignored or not group.unseated:
+        return
+    pods = [unseated.pod for unseated in group.unseated]
+    names_ = [pod.name for pod in pods]
+    why = next((f": {unseated.why}" for unseated in group.unseated if unseated.why), "")
+    yield Symptom(
+        f"{listed(names_)} {'has' if len(pods) == 1 else 'have'} no seat{why}",
+        "run `ray-webhook check`, and when it finds nothing, have them created again",
+        delete_pods(group.cluster.namespace, names_),
+        newest(pods),
+        pods=tuple(names_),
+    )
+
+
+def _called(replica: Replica) -> str:
+    """Return the index and name of a replica."""
+    return f"{replica.index} ({replica.name})" if replica.name else f"{replica.index}"
+
+
+def _short(difference: Difference) -> str:
+    """Return a value that may be long."""
+    text = difference.shown
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+GROUP: Final = (
+    error(replica_missing, seconds=60),
+    warning(replica_beyond_desired, seconds=120),
+    error(seat_held_twice, seconds=10),
+    error(pod_without_seat),
+)
+REPLICA: Final = (error(host_missing, seconds=30),)
+TOLD: Final = (
+    error(replica_split),
+    warning(hosts_changed),
+    error(worker_id_differs),
+    error(hostname_differs),
+)

@@ -1,0 +1,179 @@
+"""What stands: the pods of each RayCluster, sorted into groups, replicas and hosts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from webhook.groups.adoption import adopted_seat
+from webhook.groups.clusters import ClusterFacts, facts_of
+from webhook.groups.seat import MAX_HOSTS, Seat
+from webhook.groups.seating import carried_seat
+from webhook.kube import names
+from webhook.kube.objects import WorkerGroup
+from webhook.kube.review import Denied
+from webhook.status.objects import LiveCluster, LivePod
+from webhook.status.observed import Lookups, Observed
+
+
+class Replica(Struct):
+    """The live pods of one replica, by host. Of a replica that has none, `name` is empty."""
+
+    group: "Group"
+    index: int
+    name: str
+    pods: dict[int, list[LivePod]]
+
+    @property
+    def everyone(self) -> list[LivePod]:
+        """All its pods, in the order of hosts."""
+        return [pod for host in sorted(self.pods) for pod in self.pods[host]]
+
+    @property
+    def missing(self) -> list[int]:
+        """The hosts that have no pod."""
+        return [host for host in range(self.group.spec.num_of_hosts) if host not in self.pods]
+
+    @property
+    def newest(self) -> float | None:
+        """When its newest pod was created."""
+        return newest(self.everyone)
+
+
+class Unseated(Struct, frozen=True):
+    """A live pod without a seat, and what is wrong with the labels that it has, if it has some."""
+
+    pod: LivePod
+    why: str
+
+
+class Group(Struct):
+    """One worker group. Replicas that should be there, and are not, are not among `replicas`."""
+
+    cluster: "Cluster"
+    spec: WorkerGroup
+    replicas: list[Replica]
+    unseated: list[Unseated]
+
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self.spec.group_name
+
+    @property
+    def desired(self) -> int:
+        """How many replicas there should be."""
+        return 0 if self.cluster.facts.suspended else self.spec.desired
+
+    @property
+    def pods(self) -> Iterator[LivePod]:
+        """All live pods of the group."""
+        for replica in self.replicas:
+            yield from replica.everyone
+        yield from (unseated.pod for unseated in self.unseated)
+
+
+class Cluster(Struct):
+    """One RayCluster with its live pods; `leaving` counts those that are being deleted."""
+
+    live: LiveCluster
+    facts: ClusterFacts
+    lookups: Lookups
+    heads: list[LivePod]
+    groups: list[Group]
+    strays: list[LivePod]
+    leaving: int = 0
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return self.facts.namespace
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.facts.name
+
+    @property
+    def ignored(self) -> bool:
+        """Tell whether the webhook leaves it alone, by its own label or that of its namespace."""
+        label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
+        return self.facts.ignored or label == "true"
+
+    @property
+    def pods(self) -> Iterator[LivePod]:
+        """All its live workers."""
+        for group in self.groups:
+            yield from group.pods
+
+
+def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
+    """Return the RayClusters with their pods, by namespace and name."""
+    by_owner: dict[str, list[LivePod]] = {}
+    for pod in observed.pods:
+        owner = pod.controller
+        if owner is not None and owner.kind == names.RAYCLUSTER_KIND:
+            by_owner.setdefault(owner.uid, []).append(pod)
+    clusters = [_cluster(live, by_owner.get(live.metadata.uid or "", ()), lookups) for live in observed.clusters]
+    return sorted(clusters, key=lambda cluster: (cluster.namespace, cluster.name))
+
+
+def newest(pods: Iterable[LivePod]) -> float | None:
+    """Return when the newest of some pods was created."""
+    return max((pod.created for pod in pods if pod.created is not None), default=None)
+
+
+def _cluster(live: LiveCluster, pods: Sequence[LivePod], lookups: Lookups) -> Cluster:
+    facts = facts_of(live)
+    cluster = Cluster(live, facts, lookups, [], [], [])
+    groups = {name: Group(cluster, spec, [], []) for name, spec in facts.groups.items()}
+    cluster.groups = list(groups.values())
+    replicas: dict[tuple[str, int, str], Replica] = {}
+    for pod in pods:
+        group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
+        if pod.leaves:
+            cluster.leaving += 1
+        elif pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD:
+            cluster.heads.append(pod)
+        elif group is None:
+            cluster.strays.append(pod)
+        else:
+            _seat(pod, group, replicas)
+    for group in cluster.groups:
+        group.replicas.sort(key=lambda replica: (replica.index, replica.newest or 0.0, replica.name))
+    return cluster
+
+
+def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:
+    """Put a pod into the replica that its labels say, or among those without a seat."""
+    try:
+        seat = seat_of(pod, group.spec)
+    except Denied as denied:
+        group.unseated.append(Unseated(pod, str(denied)))
+        return
+    if seat is None:
+        group.unseated.append(Unseated(pod, ""))
+        return
+    key = group.name, seat.replica, seat.name
+    replica = replicas.get(key)
+    if replica is None:
+        replica = replicas[key] = Replica(group, seat.replica, seat.name, {})
+        group.replicas.append(replica)
+    replica.pods.setdefault(seat.host, []).append(pod)
+
+
+def seat_of(pod: LivePod, group: WorkerGroup) -> Seat | None:
+    """Return the seat that a pod carries, also of a time with more hosts. Raises Denied."""
+    several = group.num_of_hosts > 1 or names.LABEL_HOST_INDEX in pod.labels
+    seat = carried_seat(pod.labels, MAX_HOSTS if several else 1)
+    former = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if seat is not None or former is None:
+        return seat
+    return adopted_seat(group.group_name, former, _worker_id(pod))
+
+
+def _worker_id(pod: LivePod) -> str | None:
+    for container in pod.spec.containers or ():
+        for variable in container.variables():
+            if variable.name == names.TPU_WORKER_ID and variable.value:
+                return variable.value
+    return None

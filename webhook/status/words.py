@@ -1,0 +1,45 @@
+"""Words of messages and remedies: lists of hosts and of names, kubectl commands."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+_SHOWN: Final = 4
+"""Names that a message gives: enough to go and look."""
+
+
+def hosts(numbers: Iterable[int]) -> str:
+    """Return `host 3`, or `hosts 0-3, 6`."""
+    ranges = [f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(sorted(set(numbers)))]
+    several = len(ranges) > 1 or "-" in "".join(ranges)
+    return f"host{'s' if several else ''} {', '.join(ranges)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names, cut to what fits in a message."""
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return `1 pod` or `3 pods`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def delete_pods(namespace: str, names: Sequence[str]) -> str:
+    """Return the command that deletes pods."""
+    return f"kubectl delete pod -n {namespace} {' '.join(names)}"
+
+
+def describe(kind: str, namespace: str, name: str) -> str:
+    """Return the command that describes an object."""
+    return f"kubectl describe {kind} -n {namespace} {name}"
+
+
+def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = ranges[-1][0], number
+        else:
+            ranges.append((number, number))
+    return ranges

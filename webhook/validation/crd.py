@@ -1,0 +1,86 @@
+"""KubeRay's CustomResourceDefinitions, as the table has them: what fields there are, and of what type."""
+
+from functools import cache
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from webhook.validation.crd_table import TABLE
+
+INT32: Final = (-(2**31), 2**31 - 1)
+INT64: Final = (-(2**63), 2**63 - 1)
+
+NUMBERS: Final = {"int32": INT32, "int-or-string": INT32, "int64": INT64}
+"""The plain types that Go decodes into an integer, and what fits into it.
+
+https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
+"""
+
+NEWEST: Final = (1, 7)
+"""The release of KubeRay that is meant when nobody says which one runs."""
+
+
+class Part(Struct, rename="camel", frozen=True):
+    """One part of a schema. Parts are named by plain types, such as `int32`, or by their number."""
+
+    type: str = ""
+    fields: dict[str, str | int] | None = None
+    required: tuple[str, ...] = ()
+    defaulted: tuple[str, ...] = ()
+    list: str | int | None = None
+    map: str | int | None = None
+    keys: tuple[str, ...] = ()
+    set: bool = False
+    enum: tuple[Any, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    min_items: int | None = None
+    max_items: int | None = None
+    pattern: str = ""
+
+
+class _Table(Struct):
+    roots: dict[str, dict[str, int]]
+    parts: list[Part]
+
+
+class Schema(Struct, frozen=True):
+    """The schemas of one release of KubeRay."""
+
+    roots: dict[str, int]
+    parts: list[Part] = field(default_factory=list)
+
+    def part(self, name: str | int) -> Part:
+        """Return a part; a plain type is a part that has only a type."""
+        return self.parts[name] if isinstance(name, int) else _plain(name)
+
+
+@cache
+def _plain(name: str) -> Part:
+    return Part(type=name)
+
+
+@cache
+def _table() -> _Table:
+    return msgspec.json.decode(TABLE, type=_Table)
+
+
+def releases() -> list[tuple[int, int]]:
+    """Return the releases whose schemas are known, the oldest first."""
+    return sorted(_release(name) for name in _table().roots)
+
+
+def schema_of(release: tuple[int, int] | None) -> Schema:
+    """Return the schemas of a release, or of the nearest one that is known."""
+    known = releases()
+    wanted = release or NEWEST
+    nearest = max((each for each in known if each <= wanted), default=known[0])
+    return Schema(_table().roots[".".join(map(str, nearest))], _table().parts)
+
+
+def _release(name: str) -> tuple[int, int]:
+    major, _, minor = name.partition(".")
+    return int(major), int(minor)

@@ -1,0 +1,121 @@
+"""Values that KubeRay cannot decode: its Go types hold less than the schemas of its CRDs allow.
+
+One such object stops KubeRay for everybody: its client lists all objects of a kind at once, and
+fails as a whole.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import deny
+
+_QUANTITY: Final = "quantity"
+_EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?[0-9]{1,18})?", re.ASCII)
+"""A quantity of the CRD's pattern that Go reads too: its exponent is a whole number."""
+
+
+class Limited(Struct):
+    """The part of a schema below which some values are limited: by field, or for each entry."""
+
+    low: int = 0
+    high: int = 0
+    quantity: bool = False
+    fields: dict[str, "Limited"] = field(default_factory=dict)
+    entries: "Limited | None" = None
+
+
+@cache
+def limits_of(kind: str) -> Limited:
+    """Return what is limited in an object of a Ray kind."""
+    schema = schema_of(None)
+    return _limited(schema, schema.roots[f"v1/{kind}"]) or Limited()
+
+
+def _limited(schema: Schema, name: str | int) -> Limited | None:
+    part = schema.part(name)
+    if part.type in NUMBERS:
+        return Limited(*NUMBERS[part.type])
+    if part.type == _QUANTITY:
+        return Limited(quantity=True)
+    below = part.list if part.list is not None else part.map
+    if below is not None:
+        entries = _limited(schema, below)
+        return Limited(entries=entries) if entries is not None else None
+    held = {key: _limited(schema, each) for key, each in (part.fields or {}).items()}
+    fields = {key: each for key, each in held.items() if each is not None}
+    return Limited(fields=fields) if fields else None
+
+
+def fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
+    """Tell whether Go can decode a value. What is of another type is the API server's to refuse."""
+    kind = type(value)
+    if kind is dict:
+        if limited.entries is not None:
+            return all(fits(item, limited.entries) for item in value.values())
+        fields = limited.fields
+        for key, item in value.items():
+            below = fields.get(key)
+            if below is not None and not fits(item, below):
+                return False
+        return True
+    if kind is list:
+        entries = limited.entries
+        return entries is None or all(fits(item, entries) for item in value)
+    return _fits(value, limited)
+
+
+def _fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
+    kind = type(value)
+    if kind is str:
+        return not limited.quantity or _EXPONENT.fullmatch(value) is not None
+    numeric = limited.low < limited.high and (kind is int or kind is float)
+    return not numeric or limited.low <= value <= limited.high
+
+
+def count_fits(value: object) -> bool:
+    """Tell whether a number of replicas can be decoded."""
+    return type(value) is not int or INT32[0] <= value <= INT32[1]
+
+
+def _misfits(field: Field, limited: Limited) -> Iterator[tuple[Field, Limited]]:
+    """Yield the fields whose values do not fit."""
+    if type(field.value) is dict:
+        for key in field.value:
+            below = limited.entries or limited.fields.get(key)
+            if below is not None:
+                yield from _misfits(field / key if limited.fields else field.key(key), below)
+    elif type(field.value) is list:
+        for item in field.items() if limited.entries is not None else ():
+            yield from _misfits(item, limited.entries or limited)
+    elif not _fits(field.value, limited):
+        yield field, limited
+
+
+def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
+    """A number that is too large for its field, or a quantity with a broken exponent.
+
+    The CRD lets it pass, and KubeRay cannot decode it. KubeRay reads all objects of a kind at once,
+    so it stops for every RayCluster, RayJob or RayService in all namespaces.
+
+    https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
+    """
+    limited = limits_of(ray_object.kind)
+    if fits(ray_object.root.value, limited):
+        return
+    for found, limit in _misfits(ray_object.root, limited):
+        text = str(found.value)[:40]
+        if limit.quantity:
+            yield Fault(found, f"{text!r}: write a quantity with a whole exponent, such as 1e3")
+        else:
+            yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
+
+
+DECODING: Final = (deny(value_not_decodable),)

@@ -1,0 +1,24 @@
+"""The connection to the API server, as the settings name it, and where in the cluster this process is."""
+
+from pathlib import Path
+from typing import Final
+
+from webhook.follow.client import Load, in_cluster, kubeconfig
+from webhook.follow.errors import ConfigurationError
+
+_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where a pod finds its own namespace, beside the token of its account."""
+
+
+def connection(config: Path | None) -> Load:
+    """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the cluster."""
+    return kubeconfig(str(config)) if config else in_cluster()
+
+
+def own_namespace(named: str, file: Path = _NAMESPACE) -> str:
+    """Return the namespace that is named, or the pod's own. Raises ConfigurationError where there is neither."""
+    try:
+        return named or file.read_text().strip()
+    except OSError as error:
+        msg = f"no namespace for the Lease: set controller.namespace, as {file} cannot be read: {error.strerror}"
+        raise ConfigurationError(msg) from error

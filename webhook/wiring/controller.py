@@ -1,0 +1,74 @@
+"""The composition root of `controller`: from settings to a process that writes to the cluster. No logic."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from socket import gethostname
+from uuid import uuid4
+
+from webhook.control.leader import Leader
+from webhook.control.lease import Lease
+from webhook.control.publisher import Publisher
+from webhook.follow.discovery import Discovery
+from webhook.follow.state import ClusterState
+from webhook.follow.timing import PublishingTiming
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.shards import Shards
+from webhook.http.application import admin_application
+from webhook.http.server import HttpServer
+from webhook.runtime import Runnable
+from webhook.serving.gate import Gate
+from webhook.settings import Settings
+from webhook.telemetry.log import Log, Output, follow_log
+from webhook.telemetry.process_metrics import ProcessMetrics
+from webhook.telemetry.publishing import PublisherCollector
+from webhook.telemetry.watches import WatchCollector
+from webhook.wiring.connection import connection, own_namespace
+
+
+@dataclass(frozen=True)
+class Controller:
+    """Everything that runs, by name, and what a stop does first."""
+
+    runnables: dict[str, Runnable]
+    admin: HttpServer
+    drain: Callable[[], Awaitable[None]]
+    log: Log
+
+
+def build(settings: Settings, output: Output) -> Controller:
+    """Return the process: it follows the cluster, and keeps the PodGroups of RayClusters that ask for them while it leads.
+
+    Raises ConfigurationError when it is not known where its Lease is.
+    """
+    log, metrics = Log(output, "controller"), ProcessMetrics("controller")
+    follow_log("webhook", log)
+    clusters, members = ClusterIndex(), Membership()
+    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, Shards(clusters), settings.namespaces)
+    discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
+    publisher = Publisher(cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds))
+    discovery.subscribe(publisher.serve)
+    lease = Lease(cluster.api, own_namespace(settings.controller.namespace), settings.controller.lease)
+    leader = Leader(lease, f"{gethostname()}_{uuid4()}", publisher)
+    cluster.beside |= {"discovery": discovery, "leader": leader}
+
+    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(members))
+    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(clusters))
+    metrics.gauge("ray_webhook_leader", "1 while this process leads, so that it writes.", lambda: float(leader.leading))
+    metrics.registry.register(WatchCollector(cluster.watches))
+    metrics.registry.register(PublisherCollector(publisher))
+    gate = Gate(
+        {
+            "worker pods": cluster.pods_synced,
+            "RayClusters": cluster.clusters_synced,
+            "discovery": lambda: discovery.answered,
+            "leader election": lambda: leader.answered,
+        },
+        {"leader election": lambda: "this process leads" if leader.leading else "another process leads"},
+    )
+    admin = HttpServer(admin_application(gate, metrics.exposition), settings.controller.host, settings.controller.port)
+
+    async def drain() -> None:
+        gate.draining = True
+
+    return Controller({"admin": admin, "cluster": cluster}, admin, drain, log)
