@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts check bench schema format clean
+.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts ray-judge check bench schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -72,6 +72,9 @@ newest-ray:  ## Install the newest Ray, alone, in an environment that nothing el
 
 facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with their newest versions
 	$(BIN)/python -m tests.facts
+
+ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
+	$(BIN)/python -m tests.judge
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .

@@ -72,7 +72,7 @@ VARIABLES = st.lists(
 
 
 @st.composite
-def containers(draw: st.DrawFn, limits: Object) -> Object:
+def containers(draw: st.DrawFn, limits: object) -> Object:
     """Return a strategy of pod specs, whose first container has limits, and others what they like."""
     first: Object = {"name": "ray", "image": "rayproject/ray:2.55.1", "resources": {"limits": limits, "requests": limits}}
     if variables := draw(VARIABLES):

@@ -23,7 +23,7 @@ def test_the_nearest_command_is_named(capsys: Capture) -> None:
 
 def test_a_command_like_no_other_is_answered_with_all_of_them(capsys: Capture) -> None:
     assert main(["xyzzy"]) == 2
-    assert "there are certs, check, diff, explain" in capsys.readouterr().err
+    assert "there are certs, check, controller, diff" in capsys.readouterr().err
 
 
 def test_the_nearest_flag_is_named(capsys: Capture) -> None:

@@ -54,6 +54,14 @@ class LiveReader:
             namespace, name = what.namespace, what.name
             await self._flights.join((namespace, name), lambda: self._within(self._cluster(namespace, name)))
 
+    async def read_pods(self, key: GroupKey, cluster: str = "") -> None:
+        """Read the pods of a group; without its RayCluster, those of all groups of its name. Raises ClusterUnreadable."""
+        await self._flights.join((key, "pods"), lambda: self._within(self._pods(cluster, key)))
+
+    async def read_clusters(self, namespace: str) -> None:
+        """Read all RayClusters of a namespace. Raises ClusterUnreadable."""
+        await self._flights.join(namespace, lambda: self._within(self._clusters(namespace)))
+
     async def close(self) -> None:
         """Give up the reads that are under way."""
         await self._flights.close()
@@ -75,14 +83,24 @@ class LiveReader:
         clusters, version = await self._all(resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec)
         feeds.clusters.read((namespace, name), clusters, version)
 
+    async def _clusters(self, namespace: str) -> None:
+        feeds = self._of(namespace)
+        resource = rayclusters_in(quote(namespace, safe=""))
+        clusters, version = await self._all(resource.path, [], resource.codec)
+        feeds.clusters.read_all(namespace, clusters, version)
+
     async def _group(self, name: str, key: GroupKey) -> None:
+        await self._pods(name, key)
+        await self._cluster(key.namespace, name)
+
+    async def _pods(self, name: str, key: GroupKey) -> None:
         feeds = self._of(key.namespace)
         resource = pods_in(quote(key.namespace, safe=""))
-        selector = f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
+        cluster = f",{names.LABEL_CLUSTER}={name}" if name else ""
+        selector = f"{resource.selector}{cluster},{names.LABEL_GROUP}={key.group}"
         begun = monotonic()
         pods, version = await self._all(resource.path, [("labelSelector", selector)], resource.codec)
         feeds.pods.read(key, pods, version, begun)
-        await self._cluster(key.namespace, name)
 
     async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:
         """Return all objects that match, and the version of the list."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
-from webhook.admission.errors import BadReview, ClusterUnreadable
+from webhook.admission.errors import BadReview, NotNow
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.serving.gate import Gate
@@ -75,8 +75,8 @@ class ReviewEndpoint:
             await self._refuse(send, refusal.status, str(refusal), refusal.headers)
         except BadReview as bad:
             await self._refuse(send, 400, str(bad), [])
-        except ClusterUnreadable as unreadable:
-            await self._refuse(send, 503, f"{unreadable}; try again", _RETRY)
+        except NotNow as reason:
+            await self._refuse(send, 503, f"{reason}; try again", _RETRY)
         except Exception as error:  # noqa: BLE001 - the one catch-all: our bug must not take the connection down
             self._observer.failed(error)
             await self._refuse(send, 500, "ray-webhook failed to review this object; its log has the traceback", [])

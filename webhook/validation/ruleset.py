@@ -102,12 +102,12 @@ def check_update(kind: str, old: object, new: object, settings: RuleSettings = D
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
     An object that is being deleted, and an update that only scales or changes finalizers, or by
-    which Kueue admits or stops an object, is only checked for what would stop KubeRay.
+    which Kueue admits or stops it, is only checked for what would stop KubeRay.
     """
-    if only_scaled(kind, old, new):
+    if only_scaled(kind, old, new) or only_queued(kind, old, new):
         readable = all(map(count_fits, replicas_of(kind, new)))
         return [] if readable else _new(kind, old, new, settings, _undecodable)
-    if being_deleted(new) or only_queued(kind, old, new):
+    if being_deleted(new):
         return _new(kind, old, new, settings, _undecodable)
     found = _new(kind, old, new, settings, _findings)
     after, before = read_ray_object(kind, new, settings), read_ray_object(kind, old, settings)

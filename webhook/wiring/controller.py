@@ -9,7 +9,7 @@ from webhook.control.leader import Leader
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
 from webhook.follow.discovery import Discovery
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -44,7 +44,7 @@ def build(settings: Settings, output: Output) -> Controller:
     log, metrics = Log(output, "controller"), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, Shards(clusters), settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, Shards(clusters)), settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     publisher = Publisher(cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds))
     discovery.subscribe(publisher.serve)

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import time
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
@@ -17,13 +17,13 @@ from webhook.admission.shards import ShardHandler
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
-from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
+from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
@@ -37,6 +37,7 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -113,17 +114,22 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         return metrics.exposition()
 
     host = settings.serving.host
+    bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
         host,
         settings.serving.port,
         tls.listening,
         settings.tls.client_names,
-        bounds=_bounds(settings.serving),
+        bounds=bounds,
         refused=observer.refused,
     )
     admin = HttpServer(
-        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+        admin_application(gate, PacedScrapes(exposition)),
+        host,
+        settings.serving.admin_port,
+        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
+        refused=observer.refused,
     )
 
     async def drain() -> None:
@@ -134,9 +140,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
 
 
 def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
-    room = raise_descriptor_limit() - PROBES.connections
-    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
+    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
 
 
 def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
@@ -147,7 +152,7 @@ def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, shards), settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     cluster.beside["discovery"] = discovery
     return _Knowledge(
@@ -165,8 +170,8 @@ def _from_cluster(settings: Settings) -> _Knowledge:
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Let pods be completed, and RayClusters be checked, by what the API server serves."""
-    pods.policy = replace(pods.policy, pod_groups=pod_groups)
-    rays.settings = replace(rays.settings, pod_groups=pod_groups)
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
