@@ -44,4 +44,5 @@ def _beyond(replica: Replica, slot: Slot) -> list[Warn]:
     number = slot.variable(names.MEGASCALE_NUM_SLICES)
     if number is None or not number.value or not number.value.isdecimal() or replica.index < int(number.value):
         return []
-    return [Warn(f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {number.value[:9]}")]
+    what = f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {number.value[:9]}"
+    return [Warn(f"{what}: delete this replica once a lower index is free")]
