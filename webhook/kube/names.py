@@ -149,6 +149,7 @@ KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topol
 KUEUE_SLICE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-slice-required-topology"
 KUEUE_SLICE_CONSTRAINTS: Final = KUEUE_PREFIX + "podset-slice-required-topology-constraints"
 KUEUE_SLICE_SIZE: Final = KUEUE_PREFIX + "podset-slice-size"
+KUEUE_GROUP_NAME: Final = KUEUE_PREFIX + "podset-group-name"
 KUEUE_TOPOLOGIES: Final = (
     KUEUE_REQUIRED_TOPOLOGY,
     KUEUE_PREFERRED_TOPOLOGY,

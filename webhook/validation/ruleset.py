@@ -15,7 +15,7 @@ from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
 from webhook.validation.metadata import METADATA
-from webhook.validation.multislice import MULTI_SLICE
+from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.optins import OPT_IN_VALUES
 from webhook.validation.parameters import PARAMETERS
@@ -71,7 +71,7 @@ CLUSTER_RULES: Final = (
 JOB_RULES: Final = (*RAYJOB, *DELETION)
 SERVICE_RULES: Final = RAYSERVICE
 CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = (*UPDATES, *SHARD_UPDATES)
+UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 
 RULES: Final[tuple[Rule[Any], ...]] = (
     *OBJECT_RULES,
