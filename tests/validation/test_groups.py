@@ -51,7 +51,14 @@ def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
     assert found(a_cluster().group(hosts=hosts)) == {("num-of-hosts-invalid", f"{GROUP}.numOfHosts")}
 
 
-@pytest.mark.parametrize("name", ["", "a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
+def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
+    wrong = {("group-name-invalid", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("")) == set()
+    assert wrong <= found(a_cluster().group("", hosts=2))
+    assert wrong <= found(a_cluster().group("").group("other"))
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
 def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
     assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
 

@@ -194,7 +194,7 @@ ACCELERATORS: Final = (
     warn(tpu_topology_unlisted),
     deny(device_count_invalid),
     deny(device_request_differs),
-    warn(device_only_requested),
+    deny(device_only_requested),
     warn(device_outside_first_container),
     warn(identity_by_hand),
 )
