@@ -62,6 +62,7 @@ RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
 NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
 # Variables that Ray and libtpu read on a TPU host.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py

@@ -27,6 +27,10 @@ _LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
 }
 
 
+_POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
+"""Labels that choose nodes of one machine type, and so of one TPU."""
+
+
 def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A TPU topology whose chips do not make `numOfHosts` hosts.
 
@@ -55,15 +59,21 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     """A TPU group that does not select both the accelerator and the topology.
 
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A required node affinity
-    on the label does as well.
+    on the label does as well. This is a warning for the accelerator, and for the topology of a single host that selects a
+    node pool or a compute class.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
     for group in cluster.groups_with(TPU):
+        affinity = _affinity_keys(group)
+        pooled = any(group.selector.key(key).given or key in affinity for key in _POOLS)
         for label in TPU.selectors:
             field = group.selector.key(label)
-            if field.value in (None, "") and label not in _affinity_keys(group):
-                yield Fault(field, f"group {group.name} asks for TPUs: select its nodes by this label", REQUIRED)
+            if field.value in (None, "") and label not in affinity:
+                text = f"group {group.name} asks for TPUs: select its nodes by this label"
+                single = pooled and group.hosts == 1
+                mild = label == names.NODE_TPU_ACCELERATOR or single
+                yield Fault(field, text, REQUIRED, doubtful=mild)
 
 
 def _affinity_keys(group: Group) -> set[str]:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from webhook.kube.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 from webhook.validation.crd import Part, Schema, schema_of
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault
@@ -27,6 +28,12 @@ _DATE: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
+)
+_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_HOLDERS: Final = (
+    ("labels", dict, "a map"),
+    ("annotations", dict, "a map"),
+    ("finalizers", list, "a list"),
 )
 _SHOWN: Final = 40
 _WANTED: Final = {
@@ -56,7 +63,43 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
         text = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
         yield Fault(ray_object.root / "apiVersion", text, NOT_SUPPORTED)
     else:
+        yield from _metadata(ray_object.meta)
         yield from _check(ray_object.root, schema, root)
+
+
+def _metadata(meta: Field) -> Iterator[Fault]:
+    """Check what every object of Kubernetes has; the CRD says nothing of it."""
+    if type(meta.value) is not dict:
+        yield Fault(meta / "name", "set it: every object needs a name", REQUIRED)
+        return
+    yield from _meta_types(meta)
+    yield from _labels(meta / "labels")
+    name, prefix = meta / "name", meta / "generateName"
+    if name.value in (None, "") and prefix.value in (None, ""):
+        yield Fault(name, "set it: every object needs a name", REQUIRED)
+    text = name.text or prefix.text.rstrip("-")
+    if text and not _SUBDOMAIN.fullmatch(text):
+        yield Fault(name, f"{text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'")
+
+
+def _meta_types(meta: Field) -> Iterator[Fault]:
+    texts = [meta / name for name in ("name", "generateName", "namespace")]
+    for name, kind, wanted in _HOLDERS:
+        holder = meta / name
+        if holder.given and type(holder.value) is not kind:
+            yield from _type(holder, wanted)
+        texts += [*holder.items(), *(holder.key(key) for key in holder.map)]
+    for text in texts:
+        if text.given and type(text.value) is not str:
+            yield from _type(text, _WANTED["string"])
+
+
+def _labels(labels: Field) -> Iterator[Fault]:
+    for key, value in labels.strings.items():
+        if not is_qualified_name(key):
+            yield Fault(labels.key(key), f"{key[:_SHOWN]!r} cannot be the key of a label")
+        elif not is_label_value(value):
+            yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
 
 
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
@@ -76,11 +119,15 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
-    """Return an object as the API server keeps it: without unknown fields, and without nulls."""
+    """Return an object as the API server keeps it: without status, unknown fields and nulls."""
     schema = schema_of(release)
     version = value.get("apiVersion") if isinstance(value, dict) else None
     root = schema.roots.get(f"{str(version).partition('/')[2]}/{kind}")
-    return value if root is None else _pruned(value, schema, root)
+    if root is None:
+        return value
+    kept: dict[str, Any] = _pruned(value, schema, root)
+    kept.pop("status", None)
+    return kept
 
 
 def _schema(ray_object: RayObject) -> Schema:
@@ -109,7 +156,8 @@ def _check(field: Field, schema: Schema, name: str | int) -> Iterator[Fault]:
 def _check_map(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
     if part.map is not None:
         for key in field.value:
-            yield from _check(field.key(key), schema, part.map)
+            if field.key(key).given:
+                yield from _check(field.key(key), schema, part.map)
         return
     for name in part.required:
         if not (field / name).given and name not in part.defaulted:
@@ -213,7 +261,7 @@ def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401
     if type(value) is not dict or part.type == "any":
         return value
     if part.map is not None:
-        return {key: _pruned(item, schema, part.map) for key, item in value.items()}
+        return {key: _pruned(item, schema, part.map) for key, item in value.items() if item is not None}
     fields = part.fields
     if fields is None:
         return value
