@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "diff": "compare RayClusters in files with those that live: findings, restarts, hosts that change",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
+    "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
     "completion": "print what lets a shell complete commands and flags",
 }

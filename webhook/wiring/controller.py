@@ -15,6 +15,7 @@ from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
+from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
 from webhook.http.server import HttpServer
 from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
@@ -67,7 +68,8 @@ def build(settings: Settings, output: Output) -> Controller:
         },
         {"leader election": lambda: "this process leads" if leader.leading else "another process leads"},
     )
-    admin = HttpServer(admin_application(gate, metrics.exposition), settings.controller.host, settings.controller.port)
+    own, bounds = settings.controller, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.port, bounds=bounds)
 
     async def drain() -> None:
         gate.draining = True
