@@ -119,6 +119,9 @@ class Log(_Section):
     admissions: Literal["all", "denied"] = "all"
     """Which reviews get a line. `denied` saves a few microseconds a review."""
 
+    format: Literal["auto", "json", "text"] = "auto"
+    """How lines look: `json` for machines, `text` for people. `auto` is `text` on a terminal, else `json`."""
+
 
 class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""

@@ -95,8 +95,9 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
-    near = get_close_matches(key[:_KEY_MAX], known, 1)
-    meant = f"do you mean {near[0].removeprefix(names.PREFIX)}? " if near else ""
+    words = [each.removeprefix(names.PREFIX) for each in known]
+    near = get_close_matches(key[:_KEY_MAX].removeprefix(names.PREFIX), words, 1)
+    meant = f"do you mean {near[0]}? " if near else ""
     return f"unknown: {meant}docs/annotations.md lists what there is"
 
 

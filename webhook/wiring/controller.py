@@ -23,6 +23,7 @@ from webhook.settings import Settings
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.publishing import PublisherCollector
+from webhook.telemetry.readable import form_of
 from webhook.telemetry.watches import WatchCollector
 from webhook.wiring.connection import connection, own_namespace
 
@@ -42,7 +43,7 @@ def build(settings: Settings, output: Output) -> Controller:
 
     Raises ConfigurationError when it is not known where its Lease is.
     """
-    log, metrics = Log(output, "controller"), ProcessMetrics("controller")
+    log, metrics = Log(output, "controller", form_of(settings.log.format, output)), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
     cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, Shards(clusters)), settings.namespaces)
