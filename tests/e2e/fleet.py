@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Mapping
+from functools import partial
 from time import sleep
 
 from tests.e2e.balancer import Balancer

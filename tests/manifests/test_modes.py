@@ -68,7 +68,7 @@ def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
 
 
 def test_every_object_of_a_namespace_names_it() -> None:
-    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass"}
+    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "FlowSchema"}
     for mode in MODES:
         for found in overlay(mode):
             if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:
@@ -104,7 +104,7 @@ def references(objects: list[Object]) -> list[str]:
         ("certificates.source=acme", "certificates/source"),
         ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
         ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
-        ("replicas=2", "replicas"),
+        ("replicas=0", "replicas"),
         ("resizeCheck.beyond=refuse", "resizeCheck/beyond"),
         ("settings.RAY_WEBHOOK_RESIZE__BEYOND=deny", "RAY_WEBHOOK_RESIZE__BEYOND"),
         ("settings.RAY_WEBHOOK_TLS__SOURCE=files", "RAY_WEBHOOK_TLS__SOURCE"),
