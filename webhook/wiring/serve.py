@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import time
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
@@ -26,7 +26,7 @@ from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
-from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
+from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
@@ -41,6 +41,8 @@ from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.readable import form_of
+from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
@@ -85,7 +87,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     Raises CertificateError, or ManifestError for the state.
     """
     known = _standing_in(state) if settings.standalone else _from_cluster(settings)
-    log, metrics = Log(output), Metrics()
+    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
@@ -97,6 +99,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook", log)
+    follow_log("uvicorn.error", log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
@@ -121,17 +124,22 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         return metrics.exposition()
 
     host = settings.serving.host
+    bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
         host,
         settings.serving.port,
         tls.listening,
         settings.tls.client_names,
-        bounds=_bounds(settings.serving),
+        bounds=bounds,
         refused=observer.refused,
     )
     admin = HttpServer(
-        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+        admin_application(gate, PacedScrapes(exposition)),
+        host,
+        settings.serving.admin_port,
+        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
+        refused=observer.refused,
     )
 
     async def drain() -> None:
@@ -142,9 +150,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
 
 
 def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
-    room = raise_descriptor_limit() - PROBES.connections
-    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
+    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
 
 
 def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
@@ -188,8 +195,8 @@ def _from_cluster(settings: Settings) -> _Knowledge:
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Let pods be completed, and RayClusters be checked, by what the API server serves."""
-    pods.policy = replace(pods.policy, pod_groups=pod_groups)
-    rays.settings = replace(rays.settings, pod_groups=pod_groups)
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
