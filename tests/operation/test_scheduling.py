@@ -22,7 +22,7 @@ from tests.follow.objects import a_pod
 from webhook.cli.main import main
 from webhook.groups.gang import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
-from webhook.settings import Controller, Scheduling, Serving, Settings, Tls
+from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls
 from webhook.wiring import controller, serve
 
 
@@ -108,6 +108,7 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
+        claims=Claims(namespace="ray-webhook", settle_seconds=0),
         kubeconfig=config,
     )
 

@@ -138,6 +138,7 @@ class LeaseStore:
     def __init__(self, api: Api, namespace: str, leases: int) -> None:
         self.leases = leases
         self._api = api
+        self._namespace = namespace
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
         self.resource = Resource(f"leases in {namespace}", self._path, _SELECTOR, CODEC)
 
@@ -157,7 +158,7 @@ class LeaseStore:
         return _decode(await self._api.replace(f"{self._path}/{name}", self._object(name, page, known), WRITE_SECONDS))
 
     def _object(self, name: str, page: Page, known: Lease | None = None) -> Mapping[str, object]:
-        meta: dict[str, object] = {"name": name, "labels": {names.LABEL_CLAIMS: "true"}}
+        meta: dict[str, object] = {"namespace": self._namespace, "name": name, "labels": {names.LABEL_CLAIMS: "true"}}
         meta["annotations"] = {names.ANNOTATION_CLAIMS: write_page(page, self.leases)}
         if known is not None:
             meta |= {"uid": known.metadata.uid, "resourceVersion": known.metadata.resource_version}
