@@ -139,6 +139,7 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([names.RAY_GROUP], ["rayclusters"], ["CREATE", "UPDATE"])
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
+    assert f'(oldObject == null && has(object.metadata.annotations) && "{names.ANNOTATION_KUEUE_SLICES}" in' in grouped
     assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
     assert found["sideEffects"] == "NoneOnDryRun"
     assert found["reinvocationPolicy"] == "Never", "an index that is to be generated a name for cannot be told from another's"
@@ -181,7 +182,8 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
     deployment = one(objects, "Deployment")["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
-    assert (deployment["replicas"], deployment["strategy"]["type"]) == (1, "Recreate")
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
@@ -246,13 +248,20 @@ def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
+def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_own_namespace(mode: str) -> None:
     objects = overlay(mode)
-    unnamed = [rule for role in objects if "Role" in role["kind"] for rule in role.get("rules", ()) if "resourceNames" not in rule]
+    unnamed = [
+        (role["kind"], rule["apiGroups"], rule["resources"], rule["verbs"])
+        for role in objects
+        if "Role" in role["kind"]
+        for rule in role.get("rules", ())
+        if "resourceNames" not in rule
+    ]
     read = ["list", "watch"]
-    assert unnamed == [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": read},
-        {"apiGroups": [names.RAY_GROUP], "resources": ["rayclusters"], "verbs": read},
+    assert sorted(unnamed) == [
+        ("ClusterRole", [""], ["pods"], read),
+        ("ClusterRole", [names.RAY_GROUP], ["rayclusters"], read),
+        ("Role", ["coordination.k8s.io"], ["leases"], [*read, "create", "update"]),
     ]
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}
