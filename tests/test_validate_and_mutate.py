@@ -1,6 +1,7 @@
 """What `validate` lets pass, `mutate` does not refuse for a reason that was in the spec: both read a template alike."""
 
 from itertools import islice
+from typing import NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,27 +19,30 @@ LEAST = 60
 PODS = 6
 """Pods of a cluster that are looked at: every reason to refuse one holds for the first of its replica."""
 
+
+class Shape(NamedTuple):
+    """What the pods of a group select, their annotations, the hosts of a replica, and what a host asks for."""
+
+    selector: Object
+    annotations: Object
+    hosts: int
+    limits: Object
+
+
+V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}
+WHOLE = V6E | {names.NODE_TPU_TOPOLOGY: "4x4"}
+PARTITION = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "cloud.google.com/gke-tpu-partition-2x2x4-id"}
 SHAPES = st.sampled_from(
     [
-        ({}, {}, 1, {}),
-        ({}, {}, 2, {}),
-        ({names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}, {}, 4, {"google.com/tpu": "4"}),
-        ({names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "2x4"}, {}, 1, {"google.com/tpu": 8}),
-        ({names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}, {}, 2, {"google.com/tpu": 4}),
-        (
-            {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"},
-            {names.ANNOTATION_SLICE_TOPOLOGY: "2x4"},
-            2,
-            {"google.com/tpu": "4"},
-        ),
-        (
-            {names.NODE_TPU_ACCELERATOR: "tpu7x"},
-            {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "cloud.google.com/gke-tpu-partition-2x2x4-id"},
-            4,
-            {"google.com/tpu": "4"},
-        ),
-        ({}, {}, 2, {"nvidia.com/gpu": 8}),
-        ({}, {}, 2, {"nvidia.com/gpu": "0.5"}),
+        Shape({}, {}, 1, {}),
+        Shape({}, {}, 2, {}),
+        Shape(WHOLE, {}, 4, {"google.com/tpu": "4"}),
+        Shape(V6E | {names.NODE_TPU_TOPOLOGY: "2x4"}, {}, 1, {"google.com/tpu": 8}),
+        Shape(WHOLE, {}, 2, {"google.com/tpu": 4}),
+        Shape(WHOLE, {names.ANNOTATION_SLICE_TOPOLOGY: "2x4"}, 2, {"google.com/tpu": "4"}),
+        Shape({names.NODE_TPU_ACCELERATOR: "tpu7x"}, PARTITION, 4, {"google.com/tpu": "4"}),
+        Shape({}, {}, 2, {"nvidia.com/gpu": 8}),
+        Shape({}, {}, 2, {"nvidia.com/gpu": "0.5"}),
     ]
 )
 NOISE = st.sampled_from(

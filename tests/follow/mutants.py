@@ -48,10 +48,10 @@ def _take_without_holding(self: Ledger, ident: str, known: Any) -> None:  # noqa
     self._known[ident] = known
 
 
-def _overdue_by_the_clock(self: Ledger, now: float) -> set[ledger.Key]:
+def _overdue_by_the_clock(self: Ledger, now: float) -> list[ledger.Key]:
     for key in _OVERDUE(self, now):
         self.settle(key, now)
-    return set()
+    return []
 
 
 _OVERDUE: Final = Ledger.overdue

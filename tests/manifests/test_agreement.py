@@ -139,6 +139,7 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([names.RAY_GROUP], ["rayclusters"], ["CREATE", "UPDATE"])
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
+    assert f'(oldObject == null && has(object.metadata.annotations) && "{names.ANNOTATION_KUEUE_SLICES}" in' in grouped
     assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
     assert found["sideEffects"] == "NoneOnDryRun"
     assert found["reinvocationPolicy"] == "Never", "an index that is to be generated a name for cannot be told from another's"

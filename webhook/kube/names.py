@@ -68,6 +68,7 @@ RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
 NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
 # Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one, or
 # to none yet; and that the user wants no checks of topologies.
@@ -149,6 +150,7 @@ KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topol
 KUEUE_SLICE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-slice-required-topology"
 KUEUE_SLICE_CONSTRAINTS: Final = KUEUE_PREFIX + "podset-slice-required-topology-constraints"
 KUEUE_SLICE_SIZE: Final = KUEUE_PREFIX + "podset-slice-size"
+KUEUE_GROUP_NAME: Final = KUEUE_PREFIX + "podset-group-name"
 KUEUE_TOPOLOGIES: Final = (
     KUEUE_REQUIRED_TOPOLOGY,
     KUEUE_PREFERRED_TOPOLOGY,

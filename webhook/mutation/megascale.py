@@ -50,4 +50,5 @@ def _beyond(replica: Replica, slot: Slot) -> list[Warn]:
         return [Warn(f"{names.MEGASCALE_NUM_SLICES} {text[:_DIGITS]}… is no number of slices: write how many replicas there are")]
     if not text.isdecimal() or replica.index < int(text):
         return []
-    return [Warn(f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {text}")]
+    what = f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {text}"
+    return [Warn(f"{what}: delete this replica once a lower index is free")]
