@@ -46,6 +46,10 @@ RESOURCES = (
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
+FAIL_CLOSED = "manifests/components/fail-closed"
+"""What an administrator adds once the webhook answers."""
+
+
 def rendered(components: Sequence[str] = ()) -> list[Object]:
     """The base with components, each a folder, as the kubectl of the control plane renders it; kustomize wants relative paths."""
     with tempfile.TemporaryDirectory() as given:

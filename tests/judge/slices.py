@@ -72,7 +72,7 @@ class Slices:
             if not isinstance(placed, Placement) or not placed.seated:
                 continue
             patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
-            completed: Json = jsonpatch.apply_patch(document, patch)
+            completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)
             yield completed
 
 

@@ -27,7 +27,7 @@ def faults(group: Slices, pods: Sequence[Json], verdicts: Sequence[Json]) -> Ite
     if any(len(each) != 1 for each in found.values()) or len({name for each in found.values() for name in each}) != group.count:
         yield f"the slices are called {found}"
     for replica, hosts in slices.items():
-        yield from (f"slice {replica}: {text}" for text in _subslices(hosts))
+        yield from (f"slice {replica}: {text}" for text in _subslices(group.topology, hosts))
 
 
 def _host(group: Slices, pod: Json, host: int, verdict: Json) -> Iterator[str]:
@@ -58,10 +58,15 @@ def _host(group: Slices, pod: Json, host: int, verdict: Json) -> Iterator[str]:
             yield f"{own} is not number {host} of {len(addresses)} host names"
 
 
-def _subslices(hosts: Sequence[Json]) -> Iterator[str]:
-    """Each sub-slice of a topology has as many hosts as the others; Ray divides some topologies only."""
+def _subslices(topology: str, hosts: Sequence[Json]) -> Iterator[str]:
+    """Each sub-slice of a shape has as many hosts as the others, if the shape divides the topology."""
     labels = [verdict["subslices"] or {} for verdict in hosts]
-    for label in sorted({label for each in labels for label in each}):
+    for label in sorted({label for each in labels for label in each if _divides(label.rpartition("-")[2], topology)}):
         sizes = Counter(each.get(label) for each in labels)
         if len(set(sizes.values())) != 1 or None in sizes:
             yield f"{label} has {dict(sizes)} hosts"
+
+
+def _divides(shape: str, topology: str) -> bool:
+    """Whether a topology is made of whole shapes."""
+    return all(int(whole) % int(part) == 0 for whole, part in zip(topology.split("x"), shape.split("x"), strict=True))

@@ -168,4 +168,4 @@ def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> Non
         metrics = httpx.get(f"{server.admin}/metrics").text
         assert "ray_webhook_certificate_expiry_timestamp_seconds 1." in metrics
         assert "ray_webhook_certificate_rejected 0.0" in metrics
-        assert 'ray_webhook_build_info{version="' in metrics
+        assert 'ray_webhook_build_info{process="serve",version="' in metrics

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "diff": "compare RayClusters in files with those that live: findings, restarts, hosts that change",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
+    "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
 }
 
@@ -37,9 +38,6 @@ def main(arguments: Sequence[str] | None = None, program: str = "ray-webhook") -
     try:
         if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
             return int(getattr(import_module(f"webhook.cli.{command}"), command)(words[1:]))
-        if command is None and words and not words[0].startswith("-"):
-            sys.stderr.write(f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
-            return WRONG
         return _run(words, command, program)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -69,6 +67,9 @@ def _run(words: list[str], command: str | None, program: str) -> int:
         if name == command:
             used = sub
             import_module(f"webhook.cli.{name}").add_arguments(sub)
+    if command is None and words and not words[0].startswith("-"):
+        parser.print_usage(sys.stderr)
+        parser.exit(WRONG, f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
     parsed, rest = parser.parse_known_args(words)
     check_flags(used, rest)
     status = int(import_module(f"webhook.cli.{parsed.command}").run(parsed))

@@ -59,6 +59,11 @@ class Membership:
         if not self._assumed.release(key, seat):
             self._take(key, seat)
 
+    def held(self, pod: str, key: GroupKey) -> Seat | None:
+        """Return the seat of a pod in a group, or None when it was not seen there."""
+        holding = self._pods.get(pod)
+        return holding.seat if holding is not None and holding.key == key else None
+
     def remove(self, pod: str) -> None:
         """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
         holding = self._pods.pop(pod, None)

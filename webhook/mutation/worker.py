@@ -208,7 +208,7 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     """Return what is to be done about a variable that the container has."""
     current = slot.variables[index]
-    if current.value_from is not None or current.value == variable.value:
+    if current.value_from is not None or (current.value == variable.value and not variable.field_path):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
         return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, TPU, device_of
-from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, parse_topology
+from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, is_v7x, parse_topology
+from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
 from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
@@ -128,6 +129,24 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, text)
 
 
+def tpu_addresses_too_long(cluster: Cluster) -> Iterator[Fault]:
+    """A slice of so many hosts and containers that their addresses would make pods too large.
+
+    Every container is told the addresses of all hosts. The webhook refuses pods to which it would add more than 1 MB: etcd
+    stores no object above 1.5 MiB.
+
+    https://etcd.io/docs/latest/dev-guide/limit/
+    """
+    for group in cluster.groups_with(TPU):
+        containers = group.containers + group.inits
+        v7x = is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
+        processes = sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
+        addresses = addresses_size(group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text)
+        size = added_size(addresses, group.hosts, len(containers), processes)
+        if size > ADDED_MAX:
+            yield Fault(group.field / "numOfHosts", too_large(size, group.hosts, len(containers)))
+
+
 def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
     """An amount of TPUs or GPUs that is not a whole number.
 
@@ -229,6 +248,7 @@ ACCELERATORS: Final = (
     warn(tpu_subslice_apart),
     deny(tpu_node_selector_missing),
     warn(tpu_topology_unlisted),
+    deny(tpu_addresses_too_long),
     deny(device_count_invalid),
     deny(device_request_differs),
     warn(device_only_requested),

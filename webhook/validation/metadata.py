@@ -25,8 +25,8 @@ _GENERATED: Final = 5
 _GENERATED_BASE: Final = 58
 """Characters of `generateName` that the API server keeps."""
 _DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
-_KEY_MAX: Final = 63
-"""Characters of a key behind its prefix."""
+_KEY_MAX: Final = len(names.PREFIX) + 63
+"""Characters of a key; a longer one is none of ours."""
 _SECONDS: Final = re.compile(r"[-+]?\d+", re.ASCII)
 
 
@@ -95,8 +95,8 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> str:
-    ends = [name.removeprefix(names.PREFIX) for name in known]
-    near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
+    words = [each.removeprefix(names.PREFIX) for each in known]
+    near = get_close_matches(key[:_KEY_MAX].removeprefix(names.PREFIX), words, 1)
     meant = f"do you mean {near[0]}? " if near else ""
     return f"unknown: {meant}docs/annotations.md lists what there is"
 

@@ -15,6 +15,7 @@ from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
+from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
 from webhook.http.server import HttpServer
 from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
@@ -22,6 +23,7 @@ from webhook.settings import Settings
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.publishing import PublisherCollector
+from webhook.telemetry.readable import form_of
 from webhook.telemetry.watches import WatchCollector
 from webhook.wiring.connection import connection, own_namespace
 
@@ -41,7 +43,7 @@ def build(settings: Settings, output: Output) -> Controller:
 
     Raises ConfigurationError when it is not known where its Lease is.
     """
-    log, metrics = Log(output, "controller"), ProcessMetrics("controller")
+    log, metrics = Log(output, "controller", form_of(settings.log.format, output)), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
     cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, Shards(clusters)), settings.namespaces)
@@ -66,7 +68,8 @@ def build(settings: Settings, output: Output) -> Controller:
         },
         {"leader election": lambda: "this process leads" if leader.leading else "another process leads"},
     )
-    admin = HttpServer(admin_application(gate, metrics.exposition), settings.controller.host, settings.controller.port)
+    own, bounds = settings.controller, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.port, bounds=bounds)
 
     async def drain() -> None:
         gate.draining = True

@@ -37,6 +37,7 @@ from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.readable import form_of
 from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
@@ -80,7 +81,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     Raises CertificateError, or ManifestError for the state.
     """
     known = _standing_in(state) if settings.standalone else _from_cluster(settings)
-    log, metrics = Log(output), Metrics()
+    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
@@ -90,6 +91,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook", log)
+    follow_log("uvicorn.error", log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
