@@ -165,9 +165,13 @@ class Webhook:
         ]
 
     def _environment(self, deployment: str) -> dict[str, str]:
-        """The settings of the manifests, without the drain: nothing here waits for endpoints to move."""
+        """The settings of the manifests, without the drain: nothing here waits for endpoints to move.
+
+        Nor is anything underway when the Leases are made. The namespace is the one that a pod would find itself in.
+        """
         settings = environment(self.manifests, deployment, self._folder)
-        return {**settings, "RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "0", **self._settings}
+        ours = {"SERVING__DRAIN_SECONDS": "0", "CLAIMS__SETTLE_SECONDS": "0", "CLAIMS__NAMESPACE": NAMESPACE}
+        return {**settings, **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()}, **self._settings}
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route."""

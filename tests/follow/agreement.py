@@ -32,6 +32,8 @@ WEBHOOK_SECONDS = 10.0
 ADMISSION_SECONDS = 34.0
 """A pod is not stored later than this after its admission began."""
 LEASES = 2
+KUBERAY = "kuberay-"
+"""How names of replicas begin that KubeRay gave."""
 TURNS = 12
 """Turns of the loop that a step takes at most until everything waits again."""
 
@@ -493,7 +495,10 @@ class Model:
     # What must hold
 
     def check(self) -> None:
-        """No two live pods of a group hold one seat, and a replica has one name."""
+        """No two live pods of a group hold one seat, and a replica has one name of ours.
+
+        KubeRay may begin a replica under its own name, with the gate on, where the pod of one that we began was refused.
+        """
         held: dict[tuple[GroupKey, int, int], Pod] = {}
         called: dict[tuple[GroupKey, int], str] = {}
         for pod in self.server.pods.values():
@@ -502,7 +507,7 @@ class Model:
                 continue
             other = held.setdefault((pod.key, seat.replica, seat.host), pod)
             assert other is pod, f"{pod.uid} and {other.uid} both hold {seat} of {pod.key.group} at {self.now}"
-            if pod.claimed:
+            if pod.claimed and not seat.name.startswith(KUBERAY):
                 name = called.setdefault((pod.key, seat.replica), seat.name)
                 assert name == seat.name, f"replica {seat.replica} of {pod.key.group} is called {name} and {seat.name}"
         assert not self._errors, self._errors
@@ -522,7 +527,7 @@ class Model:
         others = (
             p.seat.name for p in self.server.pods.values() if p.key == key and p.live and p.seat and p.seat.replica == replica
         )
-        return Seat(replica, host, "" if hosts == 1 else next(others, f"own-{self.count}"))
+        return Seat(replica, host, "" if hosts == 1 else next(others, f"{KUBERAY}{self.count}"))
 
     def _start(self, process: Process, work: Coroutine[Any, Any, None]) -> None:
         process.tasks = [task for task in process.tasks if not task.done()]

@@ -253,12 +253,13 @@ class Book:
         """Know the Lease as it is now, if that is not known. Raises ApiError."""
         if self._lease is not None and self.ledger.version > self._doubted:
             return
+        first, then = (self._store.create, self._store.read) if self._lease is None else (self._store.read, self._store.create)
         try:
-            lease = await self._store.read(self.name)
+            lease = await first(self.name)
         except ApiError as error:
-            if error.reason != "missing":
+            if error.reason not in {"missing", "conflict"}:
                 raise
-            lease = await self._store.create(self.name)
+            lease = await then(self.name)
         if self._lease is None:
             self.ledger.forget()
         self.take(lease)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.follow.client import Api
-from webhook.follow.errors import Garbled
+from webhook.follow.errors import ApiError, Garbled
 from webhook.follow.listwatch import Resource
 from webhook.follow.wire import Codec, Event, number
 from webhook.follow.wire import Page as ListPage
@@ -142,8 +142,11 @@ class LeaseStore:
         self.resource = Resource(f"leases in {namespace}", self._path, _SELECTOR, CODEC)
 
     async def read(self, name: str) -> Lease:
-        """Return a Lease as it is now. Raises ApiError, of reason `missing` when there is none."""
-        return _decode(await self._api.get(f"{self._path}/{name}", (), READ_SECONDS))
+        """Return a Lease as it is now. Raises ApiError, of reason `missing` when there is none. It is a list."""
+        _, found = CODEC.page(await self._api.get(self._path, [("fieldSelector", f"metadata.name={name}")], READ_SECONDS))
+        if not found:
+            raise ApiError("missing", f"there is no Lease {name}")
+        return found[0]
 
     async def create(self, name: str) -> Lease:
         """Create a Lease with a page that is not settled. Raises ApiError, of reason `conflict` when there is one."""

@@ -131,9 +131,9 @@ class Ledger:
                 each.confirmed = version
                 self._close(ident, each)
 
-    def overdue(self, now: float) -> set[Key]:
+    def overdue(self, now: float) -> list[Key]:
         """Return the groups with a claim whose object has had its time. A live list that begins now shows it, if it is there."""
-        return {key for key, known in self._open.items() if any(each.since + ASSUMED_SECONDS <= now for each in known.values())}
+        return [key for key, known in self._open.items() if any(each.since + ASSUMED_SECONDS <= now for each in known.values())]
 
     def settle(self, key: Key, begun: float) -> None:
         """Give up the claims of a group whose time was up when a live list began, which has been taken in."""

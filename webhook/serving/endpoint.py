@@ -49,14 +49,13 @@ class Refusal(Exception):  # noqa: N818 - named for what it is
 class ReviewEndpoint:
     """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the status that says why.
 
-    `stateless` reviews are still answered while draining: they need nothing that another process may have taken over.
+    A process that drains still answers, and closes each connection with its answer.
     """
 
-    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer, *, stateless: bool = False) -> None:
+    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer) -> None:
         self._reviewer = reviewer
         self._gate = gate
         self._observer = observer
-        self._stateless = stateless
         self._clock: Callable[[], float] = monotonic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +96,7 @@ class ReviewEndpoint:
             if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
         reason = self._gate.closed()
-        if reason is not None and not (self._stateless and self._gate.draining):
+        if reason is not None:
             raise Refusal(503, f"{reason}; try again", _RETRY)
 
     async def _refuse(self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:

@@ -46,11 +46,12 @@ def build(settings: Settings, output: Output) -> Controller:
     log, metrics = Log(output, "controller", form_of(settings.log.format, output)), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, Shards(clusters)), settings.namespaces)
+    known = Known(clusters, members, Shards(clusters))
+    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     publisher = Publisher(cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds))
     discovery.subscribe(publisher.serve)
-    lease = Lease(cluster.api, own_namespace(settings.controller.namespace), settings.controller.lease)
+    lease = Lease(cluster.api, own_namespace(settings.controller.namespace, "controller.namespace"), settings.controller.lease)
     leader = Leader(lease, f"{gethostname()}_{uuid4()}", publisher)
     cluster.beside |= {"discovery": discovery, "leader": leader}
 

@@ -13,14 +13,17 @@ from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
-from webhook.admission.shards import ShardHandler
+from webhook.admission.shards import IndexClaims, ShardHandler
+from webhook.follow.claims import LeaseClaims
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
+from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState, Known
+from webhook.follow.state import ClusterState, Known, Leases
+from webhook.follow.timing import ClaimTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.memory import IndexMemory, SeatMemory
+from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
 from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
@@ -34,6 +37,7 @@ from webhook.serving.gate import Condition, Gate
 from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
+from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
@@ -44,7 +48,7 @@ from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
-from webhook.wiring.connection import connection
+from webhook.wiring.connection import connection, own_namespace
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,10 @@ class _Knowledge:
     clusters: ClusterIndex
     members: Membership
     seats: SeatClaims
+    indices: IndexClaims
     shards: Shards
     reader: ClusterReader | None = None
+    claims: LeaseClaims | None = None
     watches: Sequence[Watching] = ()
     discovery: Discovery | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
@@ -87,6 +93,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
+    if known.claims is not None:
+        metrics.registry.register(ClaimCollector(known.claims))
     kept = settings.scheduling.publish or settings.standalone
     metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
@@ -98,17 +106,17 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(known.discovery is None, kept, settings.resize.policy)
+    policy = Policy(known.discovery is None, kept, settings.resize.policy, settings.affinity.apart)
     pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
+    shards, resize = ShardHandler(known.indices), ResizeHandler(known.clusters, settings.resize.beyond)
     mutation = Mutation(pods, known.reader, shards)
     metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
-        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
+        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
     }
 
     def exposition() -> tuple[bytes, str]:
@@ -148,24 +156,39 @@ def _bounds(serving: Serving) -> Bounds:
 
 def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
     state = load_state(manifests)
-    return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
+    shards = Shards(state.clusters, inf)
+    return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(connection(settings.kubeconfig), Known(clusters, members, shards), settings.namespaces)
+    namespace = own_namespace(settings.claims.namespace, "claims.namespace")
+    leases = Leases(namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds))
+    known = Known(clusters, members, shards)
+    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces, leases=leases)
+    claims = cluster.claims
+    if claims is None:
+        msg = "the state of a cluster that was given Leases has claims"
+        raise RuntimeError(msg)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     cluster.beside["discovery"] = discovery
     return _Knowledge(
         clusters,
         members,
-        SeatMemory(members),
+        LeaseSeats(members, claims),
+        LeaseIndices(shards, claims),
         shards,
         cluster.reader,
+        claims,
         cluster.watches,
         discovery,
-        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
+        {
+            "worker pods": cluster.pods_synced,
+            "RayClusters": cluster.clusters_synced,
+            "Leases": cluster.leases_known,
+            "discovery": lambda: discovery.answered,
+        },
         {"cluster": cluster},
     )
 
