@@ -6,7 +6,7 @@ ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /source
-COPY pyproject.toml constraints.txt README.md ./
+COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY webhook ./webhook
 # Every version comes from constraints.txt, the build's own as well. Only wheels: nothing is compiled here.
 RUN PIP_CONSTRAINT=constraints.txt pip wheel --wheel-dir /wheels --only-binary :all: --no-deps . \

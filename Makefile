@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz e2e matrix newest-ray facts check bench parity schema format clean
+.PHONY: help demo run tools test test-fast fuzz hostile e2e matrix newest-ray facts ray-judge autoscaler check bench parity schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -53,6 +53,9 @@ test-fast: $(READY)  ## Run the tests of the floors that do no input or output
 fuzz: $(READY)  ## Run the property tests with fresh seeds for SECONDS (300 unless told)
 	$(BIN)/python -m tests.fuzz $(SECONDS)
 
+hostile: $(READY)  ## Attack a server on loopback, beside good clients, and write docs/hardening.md
+	$(BIN)/python -m tests.hostile
+
 # Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4; the newest unless they are given.
 export E2E_KUBERAY ?= $(KUBERAY)
 export E2E_KUBERNETES ?= $(KUBERNETES)
@@ -72,6 +75,13 @@ newest-ray:  ## Install the newest Ray, alone, in an environment that nothing el
 
 facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with their newest versions
 	$(BIN)/python -m tests.facts
+
+ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
+	$(BIN)/python -m tests.judge
+
+autoscaler: $(READY) newest-ray  ## Let the newest Ray's autoscalers scale RayClusters of the control plane of e2e
+	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m pytest tests/autoscaler -m e2e
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .

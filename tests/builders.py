@@ -41,6 +41,7 @@ class PodBuilder:
             "ray.io/is-ray-node": "yes",
             names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
         }
+        self._annotations: dict[str, str] = {}
         self._cluster = "cluster"
         self._owned = True
         self._spec: Object = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0", "env": []}]}
@@ -70,6 +71,15 @@ class PodBuilder:
         """Add a label."""
         self._labels[key] = value
         return self
+
+    def annotated(self, key: str, value: str) -> Self:
+        """Add an annotation."""
+        self._annotations[key] = value
+        return self
+
+    def gated(self, *gates: str) -> Self:
+        """Keep it from being scheduled until these gates are gone."""
+        return self.spec(schedulingGates=[{"name": gate} for gate in gates])
 
     def seat(self, replica: int, host: int, name: str) -> Self:
         """Add the seat labels of a multi-host group, as KubeRay 1.6+ writes them."""
@@ -133,6 +143,8 @@ class PodBuilder:
             "namespace": NAMESPACE,
             "labels": {**self._labels, names.LABEL_CLUSTER: self._cluster},
         }
+        if self._annotations:
+            meta["annotations"] = self._annotations
         if self._owned:
             owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": self._cluster, "uid": uid_of(self._cluster)}
             meta["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]

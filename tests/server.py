@@ -13,6 +13,9 @@ from webhook.cli.main import main
 
 READY_SECONDS = 30
 
+PROGRAM = ("-m", "webhook.cli.main")
+"""What Python runs."""
+
 
 class Running(NamedTuple):
     """A server that answers: its two URLs, the authority of its certificate, its process, and its journal."""
@@ -25,13 +28,15 @@ class Running(NamedTuple):
 
 
 @contextmanager
-def serving(directory: Path, state: Sequence[Path], *flags: str, launcher: Sequence[str] = ()) -> Iterator[Running]:
+def serving(
+    directory: Path, state: Sequence[Path], *flags: str, launcher: Sequence[str] = (), program: Sequence[str] = PROGRAM
+) -> Iterator[Running]:
     """Serve `state` standalone, with a certificate issued into `directory`; ended when the block is."""
     if main(["certs", "issue", "--dir", str(directory)]):
         msg = "no certificate could be issued"
         raise RuntimeError(msg)
     log = directory / "journal.jsonl"
-    command = [*launcher, sys.executable, "-m", "webhook.cli.main", "serve", "--standalone", "--host", "127.0.0.1"]
+    command = [*launcher, sys.executable, *program, "serve", "--standalone", "--host", "127.0.0.1"]
     command += ["--port", "0", "--admin-port", "0", *flags]
     command += ["--tls.certificate", str(directory / "tls.crt"), "--tls.key", str(directory / "tls.key")]
     for path in state:

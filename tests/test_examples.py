@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from webhook.accelerators.topology import accelerator_type, hosts_of
+from webhook.accelerators.topology import accelerator_type, chips_of, hosts_of
 from webhook.cli.files import read_manifests
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, headless_service, host_name
 from webhook.kube import names
@@ -79,6 +79,8 @@ def test_every_kind_of_cluster_that_we_know_has_an_example() -> None:
         "gang per replica": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "replica") for path in FILES),
         "shard": any(asks_for(path, names.ANNOTATION_SHARD_GROUP) for path in FILES),
         "resized in place": any(asks_for(path, names.ANNOTATION_IPPR) for path in FILES),
+        "sub-slice": any(names.ANNOTATION_SLICE_TOPOLOGY in str(group.group) for group in groups()),
+        "queued": any(names.LABEL_KUEUE_QUEUE in str(group.cluster["metadata"]) for group in groups()),
         "mixed": any(len(read_manifests([path])[0].document["spec"]["workerGroupSpecs"]) > 2 for path in FILES),
     }
     assert [kind for kind, there in found.items() if not there] == []
@@ -131,12 +133,15 @@ def test_its_names_fit_a_label_and_a_host_name(group: Group) -> None:
 
 @each_group
 def test_its_topology_has_as_many_hosts_as_the_group(group: Group) -> None:
-    selected = group.spec.get("nodeSelector", {})
-    assert bool(chips(group)) == (names.NODE_TPU_TOPOLOGY in selected) == (names.NODE_TPU_ACCELERATOR in selected)
+    selected, hosts = group.spec.get("nodeSelector", {}), group.group["numOfHosts"]
+    annotations = group.group["template"].get("metadata", {}).get("annotations", {})
+    formed = names.KUEUE_SLICE_REQUIRED_TOPOLOGY in annotations
+    assert bool(chips(group)) == (names.NODE_TPU_TOPOLOGY in selected or formed) == (names.NODE_TPU_ACCELERATOR in selected)
     if chips(group):
-        topology = selected[names.NODE_TPU_TOPOLOGY]
-        assert hosts_of(topology, chips(group)) == group.group["numOfHosts"]
-        assert accelerator_type(selected[names.NODE_TPU_ACCELERATOR], topology)
+        topology = annotations.get(names.ANNOTATION_SLICE_TOPOLOGY) or selected[names.NODE_TPU_TOPOLOGY]
+        assert hosts_of(topology, chips(group)) == hosts
+        assert accelerator_type(selected[names.NODE_TPU_ACCELERATOR], chips_of(topology))
+        assert annotations.get(names.KUEUE_SLICE_SIZE, str(hosts)) == str(hosts)
 
 
 @each_group

@@ -1,10 +1,12 @@
 """Settings of the service: flags, then environment, then a file, then the defaults here, each with its reason."""
 
 import argparse
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, get_origin
 from zoneinfo import available_timezones
 
 import yaml
@@ -12,11 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
+    EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     SettingsError,
-    YamlConfigSettingsSource,
 )
 
 from webhook.validation.ruleset import unknown_names
@@ -24,6 +26,10 @@ from webhook.validation.settings import RuleSettings, parse_kuberay
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Of every environment variable that is a setting; two underscores stand between a section and its setting."""
+
+API_VERSION: Final = "config.admission.ray.io/v1alpha1"
+KIND: Final = "Settings"
+"""Of a file with settings."""
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
@@ -113,6 +119,9 @@ class Log(_Section):
     admissions: Literal["all", "denied"] = "all"
     """Which reviews get a line. `denied` saves a few microseconds a review."""
 
+    format: Literal["auto", "json", "text"] = "auto"
+    """How lines look: `json` for machines, `text` for people. `auto` is `text` on a terminal, else `json`."""
+
 
 class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
@@ -183,6 +192,20 @@ class Controller(_Section):
     """Namespace of the Lease; empty means that of the pod."""
 
 
+class Claims(_Section):
+    """Seats and shard indices that processes agree on through Leases; `docs/agreement.md` tells more."""
+
+    namespace: str = ""
+    """Namespace of the Leases; empty means that of the pod."""
+
+    leases: Annotated[int, Field(ge=1, le=256)] = 8
+    """How many Leases there are: worker groups are spread over them. All processes need the same number; to change it, stop
+    them all, delete the Leases, and start again."""
+
+    settle_seconds: Annotated[float, Field(ge=0, le=600)] = 40
+    """How long nobody claims in a new Lease: pods that were admitted before it was made may be underway. Only tests need less."""
+
+
 class Resize(_Section):
     """Resize in place; `docs/resize.md` tells more."""
 
@@ -221,10 +244,12 @@ class Settings(BaseSettings):
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
     resize: Resize = Resize()
+    claims: Claims = Claims()
     controller: Controller = Controller()
 
     file: Path | None = None
-    """YAML file with settings, nested as here; environment variables and flags stand above it."""
+    """YAML file with settings, nested as here; environment variables and flags stand above it. It begins with
+    `apiVersion: config.admission.ray.io/v1alpha1` and `kind: Settings`."""
 
     standalone: bool = False
     """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted counts as created."""
@@ -248,9 +273,28 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, the strongest first; flags stand before all of them."""
-        del dotenv_settings, file_secret_settings
+        del env_settings, dotenv_settings, file_secret_settings
         file = init_settings.init_kwargs.get("file") if isinstance(init_settings, InitSettingsSource) else None
-        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls, yaml_file=file)
+        document = _document(file) if file else {}
+        return init_settings, _Environment(settings_cls), InitSettingsSource(settings_cls, init_kwargs=document)
+
+
+class _Environment(EnvSettingsSource):
+    """Variables whose lists and maps are JSON, or as people write them: `a,b` and `key=value,other=value`."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: str) -> Any:  # noqa: ANN401 - what the setting is
+        """Return a list or a map; everything else is JSON."""
+        kind = get_origin(field.annotation) if field else None
+        if kind not in {list, dict} or value.lstrip()[:1] in {"[", "{"}:
+            return json.loads(value)
+        items = [item.strip() for item in value.split(",") if item.strip()]
+        if kind is list:
+            return items
+        pairs = [item.partition("=") for item in items]
+        if not all(separator for _, separator, _ in pairs):
+            msg = f"{field_name} is a map: write key=value,other=value"
+            raise ValueError(msg)
+        return {key.strip(): text.strip() for key, _, text in pairs}
 
 
 class _ControllerSettings(Settings):
@@ -282,8 +326,28 @@ def read_settings(arguments: Sequence[str], command: str = "serve") -> Settings:
     except ValidationError as error:
         lines = [_explain(item["loc"], item["type"], item["msg"], item["input"]) for item in error.errors()]
         raise WrongSettingsError("\n".join(lines)) from None
-    except (SettingsError, yaml.YAMLError) as error:
-        raise WrongSettingsError(f"settings cannot be read: {error}") from None
+    except (SettingsError, yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        raise WrongSettingsError(f"settings cannot be read: {error}{cause}") from None
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a file with settings, without references."""
+    found = Settings.model_json_schema()
+    inlined: dict[str, Any] = _inlined({key: value for key, value in found.items() if key != "$defs"}, found["$defs"])
+    return inlined
+
+
+def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema with what it refers to in place; sections refer to no section above them."""
+    if isinstance(node, list):
+        return [_inlined(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        rest = {key: value for key, value in node.items() if key != "$ref"}
+        return _inlined(definitions[node["$ref"].rpartition("/")[2]] | rest, definitions)
+    return {key: _inlined(value, definitions) for key, value in node.items()}
 
 
 def known(model: type[BaseModel] = Settings) -> dict[str, FieldInfo]:
@@ -308,7 +372,8 @@ def _refuse_unknown(environ: Mapping[str, str]) -> None:
     sections = {variable(name.partition(".")[0]) for name in known()}
     wrong = sorted(name for name in environ if name.startswith(PREFIX) and not {name, name.partition("__")[0]} & sections)
     if wrong:
-        text = f"unknown environment variables {', '.join(wrong)}; known are {', '.join(sorted(variables))}"
+        close = [f"{name}{_neighbour(name, variables)}" for name in wrong]
+        text = f"unknown environment variables {', '.join(close)}; known are {', '.join(sorted(variables))}"
         hint = "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`" if _of_service(wrong) else ""
         raise WrongSettingsError(text + hint)
 
@@ -328,10 +393,36 @@ def _file(arguments: Sequence[str], environ: Mapping[str, str]) -> Path | None:
     return file
 
 
+def _document(file: Path) -> dict[str, Any]:
+    """Return the settings in a file, without its first two lines. Raises WrongSettingsError."""
+    found = yaml.safe_load(file.read_bytes())
+    if not isinstance(found, dict):
+        raise WrongSettingsError(f"setting file: {file} holds no settings")
+    version, kind = found.pop("apiVersion", None), found.pop("kind", None)
+    if (version, kind) != (API_VERSION, KIND):
+        wanted = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
+        raise WrongSettingsError(f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {wanted}")
+    return found
+
+
 def _explain(place: tuple[int | str, ...], kind: str, text: str, got: object) -> str:
     name = ".".join(map(str, place))
     if kind != "extra_forbidden":
         return f"setting {name}: {text}" + ("" if isinstance(got, dict) else f" (got {got!r})")
     section = name.rpartition(".")[0]
-    siblings = [known_name for known_name in known() if known_name.rpartition(".")[0] == section]
-    return f"setting {name}: not permitted, as there is none of this name; known are {', '.join(siblings)}"
+    siblings = _siblings(section)
+    hint = _neighbour(name, siblings)
+    return f"setting {name}: not permitted, as there is none of this name{hint}; known are {', '.join(siblings)}"
+
+
+def _siblings(section: str) -> list[str]:
+    """Return what a section has, settings and sections, in order."""
+    depth = len(section.split(".")) if section else 0
+    inside = [name.split(".") for name in known() if not section or name.startswith(f"{section}.")]
+    return list(dict.fromkeys(".".join(words[: depth + 1]) for words in inside))
+
+
+def _neighbour(name: str, others: Iterable[str]) -> str:
+    """Return a question, when one of the others looks like this name."""
+    close = get_close_matches(name, sorted(others), n=1, cutoff=0.75)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.accelerators.topology import TopologyError, accelerator_type, generation_of, hosts_of, is_v7x, parse_topology
+from webhook.accelerators.topology import (
+    TopologyError,
+    accelerator_type,
+    chips_of,
+    generation_of,
+    hosts_of,
+    is_v7x,
+    listed_with,
+    parse_topology,
+)
 
 
 @pytest.mark.parametrize(
@@ -78,16 +87,31 @@ def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(sizes: list[
     ],
 )
 def test_the_accelerator_type_counts_tensor_cores(accelerator: str, topology: str, kind: str) -> None:
-    assert accelerator_type(accelerator, topology) == kind
+    assert accelerator_type(accelerator, chips_of(topology)) == kind
 
 
 @pytest.mark.parametrize("accelerator", ["", "tpu-v9-slice", "nvidia-h100", "TPU-V4-PODSLICE", "v4"])
 def test_an_unknown_accelerator_has_no_type(accelerator: str) -> None:
     assert generation_of(accelerator) is None
-    assert accelerator_type(accelerator, "2x2") is None
+    assert accelerator_type(accelerator, 4) is None
     assert not is_v7x(accelerator)
 
 
-def test_a_known_accelerator_with_a_bad_topology_is_an_error() -> None:
-    with pytest.raises(TopologyError):
-        accelerator_type("tpu-v4-podslice", "2x")
+def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
+    assert (chips_of("2x"), chips_of("4x4")) == (0, 16)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "chips", "listed"),
+    [
+        ("tpu7x", 16, ("2x2x4",)),
+        ("tpu7x", 64, ("4x4x4",)),
+        ("tpu7x", 192, ()),
+        ("tpu-v6e-slice", 16, ("2x8", "4x4")),
+        ("tpu-v6e-slice", 8, ("2x4",)),
+        ("tpu-v9-slice", 8, ()),
+        ("", 8, ()),
+    ],
+)
+def test_a_number_of_chips_may_have_one_topology_or_several(accelerator: str, chips: int, listed: tuple[str, ...]) -> None:
+    assert listed_with(generation_of(accelerator), chips) == listed

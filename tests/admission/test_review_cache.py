@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from itertools import islice
+from time import process_time_ns
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.bench.reviews import review_bodies
 from tests.builders import Object, a_pod
 from webhook.admission.codec import decode_pod
 from webhook.admission.errors import BadReview
-from webhook.admission.review_cache import ALIKE, BODY_MAX, HOLES_MAX, KEPT, ReviewCache
+from webhook.admission.review_cache import ALIKE, BODY_MAX, CREDIT_MAX, HOLES_MAX, KEPT, ReviewCache
 from webhook.kube.names import LABEL_HOST_INDEX as HOST
 from webhook.kube.names import LABEL_REPLICA_INDEX as INDEX
 from webhook.kube.names import LABEL_REPLICA_NAME as NAME
@@ -201,3 +202,25 @@ def worker(group: str, labels: Object | None = None, spec: Object | None = None,
 def review(pod: Object) -> bytes:
     """Return the review of a pod, with one uid."""
     return json.dumps(pod_review(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002"), separators=(",", ":")).encode()
+
+
+def look_alike(number: int, holes: int) -> bytes:
+    """Return a review with texts that look as if they were made up, in places where they have a meaning."""
+    pod = a_pod().worker("g").build()
+    pod["metadata"]["generateName"] = "c-g-worker-"
+    pod["spec"]["containers"][0]["env"] = [{"name": "a", "value": "kube-api-access-abcde"}] * holes
+    return json.dumps(pod_review(pod, uid=f"{number:036d}"), separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("holes", [1, 30, 1250])
+def test_bodies_made_to_be_slow_take_no_longer_than_reading_each_twice(holes: int) -> None:
+    cache, known, cold = ReviewCache(), 0, 0
+    for number in range(4 * CREDIT_MAX // max(1, holes // 100)):
+        body = look_alike(number, holes)
+        started = process_time_ns()
+        decode_pod(body)
+        between = process_time_ns()
+        cache.read(body)
+        known, cold = known + process_time_ns() - between, cold + between - started
+    assert cache.hits == 0
+    assert known < 2.5 * cold

@@ -7,14 +7,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.load import Result, drive, posts
 from tests.bench.reviews import CLUSTER, Body, review_bodies
-from tests.server import Running, ready, serving
+from tests.server import PROGRAM, Running, ready, serving
 
 ROUNDS = 9
 SECONDS = 1.0
@@ -47,7 +47,7 @@ def main() -> None:
     pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         targets = [
-            Target(kind, stack.enter_context(_webhook(Path(folder) / kind, pin)), posts(review_bodies(kind), "/mutate"))
+            Target(kind, stack.enter_context(webhook(Path(folder) / kind, pin)), posts(review_bodies(kind), "/mutate"))
             for kind in Body
         ]
         null = stack.enter_context(_null(Path(folder) / Body.FRESH, pin))
@@ -62,7 +62,7 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
     samples: dict[str, list[Sample]] = {target.name: [] for target in targets}
     for number in range(ROUNDS):
         for target in targets if number % 2 else reversed(targets):
-            samples[target.name].append(_slice(target, connections, rate))
+            samples[target.name].append(measured(target, connections, rate))
     load = f"{rate:.0f} a second over {connections}" if rate else f"{connections} connection{'s' if connections > 1 else ''}"
     say(f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} {'client busy':>12}")
     for name, taken in samples.items():
@@ -79,7 +79,8 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
         say(f"  {name} to null: by rate {by_rate:.2f}, by server CPU a request {by_cpu:.2f}")
 
 
-def _slice(target: Target, connections: int, rate: float) -> Sample:
+def measured(target: Target, connections: int, rate: float) -> Sample:
+    """Return what a second of load shows."""
     url, _, authority, process, _ = target.server
     before = _cpu_seconds(process.pid)
     port = int(url.rsplit(":", 1)[1])
@@ -92,11 +93,12 @@ def _cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _webhook(directory: Path, pin: tuple[str, ...]) -> AbstractContextManager[Running]:
+def webhook(directory: Path, pin: tuple[str, ...], program: Sequence[str] = PROGRAM) -> AbstractContextManager[Running]:
+    """Serve the bench's RayCluster on the cores of `pin`."""
     directory.mkdir()
     state = directory / "state.json"
     state.write_text(json.dumps(CLUSTER))
-    return serving(directory, [state], launcher=pin)
+    return serving(directory, [state], launcher=pin, program=program)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from tests.follow.fake_api import PODS, FakeApi, Object
 from tests.follow.objects import a_pod, a_raycluster
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
 from webhook.groups.memory import SeatMemory
@@ -127,7 +127,7 @@ async def _measure() -> None:
             configuration.host = url
 
         members, clusters = Membership(), ClusterIndex()
-        state = ClusterState(load, clusters, members, Shards(clusters))
+        state = ClusterState(load, Known(clusters, members, Shards(clusters)))
         clusters.put(facts_of(msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)))
         mutation = Mutation(PodHandler(clusters, SeatMemory(members)), state.reader)
         before, started = _rss(), perf_counter()

@@ -344,3 +344,21 @@ def test_a_ray_cluster_whose_index_is_taken_is_refused_without_its_pods(tmp_path
     assert "RayCluster a: REFUSED" in out
     assert "pod 1" not in out
     assert "b has index 7" in err
+
+
+def test_a_cluster_that_asks_for_slices_of_kueue_shows_them_and_its_pods_have_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    selector = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "2x4"}
+    template = {"spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}], "nodeSelector": selector}}
+    cluster = a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "true").group("g", hosts=2, template=template)
+    cluster.group("other", hosts=2)
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps(cluster.build()))
+    assert main(["mutate", "-f", str(path), "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert f"workerGroupSpecs[0] {names.KUEUE_SLICE_REQUIRED_TOPOLOGY}={names.NODE_POOL}" in out
+    assert "! no slices for Kueue in group other" in out
+    assert main(["mutate", "-f", str(path), "-o", "json"]) == 0
+    pods = json.loads(capsys.readouterr().out)["items"]
+    assert [pod["metadata"]["annotations"].get(names.KUEUE_SLICE_SIZE) for pod in pods] == [None, "2", "2", None, None]

@@ -46,6 +46,10 @@ RESOURCES = (
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
+FAIL_CLOSED = "manifests/components/fail-closed"
+"""What an administrator adds once the webhook answers."""
+
+
 def rendered(components: Sequence[str] = ()) -> list[Object]:
     """The base with components, each a folder, as the kubectl of the control plane renders it; kustomize wants relative paths."""
     with tempfile.TemporaryDirectory() as given:
@@ -79,7 +83,7 @@ def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
     finally:
         lasting = [found for found in objects if found["kind"] != "Namespace"]
         plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
-        plane.kubectl("delete", "secret,configmap", "--wait=false", "-n", NAMESPACE, "--all")
+        plane.kubectl("delete", "secret,configmap,lease", "--wait=false", "-n", NAMESPACE, "--all")
 
 
 def token_kubeconfig(plane: ControlPlane, path: Path, account: str = WEBHOOK) -> None:

@@ -22,7 +22,8 @@ from tests.e2e import build
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
-from tests.manifests.render import CHART, MODES, Object, helm, kustomize, one, overlay
+from tests.manifests.environment import environment
+from tests.manifests.render import CHART, IMAGE, MODES, Object, helm, kustomize, one, overlay, own_overlay
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
@@ -79,6 +80,7 @@ def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) 
     """Install or upgrade."""
     if way == "helm":
         flags = ["--namespace", NAMESPACE, "--kubeconfig", str(plane.admin_kubeconfig), "--set", "certificates.source=self-signed"]
+        flags += ["--set", f"image.repository={IMAGE}"]
         command = [str(build.binary("helm")), "upgrade", "--install", "ray-webhook", str(CHART), *flags, *values]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
@@ -100,10 +102,12 @@ def bundles(plane: ControlPlane) -> set[str]:
     return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
-def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(control_plane: ControlPlane) -> None:
+def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
     control_plane.namespace(NAMESPACE)
     objects = overlay("self-signed")
-    with applied(control_plane, objects), running(control_plane, objects) as (url, admin):
+    with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
         wait_until(lambda: httpx.get(f"{admin}/readyz").is_success)
         lines = httpx.get(f"{admin}/readyz?verbose").text
         assert "[+] worker pods" in lines
@@ -116,13 +120,13 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
 
 
 @contextmanager
-def running(plane: ControlPlane, objects: list[Object]) -> Iterator[tuple[str, str]]:
-    """Run the service as its account and with its ConfigMap, on free ports, without a drain."""
+def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterator[tuple[str, str]]:
+    """Run the service as its account and with its settings, on free ports, without a drain."""
     flags = ["--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
     command = [sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0"]
-    environment = {**os.environ, **one(objects, "ConfigMap")["data"]}
+    variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables, start_new_session=True
     ) as process:
         try:
             yield ready(process)
@@ -151,6 +155,33 @@ def get(plane: ControlPlane, *words: str) -> Object:
     assert done.returncode == 0, done.stderr
     found: Object = json.loads(done.stdout)
     return found
+
+
+OWN = {"namespace": "elsewhere", "namePrefix": "team-", "transformers": ["names/self-signed"]}
+
+
+@pytest.mark.parametrize("own", [{}, OWN], ids=["as shipped", "another namespace and prefix"])
+@pytest.mark.parametrize("way", ["overlay", "chart"])
+def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second_step(
+    control_plane: ControlPlane, way: str, own: dict[str, Any]
+) -> None:
+    """No image is ever pulled here, so the webhook does not run."""
+    namespace = control_plane.namespace(own.get("namespace", NAMESPACE))
+    target = control_plane.namespace("before-the-webhook")
+    values = "certificates.source=self-signed"
+    if way == "overlay":
+        first, second = own_overlay("self-signed", **own), own_overlay("self-signed", ["fail-closed"], **own)
+    else:
+        named = {"release": "team-ray-webhook" if own else "ray-webhook", "namespace": namespace}
+        first = helm("--set", values, **named)
+        second = helm("--set", f"{values},mutating.failurePolicy=Fail", **named)
+    with removed(control_plane, first):
+        apply(control_plane, second, "--force-conflicts")
+        wait_until(lambda: refuses(control_plane, target), 30)  # so the API server has taken the entries in
+        apply(control_plane, first, "--force-conflicts")
+        wait_until(lambda: not refuses(control_plane, target), 30)
+        for node_type in ("head", "worker"):
+            create(control_plane, target, pod(node_type=node_type))
 
 
 def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(control_plane: ControlPlane) -> None:

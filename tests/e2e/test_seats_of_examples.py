@@ -18,6 +18,7 @@ from tests.e2e.rays import EXAMPLES, example, wait_for_workers, well_seated
 from tests.e2e.webhook_process import Webhook
 from tests.seats import Held, seat_of
 from webhook.kube import names
+from webhook.kube.placers import kueue_places
 
 pytestmark = pytest.mark.e2e
 
@@ -112,7 +113,8 @@ def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(stored: Stor
         together = pod["spec"].get("affinity", {}).get("podAffinity", {}).get(required, [])
         wanted = {names.LABEL_CLUSTER: held.cluster, names.LABEL_REPLICA_NAME: held.name}
         on_tpu = any(names.RESOURCE_TPU in each["resources"]["limits"] for each in pod["spec"]["containers"])
-        if held.name and (on_tpu or stem == "gpu-nvlink-domain"):
+        placed = kueue_places(pod["metadata"].get("annotations", {}), ())
+        if held.name and not placed and (on_tpu or stem == "gpu-nvlink-domain"):
             assert [term["labelSelector"]["matchLabels"] for term in together] == [wanted]
             assert len({term["topologyKey"] for term in together}) == 1
         else:

@@ -17,6 +17,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.controller_process import Controller
 from tests.e2e.installation import (
     CONTROLLER,
+    FAIL_CLOSED,
     NAMESPACE,
     REGISTRATIONS,
     WEBHOOK,
@@ -32,6 +33,7 @@ from tests.e2e.installation import (
 from tests.e2e.process import Program, free_port
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
+from tests.manifests.environment import environment
 from webhook.cli.main import main
 
 START_SECONDS = 60
@@ -52,13 +54,13 @@ class Webhook:
         self._folder = plane.folder / f"webhook-{self._port}"
         self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
-        self.manifests = rendered(components)
+        self.manifests = rendered([FAIL_CLOSED, *components])
+        self._folder.mkdir()
         self._program = self._process(self._port, self._admin_port, {})
         deployed = {found["metadata"]["name"] for found in self.manifests if found["kind"] == "Deployment"}
-        self._controller = Controller(plane, self._folder, self._environment()) if CONTROLLER in deployed else None
+        self._controller = Controller(plane, self._folder, self._environment(CONTROLLER)) if CONTROLLER in deployed else None
 
     def __enter__(self) -> Self:
-        self._folder.mkdir()
         assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
         self._plane.namespace(NAMESPACE)
         registrations = [self._rewritten(found) for found in self.manifests if found["kind"] in REGISTRATIONS]
@@ -146,7 +148,7 @@ class Webhook:
 
     def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
         command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags(port, admin_port)]
-        return self._plane.process(f"webhook-{port}", command, {**self._environment(), **settings})
+        return self._plane.process(f"webhook-{port}", command, {**self._environment(WEBHOOK), **settings})
 
     @property
     def _kubeconfig(self) -> Path:
@@ -162,10 +164,14 @@ class Webhook:
             f"--tls.key={self._folder / 'tls.key'}",
         ]
 
-    def _environment(self) -> dict[str, str]:
-        """The settings of the manifests, without the drain: nothing here waits for endpoints to move."""
-        (settings,) = (found["data"] for found in self.manifests if found["kind"] == "ConfigMap")
-        return {**settings, "RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "0", **self._settings}
+    def _environment(self, deployment: str) -> dict[str, str]:
+        """The settings of the manifests, without the drain: nothing here waits for endpoints to move.
+
+        Nor is anything underway when the Leases are made. The namespace is the one that a pod would find itself in.
+        """
+        settings = environment(self.manifests, deployment, self._folder)
+        ours = {"SERVING__DRAIN_SECONDS": "0", "CLAIMS__SETTLE_SECONDS": "0", "CLAIMS__NAMESPACE": NAMESPACE}
+        return {**settings, **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()}, **self._settings}
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route."""

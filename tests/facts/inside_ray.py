@@ -25,6 +25,10 @@ json.dump(
             label: (name, tpu.get_tpu_cores_per_chip(tpu.normalize_tpu_accelerator_type(name)))
             for label, name in generations.items()
         },
+        "chips_per_host": {
+            name: {topology: tpu.get_chips_per_host(topology, name) for topology in sorted(found)}
+            for name, found in tpu.VALID_TPU_TOPOLOGY.items()
+        },
         "megascale": sorted(get_tpu_coordinator_env_vars("host", 2, 0)),
         "start_options": sorted(options),
         "ippr_keys": sorted(group["properties"]),

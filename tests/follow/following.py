@@ -10,7 +10,7 @@ from kubernetes.aio.client.configuration import Configuration
 from tests.follow.fake_api import FakeApi
 from webhook.follow.client import Load
 from webhook.follow.listwatch import Counters
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import Timing
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -81,7 +81,7 @@ async def following(
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    state = ClusterState(load or plain(api), clusters, members, shards, namespaces, timing)
+    state = ClusterState(load or plain(api), Known(clusters, members, shards), namespaces, timing)
     async with beside(state.run()):
         yield Following(state, clusters, members, shards)
 

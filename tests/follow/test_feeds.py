@@ -13,7 +13,7 @@ from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, te
 from webhook.follow.errors import ConfigurationError
 from webhook.follow.pods import PodFeed
 from webhook.follow.rayclusters import RayClusterFeed
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -225,4 +225,4 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(tmp
     clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, clusters, Membership(), Shards(clusters))))
+            asyncio.run(run(ClusterState(load, Known(clusters, Membership(), Shards(clusters)))))

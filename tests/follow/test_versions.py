@@ -16,8 +16,9 @@ class Store:
 
     values: dict[str, tuple[str, str]] = field(default_factory=dict)
 
-    def put(self, uid: str, scope: str, value: str) -> None:
+    def put(self, uid: str, scope: str, value: str, version: int) -> None:
         """Set a value."""
+        del version
         self.values[uid] = (scope, value)
 
     def remove(self, uid: str, scope: str) -> None:

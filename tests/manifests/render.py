@@ -4,7 +4,7 @@ import copy
 import os
 import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,9 @@ Identity = tuple[str, str]
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "manifests" / "chart"
 MODES = ("cert-manager", "self-signed")
+IMAGE = "registry.example.com/ray-webhook"
+"""What the image is called here: the chart is not rendered without a name."""
+_NAMED = {"newName": IMAGE, "newTag": "0.1.0"}
 KUBE_VERSION = "1.36.0"
 _CHART_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
@@ -31,12 +34,24 @@ def kustomize(folder: str) -> list[Object]:
 
 def with_component(mode: str, component: str) -> list[Object]:
     """Return the objects of an overlay of an administrator's own: those of a mode, with one more component."""
+    return own_overlay(mode, [component])
+
+
+def own_overlay(mode: str, components: Sequence[str] = (), **fields: object) -> list[Object]:
+    """Return the objects of an overlay of an administrator's own, with more fields of a kustomization.
+
+    Paths in `transformers` are of the manifests, as those of components are.
+    """
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         path = os.path.relpath(ROOT / "manifests", folder)
-        parts = {"resources": [f"{path}/overlays/{mode}"], "components": [f"{path}/components/{component}"]}
+        parts: dict[str, object] = {"resources": [f"{path}/overlays/{mode}"], "images": [{"name": "ray-webhook", **_NAMED}]}
+        parts["components"] = [f"{path}/components/{component}" for component in components]
+        transformers = fields.pop("transformers", ())
+        assert isinstance(transformers, Sequence)
+        parts["transformers"] = [f"{path}/{transformer}" for transformer in transformers]
         head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-        (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts}))
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts, **fields}))
         return _objects(_run("kustomize", "build", str(folder)).stdout)
 
 
@@ -47,12 +62,13 @@ def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhoo
 
 def template(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> subprocess.CompletedProcess[str]:
     """Render the chart. Raises CalledProcessError when Helm refuses."""
-    return _run("helm", "template", release, str(CHART), "--namespace", namespace, "--kube-version", KUBE_VERSION, *flags)
+    named = ("--set", f"image.repository={IMAGE}")
+    return _run("helm", "template", release, str(CHART), "--namespace", namespace, "--kube-version", KUBE_VERSION, *named, *flags)
 
 
 def overlay(mode: str) -> list[Object]:
     """Return the objects that an administrator applies in a mode."""
-    return kustomize(f"manifests/overlays/{mode}")
+    return own_overlay(mode)
 
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:
@@ -65,7 +81,7 @@ def by_identity(objects: Iterable[Object]) -> dict[Identity, Object]:
     """Return objects by kind and name, without what only the way of rendering makes different.
 
     That is: the hash in the name of a generated ConfigMap and Helm's checksum, which both roll the pod; labels that say who
-    manages; the pull policy, which the chart spells out.
+    manages; the pull policy, which the chart spells out; the spelling of the file with settings.
     """
     return {(found["kind"], found["metadata"]["name"]): found for found in map(_normal, objects)}
 
@@ -73,17 +89,28 @@ def by_identity(objects: Iterable[Object]) -> dict[Identity, Object]:
 def _normal(given: Object) -> Object:
     found = copy.deepcopy(given)
     meta = found["metadata"]
-    meta["name"] = re.sub(r"(?<=-settings)-[a-z0-9]{10}$", "", meta["name"])
+    meta["name"] = _unhashed(meta["name"])
     for label in _CHART_ONLY:
         meta.get("labels", {}).pop(label, None)
+    if found["kind"] == "ConfigMap" and "settings.yaml" in found["data"]:
+        found["data"]["settings.yaml"] = yaml.safe_load(found["data"]["settings.yaml"])
     if found["kind"] == "Deployment":
         pod = found["spec"]["template"]
         pod["metadata"].pop("annotations", None)
         container = pod["spec"]["containers"][0]
         container.pop("imagePullPolicy", None)
-        source = container["envFrom"][0]["configMapRef"]
-        source["name"] = re.sub(r"(?<=-settings)-[a-z0-9]{10}$", "", source["name"])
+        for source in [each["configMapRef"] for each in container["envFrom"]]:
+            source["name"] = _unhashed(source["name"])
+        for volume in pod["spec"]["volumes"]:
+            if "configMap" in volume:
+                volume["configMap"]["name"] = _unhashed(volume["configMap"]["name"])
+        pod["spec"]["volumes"].sort(key=lambda each: str(each["name"]))
+        container["volumeMounts"].sort(key=lambda each: str(each["name"]))
     return found
+
+
+def _unhashed(name: str) -> str:
+    return re.sub(r"^(.*-(?:settings|components))-[a-z0-9]{10}$", r"\1", name)
 
 
 def _objects(text: str) -> list[Object]:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.control.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
-from tests.manifests.render import MODES, Object, kustomize, one, overlay, with_component
+from tests.manifests.environment import config_map, environment
+from tests.manifests.render import MODES, Object, kustomize, one, overlay, own_overlay, with_component
 from tests.server import Running, serving
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
@@ -30,14 +32,33 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_key_of_the_config_map_is_a_setting_and_its_value_is_valid(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = one(overlay(mode), "ConfigMap")["data"]
-    assert data.keys() <= {variable(name) for name in known()}
-    for name, value in data.items():
-        monkeypatch.setenv(name, value)
-    settings = read_settings([])
-    assert settings.tls.source == ("files" if mode == "cert-manager" else mode)
-    assert settings.tls.self_signed == DEFAULTS.tls.self_signed
+def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = with_component(mode, "scheduling-groups")
+    for name in ("ray-webhook", "ray-webhook-controller"):
+        with monkeypatch.context() as patch:
+            data = environment(objects, name, tmp_path)
+            assert data.keys() <= {variable(name) for name in known()}
+            for key, value in data.items():
+                patch.setenv(key, value)
+            settings = read_settings([])
+        assert settings.serving.drain_seconds == 10
+        assert settings.scheduling.publish
+        assert settings.tls.source == ("self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files")
+        assert settings.tls.self_signed == DEFAULTS.tls.self_signed
+        assert settings.controller == DEFAULTS.controller
+
+
+@pytest.mark.parametrize("name", ["ray-webhook", "ray-webhook-controller"])
+def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) -> None:
+    objects = with_component("self-signed", "scheduling-groups")
+    pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
+    (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "settings")
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "settings")
+    (held,) = config_map(objects, "settings")["data"]
+    assert config_map(objects, "components")["data"][variable("file")] == f"{mount['mountPath']}/{held}"
+    assert volume["configMap"]["name"] == config_map(objects, "settings")["metadata"]["name"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -118,8 +139,9 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
     assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([names.RAY_GROUP], ["rayclusters"], ["CREATE", "UPDATE"])
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
+    assert f'(oldObject == null && has(object.metadata.annotations) && "{names.ANNOTATION_KUEUE_SLICES}" in' in grouped
     assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
-    assert (found["failurePolicy"], found["sideEffects"]) == ("Fail", "NoneOnDryRun")
+    assert found["sideEffects"] == "NoneOnDryRun"
     assert found["reinvocationPolicy"] == "Never", "an index that is to be generated a name for cannot be told from another's"
 
 
@@ -132,9 +154,26 @@ def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode
     assert [found["kind"] for found in webhook_configurations(with_it)] == [
         found["kind"] for found in webhook_configurations(without)
     ]
-    data = one(with_it, "ConfigMap")["data"]
-    assert data == one(without, "ConfigMap")["data"] | {variable("resize.beyond"): DEFAULTS.resize.beyond}
+    data = config_map(with_it, "components")["data"]
+    assert data == config_map(without, "components")["data"] | {variable("resize.beyond"): DEFAULTS.resize.beyond}
     assert list(named_permissions(with_it)) == list(named_permissions(without))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_fails_closed_before_the_component_that_says_so_is_added(mode: str) -> None:
+    first, second = overlay(mode), own_overlay(mode, ["fail-closed", "resize-check"])
+    assert {webhook["failurePolicy"] for webhook in webhooks(first)} == {"Ignore"}
+    closed = {webhook["name"] for webhook in webhooks(second) if webhook["failurePolicy"] == "Fail"}
+    assert closed == {"pods.admission.ray.io", "shards.admission.ray.io"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(mode: str) -> None:
+    waves = {
+        found["kind"]: found["metadata"].get("annotations", {}).get("argocd.argoproj.io/sync-wave", "0") for found in overlay(mode)
+    }
+    later = {kind for kind, wave in waves.items() if int(wave) > 0}
+    assert later == {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -148,7 +187,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     assert container["securityContext"] == security
-    drain = float(one(objects, "ConfigMap")["data"][variable("serving.drain_seconds")])
+    drain = float(yaml.safe_load(config_map(objects, "settings")["data"]["settings.yaml"])["serving"]["drain_seconds"])
     assert drain > 0
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE_SECONDS
     assert pod["enableServiceLinks"] is False
@@ -158,8 +197,8 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
 def test_the_mounted_secret_is_where_the_settings_look() -> None:
     objects = overlay("cert-manager")
     pod = one(objects, "Deployment")["spec"]["template"]["spec"]
-    (mount,) = pod["containers"][0]["volumeMounts"]
-    (volume,) = pod["volumes"]
+    (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "tls")
+    (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
     files = {Path(mount["mountPath"]) / item["path"] for item in volume["secret"]["items"]}
     assert files == {Tls().certificate, Tls().key}
     assert "subPath" not in mount
@@ -179,9 +218,9 @@ def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer
     assert root["isCA"]
     assert leaf["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
     for found in webhook_configurations(overlay("cert-manager")):
-        assert found["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": "ray-webhook/ray-webhook-tls"}
+        assert found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == "ray-webhook/ray-webhook-tls"
     for found in webhook_configurations(overlay("self-signed")):
-        assert "annotations" not in found["metadata"]
+        assert "cert-manager.io/inject-ca-from" not in found["metadata"]["annotations"]
 
 
 def webhook_configurations(objects: list[Object]) -> list[Object]:
@@ -299,8 +338,10 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_the_component_for_scheduling_groups_turns_the_publisher_on(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in one(with_component(mode, "scheduling-groups"), "ConfigMap")["data"].items():
+def test_the_component_for_scheduling_groups_says_to_the_webhook_that_pod_groups_are_kept(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment(with_component(mode, "scheduling-groups"), "ray-webhook", tmp_path).items():
         monkeypatch.setenv(name, value)
     assert read_settings([]).scheduling.publish
     assert not DEFAULTS.scheduling.publish

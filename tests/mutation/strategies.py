@@ -143,6 +143,7 @@ def cases(draw: st.DrawFn) -> Case:
     if draw(st.booleans()):
         groups.append({"groupName": "other", "numOfHosts": 2})
     cluster = {
+        "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {"name": CLUSTER, "namespace": NAMESPACE, "uid": uid_of(CLUSTER), "annotations": annotations},
         "spec": {"workerGroupSpecs": groups},

@@ -1,8 +1,11 @@
 """A replica that could never come up is refused at its first host, with the field to correct."""
 
+import json
+
 import pytest
 
 from tests.builders import PodBuilder, a_cluster, a_pod, decide
+from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size
 from webhook.kube import names
 
 GROUP = [f"metadata.labels[{names.LABEL_GROUP}]"]
@@ -112,3 +115,25 @@ def test_every_reason_is_given_at_once() -> None:
 @pytest.mark.parametrize("hosts", [0, -1, 4097])
 def test_a_number_of_hosts_that_makes_no_replica_is_refused(hosts: int) -> None:
     assert multi_host("g", hosts=hosts) == GROUP
+
+
+def addressed(containers: int) -> PodBuilder:
+    """Return a pod of a v7x slice with so many containers, each with a TPU process."""
+    pod = a_pod().worker("g").of("c").tpu(4).topology("16x32x32", "tpu7x")
+    for number in range(containers - 1):
+        pod.container(f"c{number}").tpu(0 if number else 4)
+    return pod.selecting(names.NODE_TPU_TOPOLOGY, "")
+
+
+def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size() -> None:
+    decided = decide(addressed(60), a_cluster("c").group("g", hosts=4096))
+    assert decided.fields == GROUP
+    assert "4096 hosts in 60 containers" in decided.answer.causes[0].message
+
+
+def test_what_is_added_to_the_largest_pods_that_pass_is_what_was_reckoned() -> None:
+    decided = decide(addressed(2), a_cluster("c").group("g", hosts=4096))
+    assert decided.answer.allowed
+    added = len(json.dumps(decided.pod)) - len(json.dumps(addressed(2).build()))
+    addresses = addresses_size("g", "c", 4096)
+    assert 0.9 * added < added_size(addresses, 4096, 2, 2) < 1.1 * added < 1.1 * ADDED_MAX

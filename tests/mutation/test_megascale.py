@@ -1,5 +1,7 @@
 """A slice of a multi-slice job knows its number and the coordinator, where the user said how many slices there are."""
 
+import pytest
+
 from tests.builders import PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.kube import names
 
@@ -55,6 +57,13 @@ def test_each_process_of_a_v7x_host_has_a_port_of_its_own() -> None:
 def test_a_slice_beyond_the_number_of_slices_is_a_warning() -> None:
     assert [warning for warning in decide(a_host(2), CLUSTER).answer.warnings if names.MEGASCALE_SLICE_ID in warning]
     assert not decide(a_host(1), CLUSTER).answer.warnings
+
+
+@pytest.mark.parametrize("digits", [10, 4301, 100_000])
+def test_a_number_of_slices_that_is_none_is_a_warning(digits: int) -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, "9" * digits)
+    warnings = decide(pod, CLUSTER).answer.warnings
+    assert [len(warning) < 200 for warning in warnings if "999999999…" in warning] == [True]
 
 
 def test_a_slice_set_by_hand_stays_with_a_warning_where_there_are_several_replicas() -> None:

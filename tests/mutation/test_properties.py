@@ -20,7 +20,7 @@ from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import edits
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Warn
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -89,7 +89,7 @@ def _claim(pod: Object, edit: Edit) -> None:
             container = pod["spec"]["containers"][0]
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
-        case SetEnv() | Warn():
+        case SetEnv() | Warn() | Note():
             pass
 
 

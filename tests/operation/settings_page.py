@@ -18,11 +18,17 @@ Flags stand above environment variables, those above the file that `--file` or `
 defaults. The file is YAML, with a section for each word before a dot:
 
 ```yaml
+apiVersion: config.admission.ray.io/v1alpha1
+kind: Settings
 serving:
   drain_seconds: 10
 log:
   admissions: denied
 ```
+
+In variables, lists are written `a,b` and maps `key=value,other=value`; JSON is taken too. `ray-webhook settings check FILE` tells
+whether a file can be used, as the processes read it at their start; `ray-webhook settings schema` prints its JSON Schema, for
+editors.
 
 A setting that does not exist, or a value that it cannot have, stops the start with its name and what is allowed. That holds for
 every environment variable that begins with `RAY_WEBHOOK_`; a Service called `ray-webhook` makes Kubernetes set some that do, which

@@ -118,10 +118,10 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
             callers.end()
     assert callers.lost == []
     assert callers.answered > 100
-    assert sum(drained) > 0, f"no drain was felt, with {callers.answered} answers"
+    assert drained == [0, 0], "a process that drains answers"
 
 
-def test_a_draining_process_is_not_ready_says_retry_and_ends_the_connection(tmp_path: Path) -> None:
+def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(tmp_path: Path) -> None:
     body = json.dumps(pod_review(pod())).encode()
     with (
         draining(tmp_path, 2) as server,
@@ -136,7 +136,7 @@ def test_a_draining_process_is_not_ready_says_retry_and_ends_the_connection(tmp_
         assert httpx.get(f"{server.admin}/livez").text == "ok"
         for _ in range(2):  # the first on the connection of before, the second on a new one
             after = client.post(f"{server.url}/mutate", content=body)
-            assert (after.status_code, after.headers["retry-after"], after.headers["connection"]) == (503, "1", "close")
+            assert (after.status_code, after.headers["connection"]) == (200, "close")
         assert server.process.wait(10) == 0
 
 
@@ -168,4 +168,4 @@ def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> Non
         metrics = httpx.get(f"{server.admin}/metrics").text
         assert "ray_webhook_certificate_expiry_timestamp_seconds 1." in metrics
         assert "ray_webhook_certificate_rejected 0.0" in metrics
-        assert 'ray_webhook_build_info{version="' in metrics
+        assert 'ray_webhook_build_info{process="serve",version="' in metrics

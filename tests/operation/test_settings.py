@@ -1,5 +1,6 @@
 """Settings: where they come from, which wins, and what is said of wrong ones."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 
 from tests.operation.settings_page import PAGE, page
 from webhook.cli.main import main
-from webhook.settings import WrongSettingsError, known, read_settings, variable
+from webhook.settings import API_VERSION, WrongSettingsError, known, read_settings, variable
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -46,7 +47,7 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(tmp_path: Path, monkeypatc
         ({"RAY_WEBHOOK_LOG__ADMISSIONS": "some"}, r"setting log\.admissions: .*'all' or 'denied' \(got 'some'\)"),
         ({"RAY_WEBHOOK_SERVING__PORT": "70000"}, r"setting serving\.port: .*less than or equal to 65535"),
         ({"RAY_WEBHOOK_SERVING__PROT": "1"}, r"setting serving\.prot: not permitted.*serving\.port"),
-        ({"RAY_WEBHOOK_LOGS": "1"}, r"unknown environment variables RAY_WEBHOOK_LOGS; known are .*RAY_WEBHOOK_LOG__ADMISSIONS"),
+        ({"RAY_WEBHOOK_LOGS": "1"}, r"unknown environment variables RAY_WEBHOOK_LOGS.*; known are .*RAY_WEBHOOK_LOG__ADMISSIONS"),
         ({"RAY_WEBHOOK_PORT_443_TCP": "x"}, "enableServiceLinks: false"),
         ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*client_names needs client_ca"),
         ({"RAY_WEBHOOK_FILE": "/not/there"}, "setting file: /not/there is not there"),
@@ -65,7 +66,8 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
     ("text", "complaint"),
     [
         ("serving: {port: x}", r"setting serving\.port: .*valid integer"),
-        ("surving: {}", "setting surving: .*none of this name; known are .*standalone"),
+        ("surving: {}", r"setting surving: .*none of this name \(did you mean serving\?\); known are serving, .*standalone"),
+        ("serving: {drain_second: 1}", r"did you mean serving\.drain_seconds\?"),
         ("serving: [", "cannot be read"),
         ("tls: {self_signed: {secrets: a}}", r"setting tls\.self_signed\.secrets: .*tls\.self_signed\.secret"),
     ],
@@ -96,5 +98,68 @@ def test_a_variable_is_the_name_in_capitals() -> None:
 def written(directory: Path, text: str) -> Path:
     """Return a file with this text."""
     path = directory / "settings.yaml"
-    path.write_text(text)
+    path.write_text(f"apiVersion: {API_VERSION}\nkind: Settings\n{text}\n")
     return path
+
+
+@pytest.mark.parametrize(
+    "head", ["", "apiVersion: v1\nkind: Settings\n", "apiVersion: config.admission.ray.io/v1alpha1\nkind: Other\n"]
+)
+def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(tmp_path: Path, head: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"{head}log: {{admissions: denied}}")
+    with pytest.raises(
+        WrongSettingsError, match=f"begin it with the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Settings`"
+    ):
+        read_settings(["--file", str(file)])
+
+
+@pytest.mark.parametrize("way", ["json", "plain", "flags"])
+def test_lists_and_maps_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    if way == "json":
+        monkeypatch.setenv("RAY_WEBHOOK_NAMESPACES", '["a", "b"]')
+        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", '{"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}')
+        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__GATES", '{"RayClusterMTLS": true}')
+    if way == "plain":
+        monkeypatch.setenv("RAY_WEBHOOK_NAMESPACES", "a, b")
+        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", "tpu-topology-mismatch=warn,group-name-duplicate=off")
+        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__GATES", "RayClusterMTLS=true")
+    flags = ["--namespaces=a,b", "--validation.levels=tpu-topology-mismatch=warn,group-name-duplicate=off"]
+    settings = read_settings([*flags, "--validation.gates=RayClusterMTLS=true"] if way == "flags" else [])
+    assert settings.namespaces == ["a", "b"]
+    assert settings.validation.levels == {"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}
+    assert settings.validation.gates == {"RayClusterMTLS": True}
+
+
+def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", "warn")
+    with pytest.raises(WrongSettingsError, match="levels is a map: write key=value,other=value"):
+        read_settings([])
+
+
+def test_an_unknown_variable_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_WEBHOOK_NAMESPACE", "a")
+    with pytest.raises(WrongSettingsError, match=r"RAY_WEBHOOK_NAMESPACE \(did you mean RAY_WEBHOOK_NAMESPACES\?\)"):
+        read_settings([])
+
+
+def test_settings_are_checked_before_they_are_installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = written(tmp_path, "log: {admissions: denied}")
+    assert main(["settings", "check", str(good)]) == 0
+    assert "can be used" in capsys.readouterr().out
+    wrong = written(tmp_path, "log: {admission: denied}\nserving: {port: x}")
+    assert main(["settings", "check", str(wrong)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert "did you mean log.admissions?" in "".join(lines)
+
+
+def test_the_schema_names_every_setting(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["settings", "schema"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert "$ref" not in json.dumps(found)
+    for name in known():
+        node = found
+        for word in name.split("."):
+            node = node["properties"][word]
+        assert node["description"]

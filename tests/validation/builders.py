@@ -108,6 +108,12 @@ class ClusterBuilder(Built):
         self._last_pod().update(fields)
         return self
 
+    def pod_annotation(self, key: str, value: str) -> Self:
+        """Give the pods of the last group an annotation."""
+        metadata = self._last_group()["template"].setdefault("metadata", {})
+        metadata.setdefault("annotations", {})[key] = value
+        return self
+
     def container(self, **fields: object) -> Self:
         """Change Ray's container in the last group."""
         self._last_pod()["containers"][0].update(fields)

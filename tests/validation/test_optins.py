@@ -10,18 +10,20 @@ from webhook.validation.ruleset import RULES
 RULE = "annotation-value-invalid"
 
 WRONG = {
-    names.ANNOTATION_GPU_PROFILES: ("torchrunn", "vllm,Torch", "None"),
+    names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None"),
     names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
     names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
     names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
     names.ANNOTATION_SHARD_INDEX: ("one", "-1", "007"),
+    names.ANNOTATION_KUEUE_SLICES: ("yes", "True"),
 }
 RIGHT = {
-    names.ANNOTATION_GPU_PROFILES: ("torchrun", " vllm , mnnvl,", "none"),
+    names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
     names.ANNOTATION_SHARD_GROUP: ("search",),
     names.ANNOTATION_SHARD_INDEX: ("0", "12"),
+    names.ANNOTATION_KUEUE_SLICES: ("true", "false"),
 }
 
 

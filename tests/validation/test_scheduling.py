@@ -118,7 +118,9 @@ def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> No
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        (names.PREFIX + "gang", "scheduling-group"),
+        (names.PREFIX + "gang-scheduling", "scheduling-group"),
+        (names.PREFIX + "x", "docs/annotations.md"),
+        (names.PREFIX + "gang-scheduling-group", "do you mean scheduling-group?"),
         (names.LABEL_IGNORE, "move it to the labels"),
         (names.ANNOTATION_PRIORITY_CLASS, "unknown"),
     ],

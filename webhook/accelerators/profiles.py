@@ -15,6 +15,8 @@ HOSTS: Final = "hosts"
 RANK: Final = "rank"
 MASTER: Final = "master"
 DEVICES: Final = "devices"
+SHAPE: Final = "shape"
+PROCESSES: Final = "processes"
 
 MASTER_PORT: Final = "29500"
 """torchrun's default, which no port of Ray meets."""
@@ -29,7 +31,8 @@ class Setting(Struct, frozen=True, gc=False):
     """A variable of a profile.
 
     The value may refer to `{hosts}`, the number of hosts; `{rank}`, the place of a host, which must
-    come last; `{master}`, the address of host 0; `{devices}`, those of a container; and to another
+    come last; `{master}`, the address of host 0; `{devices}`, those of a container; in profiles of slices, to
+    `{shape}`, the sizes of the slice, and `{processes}`, the address of each device of it; and to another
     variable by its name, such as `{MASTER_ADDR}`: what the user gave that one counts. Without a
     value, the variable is the field of the pod at `field_path`. `identity` marks a value that only
     this replica can have, so that another one set by hand is worth a warning.
@@ -52,11 +55,15 @@ class Setting(Struct, frozen=True, gc=False):
 
 
 class Profile(Struct, frozen=True, gc=False):
-    """A named list of variables, and what it is for."""
+    """A named list of variables, and what it is for.
+
+    Those of a slice go to hosts of TPU slices, the others to hosts that have a rendezvous.
+    """
 
     name: str
     purpose: str
     settings: tuple[Setting, ...]
+    of_slice: bool = False
 
 
 RENDEZVOUS: Final = Profile(
@@ -72,6 +79,7 @@ RENDEZVOUS: Final = Profile(
 """What every replica has whose devices need a rendezvous, before its profiles."""
 
 _TORCHRUN: Final = "profile torchrun: read in place of a flag"
+_TORCH_TPU: Final = "profile torch-tpu: TorchTPU builds its slice from it"
 _MNNVL: Final = "profile mnnvl: NCCL over multi-node NVLink"
 
 # https://docs.pytorch.org/docs/stable/elastic/run.html
@@ -86,6 +94,15 @@ PROFILES: Final = (
             Setting(names.NCCL_CUMEM_ENABLE, "1", _MNNVL),
             Setting(names.NCCL_NVLS_ENABLE, "1", _MNNVL),
         ),
+    ),
+    Profile(
+        "torch-tpu",
+        "TorchTPU builds its slice from these, one process for each device",
+        (
+            Setting(names.TORCH_TPU_TOPOLOGY, "{shape}", _TORCH_TPU),
+            Setting(names.TORCH_TPU_SLICEBUILDER_ADDRESSES, "{processes}", _TORCH_TPU, identity=True),
+        ),
+        of_slice=True,
     ),
     Profile(
         "torchrun",

@@ -2,6 +2,7 @@
 
 import re
 from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import Final, NamedTuple
 
@@ -29,6 +30,21 @@ _GENERATIONS: Final = {
 }
 _V7X: Final = Generation("tpu7x", 2)
 _V7X_PREFIX: Final = "tpu7x"
+
+
+_SMALL: Final = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+_FLAT: Final = frozenset(((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)))
+_FOURS: Final = (4, 8, 12, 16, 20, 24)
+
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py (`VALID_TPU_TOPOLOGY`)
+LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
+    "v4": frozenset((*_SMALL, *product(_FOURS[:3], _FOURS[:3], _FOURS[:4]))),
+    "v5p": frozenset((*_SMALL, *product(_FOURS[:4], _FOURS[:4], _FOURS))),
+    "v5litepod": _FLAT,
+    "v6e": _FLAT,
+    "tpu7x": frozenset((*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))),
+}
+"""The topologies that Ray knows of each generation."""
 
 
 @lru_cache(maxsize=256)
@@ -59,6 +75,21 @@ def hosts_of(text: str, chips_per_host: int) -> int:
     return hosts
 
 
+def chips_of(text: str) -> int:
+    """Return the chips of a topology, 0 for one that cannot be read."""
+    try:
+        return prod(parse_topology(text))
+    except TopologyError:
+        return 0
+
+
+@lru_cache(maxsize=256)
+def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
+    """Return the listed topologies of a generation that have so many chips, written out."""
+    known = LISTED.get(generation.name, frozenset()) if generation else frozenset()
+    return tuple("x".join(map(str, sizes)) for sizes in sorted(known) if prod(sizes) == chips)
+
+
 def generation_of(accelerator: str) -> Generation | None:
     """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator` names, if known."""
     return _V7X if is_v7x(accelerator) else _GENERATIONS.get(accelerator)
@@ -69,12 +100,7 @@ def is_v7x(accelerator: str) -> bool:
     return accelerator.startswith(_V7X_PREFIX)
 
 
-def accelerator_type(accelerator: str, topology: str) -> str | None:
-    """Return the accelerator type of a slice, such as `v4-16` or `v6e-256`, or None for an unknown generation.
-
-    Raises TopologyError for a topology that cannot be read.
-    """
+def accelerator_type(accelerator: str, chips: int) -> str | None:
+    """Return the accelerator type of a slice of so many chips, such as `v4-16`, or None for an unknown generation."""
     generation = generation_of(accelerator)
-    if generation is None:
-        return None
-    return f"{generation.name}-{prod(parse_topology(topology)) * generation.cores}"
+    return None if generation is None else f"{generation.name}-{chips * generation.cores}"

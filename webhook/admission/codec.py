@@ -56,6 +56,7 @@ class _Response(Struct, rename="camel", omit_defaults=True, gc=False):
     patch_type: str | None = None
     patch: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     warnings: list[str] | None = None
+    audit_annotations: dict[str, str] | None = None
 
 
 class _Answered(Struct, rename="camel", gc=False):
@@ -170,19 +171,28 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
     return request
 
 
-def _patched() -> bytes:
-    """Return the frame of an answer that is only a patch, open for the uid in JSON and for the patch in base64."""
-    response = _Response("%b", allowed=True, patch_type="JSONPatch", patch=msgspec.Raw(b'"%b"'))
-    return _encoder.encode(_Answered(response)).replace(b'"%b"', b"%b", 1)
+AUDIT_SEAT: Final = "seat"
+"""What the audit log calls a worker's seat: `<group>/<replica>/<host>`."""
+AUDIT_RULES: Final = "rules"
+"""What it calls the rules that refused an object or warned of it."""
+
+
+def _patched(annotations: dict[str, str] | None = None) -> bytes:
+    """Return the frame of an answer that is only a patch, open for uid and annotation in JSON and for the patch in base64."""
+    response = _Response("%b", allowed=True, patch_type="JSONPatch", patch=msgspec.Raw(b'"%b" '), audit_annotations=annotations)
+    return _encoder.encode(_Answered(response)).replace(b'"%b" ', b'"%c"').replace(b'"%b"', b"%b").replace(b"%c", b"%b")
 
 
 _PATCHED: Final = _patched()
+_SEATED: Final = _patched({AUDIT_SEAT: "%b"})
 
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
     if answer.patch is not None and not (answer.warnings or answer.causes):
-        return _PATCHED % (_encoder.encode(request.uid), answer.patch)
+        uid = _encoder.encode(request.uid)
+        seat = _seat(answer)
+        return _SEATED % (uid, answer.patch, _encoder.encode(seat)) if seat else _PATCHED % (uid, answer.patch)
     response = _Response(request.uid, not answer.causes)
     if answer.causes:
         response.status = _status(request, answer.causes)
@@ -191,7 +201,22 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         response.patch = msgspec.Raw(b'"%b"' % answer.patch)
     if answer.warnings:
         response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
+    response.audit_annotations = _audited(answer) or None
     return _encoder.encode(_Answered(response))
+
+
+def _seat(answer: Answer) -> str:
+    place = answer.place
+    return f"{place.group}/{place.replica}/{place.host}" if place is not None else ""
+
+
+def _audited(answer: Answer) -> dict[str, str]:
+    """Return what the audit log is to keep of an answer; the API server puts the webhook's name before each key.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    kept = {AUDIT_SEAT: _seat(answer), AUDIT_RULES: ", ".join((*answer.rules, *answer.warned))}
+    return {key: value for key, value in kept.items() if value}
 
 
 def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Status:

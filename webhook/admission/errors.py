@@ -5,5 +5,13 @@ class BadReview(Exception):  # noqa: N818 - named for what it is
     """The caller sent something that is not an AdmissionReview: HTTP 400. The message says what was expected."""
 
 
-class ClusterUnreadable(Exception):  # noqa: N818 - named for what it is
-    """The API server could not be asked in time: HTTP 503 with Retry-After, so that it asks again, and `failurePolicy` decides."""
+class NotNow(Exception):  # noqa: N818 - named for what it is
+    """A review cannot be decided now: HTTP 503 with Retry-After, so that the API server asks again, and `failurePolicy` decides."""
+
+
+class ClaimsUnavailable(NotNow):
+    """A seat or an index cannot be claimed now. The message says why, and what to do."""
+
+
+class ClusterUnreadable(NotNow):
+    """The API server could not be asked in time."""

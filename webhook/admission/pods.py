@@ -13,7 +13,7 @@ from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import Wanted, carried_seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
-from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied
+from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied, Place
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
@@ -57,6 +57,14 @@ class Placement(Struct, frozen=True, gc=False):
     cluster: ClusterFacts
     group: WorkerGroup
     policy: Policy
+
+    @property
+    def told(self) -> Answer:
+        """The answer, with the place of a worker for log and audit."""
+        if not self.seated:
+            return self.answer
+        place = Place(self.cluster.name, self.key.group, self.seat.replica, self.seat.host)
+        return Answer((), self.answer.patch, self.answer.warnings, place=place)
 
     @property
     def seated(self) -> bool:
@@ -123,7 +131,7 @@ class PodHandler:
         if placed is None:
             return ALLOWED
         if isinstance(placed, Placement):
-            return placed.answer
+            return placed.told
         if isinstance(placed, ReadCluster) and read:
             raise Denied(_unknown(placed))
         return placed

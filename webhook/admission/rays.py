@@ -61,7 +61,8 @@ def render(findings: list[Finding]) -> Answer:
         causes[CAUSES_MAX:] = [Cause("FieldValueInvalid", f"and {rest} more problems", "")]
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
     rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
-    return Answer(tuple(causes), None, warnings, rules)
+    warned = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level != DENY))
+    return Answer(tuple(causes), None, warnings, rules, warned)
 
 
 def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage

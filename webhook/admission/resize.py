@@ -45,7 +45,8 @@ class ResizeHandler:
         )
         if self._beyond == "deny":
             return Answer(causes, rules=(RULE,)) if causes else ALLOWED
-        return Answer(warnings=tuple(cause.message for cause in causes))
+        warned = (RULE,) if causes else ()
+        return Answer(warnings=tuple(cause.message for cause in causes), warned=warned)
 
     def _cluster_of(self, pod: Pod, namespace: str) -> ClusterFacts | None:
         """Return the RayCluster that a Ray pod belongs to, if it is known and not to be left alone."""

@@ -6,7 +6,7 @@ KubeRay 1.6 and later write. A body that is, but for these, one that was read be
 
 import re
 from collections.abc import Callable
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from operator import itemgetter
 from string import ascii_letters, digits
 from typing import Final
@@ -31,6 +31,18 @@ BODY_MAX: Final = 32 * 1024
 
 HOLES_MAX: Final = 32
 """Texts that are made up in one body; the volume's name stands in each container."""
+
+CREDIT_MAX: Final = 2048
+"""What may be spent at once on knowing bodies again; the unit is what it costs to read one. Each review earns one.
+
+So whatever the bodies are, they take no longer, all in all, than reading each of them twice.
+"""
+
+_OPENING: Final = 32
+"""What it costs at most to open a body."""
+
+_HIT: Final = 2
+"""What a review that was like an earlier one earns beside."""
 
 _NAME: Final = b'"generateName":"'
 _NAME_MAX: Final = 80
@@ -78,6 +90,7 @@ class ReviewCache:
         """Reviews that were like an earlier one."""
         self.misses = 0
         """Reviews that were read."""
+        self._credit = CREDIT_MAX
         self._known: dict[tuple[int, bytes], list[_Known]] = {}
 
     def read(self, body: bytes) -> AdmissionRequest[Pod]:
@@ -85,11 +98,17 @@ class ReviewCache:
         at = body.find(_NAME, 0, BODY_MAX)
         key = len(body), body[at : at + _NAME_MAX]
         known = self._known.get(key)
+        if self._credit < CREDIT_MAX:
+            self._credit += 1
         for each in known or ():
+            if self._credit <= 0:
+                break
             request = each.match(body)
             if request is not None:
+                self._credit += _HIT
                 self.hits += 1
                 return request
+            self._credit -= 1
         self.misses += 1
         request = decode_pod(body)
         if at >= 0 and len(body) <= BODY_MAX and _may_recur(request):
@@ -103,8 +122,11 @@ class ReviewCache:
             if len(self._known) == KEPT:
                 self._known.clear()
             self._known[key] = []
-        elif len(known) < ALIKE and (opened := _opened(body, request)):
-            known.append(opened)
+        elif len(known) < ALIKE and self._credit >= _OPENING:
+            self._credit -= _OPENING
+            opened = _opened(body, request)
+            if opened is not None:
+                known.append(opened)
 
 
 def _may_recur(request: AdmissionRequest[Pod]) -> bool:
@@ -122,7 +144,7 @@ def _opened(body: bytes, request: AdmissionRequest[Pod]) -> _Known | None:
     text = request.uid.encode()
     start = body.find(b'"uid":"%b"' % text) + len('"uid":"')
     uid = slice(start, start + len(text))
-    found = list(_MADE_UP.finditer(body))
+    found = list(islice(_MADE_UP.finditer(body), HOLES_MAX + 1))
     if body[uid] != text or len(found) > HOLES_MAX:
         return None
     holes = [slice(*match.span(match.lastindex or 0)) for match in found]

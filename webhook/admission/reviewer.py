@@ -5,6 +5,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode, is_pod, is_raycluster, is_resize
+from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
@@ -56,7 +57,7 @@ class Mutation:
                 answer = await self._decide(request, now)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
-                answer = await self._shards(request, now)
+                answer = with_slices(await self._shards(request, now), request, body)
             else:
                 answer = ALLOWED
         except Denied as denied:

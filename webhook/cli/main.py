@@ -1,44 +1,85 @@
 """`ray-webhook`: the parser of all commands."""
 
 import argparse
+import errno
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
 from webhook import __version__
+from webhook.cli.parsing import WRONG, check_flags, refuse, unknown
 
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
     "controller": "keep what the cluster needs for RayClusters, such as PodGroups",
+    "status": "show what stands in a cluster, what is missing, and what to do",
+    "explain": "tell why a pod is as it is, and what a rule, variable or diagnosis means",
+    "check": "look at an installation, or at what one needs, and say what is not right",
+    "diff": "compare RayClusters in files with those that live: findings, restarts, hosts that change",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
+    "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
 }
 
 _PROCESSES: Final = ("serve", "controller")
 
+INTERRUPTED: Final = 130
+"""128 and the number of SIGINT, as shells have it."""
 
-def main(arguments: Sequence[str] | None = None) -> int:
+
+def main(arguments: Sequence[str] | None = None, program: str = "ray-webhook") -> int:
     """Run one command and return its exit code: 0 done, 1 the object was refused, 2 unusable input."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in COMMANDS else None
-    if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
-        return int(getattr(import_module(f"webhook.cli.{command}"), command)(words[1:]))
-    parser = argparse.ArgumentParser(prog="ray-webhook", description="Seats, completes and checks Ray pods on Kubernetes.")
+    try:
+        if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
+            return int(getattr(import_module(f"webhook.cli.{command}"), command)(words[1:]))
+        return _run(words, command, program)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output, such as head, has had enough
+        _forget_output()
+        return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        _forget_output()
+        return refuse(command or "", "the output cannot be written: no space is left on the device")
+
+
+def plugin() -> int:
+    """Run as `kubectl ray-webhook`."""
+    return main(program="kubectl ray-webhook")
+
+
+def _run(words: list[str], command: str | None, program: str) -> int:
+    description = "Seats, completes and checks Ray pods on Kubernetes."
+    parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    used = parser
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text.capitalize() + ".")
         if name == command:
+            used = sub
             import_module(f"webhook.cli.{name}").add_arguments(sub)
-    parsed = parser.parse_args(words)
-    try:
-        return int(import_module(f"webhook.cli.{parsed.command}").run(parsed))
-    except BrokenPipeError:  # the reader of our output, such as head, has had enough
-        sys.stderr.close()
-        return 0
+    if command is None and words and not words[0].startswith("-"):
+        parser.print_usage(sys.stderr)
+        parser.exit(WRONG, f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
+    parsed, rest = parser.parse_known_args(words)
+    check_flags(used, rest)
+    status = int(import_module(f"webhook.cli.{parsed.command}").run(parsed))
+    sys.stdout.flush()
+    return status
+
+
+def _forget_output() -> None:
+    """Let what is left of the output go nowhere, so that the end of the program says nothing of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.manifest.writer import as_yaml
 from webhook.mutation.answer import edits, operations
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField, SetLabel, Value, Warn
+from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Value, Warn
 
 
 class _Result(NamedTuple):
@@ -178,8 +178,8 @@ def _describe(edit: Edit) -> tuple[str, str]:
             return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}", f"# {edit.why}"
         case AppendTerm(kind, term, why):
             return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}", f"# {why}"
-        case Warn(text):
-            return f"! {text}", ""
+        case Warn(text) | Note(text):
+            return f"{'!' if isinstance(edit, Warn) else '-'} {text}", ""
 
 
 def _assigned(value: Value) -> str:

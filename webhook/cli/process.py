@@ -4,6 +4,7 @@ import gc
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from webhook.cli.memory import give_back
 from webhook.runtime import Runnable, supervise
 from webhook.telemetry.log import Log
 
@@ -26,6 +27,7 @@ class Process(Protocol):
 
 async def run(process: Process, started: str, settle: Callable[[], None] = lambda: None) -> int:
     """Run until a signal and return 0, or 1 when a part failed; `settle` is called after the last part has ended."""
+    give_back()
     gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
     process.log.event("info", "started", started)
     try:

@@ -8,6 +8,7 @@ import uvloop
 
 from webhook.cli.files import read_manifests
 from webhook.cli.process import run
+from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, read_settings
 from webhook.telemetry.stdout import DescriptorOutput
@@ -26,7 +27,7 @@ def serve(arguments: Sequence[str]) -> int:
     try:
         service = build(settings, DescriptorOutput(sys.stdout.fileno()), read_manifests(settings.state))
         ports = service.reviews.bind(), service.admin.bind()
-    except (CertificateError, ManifestError) as error:
+    except (CertificateError, ConfigurationError, ManifestError) as error:
         return _refuse(str(error))
     except OSError as error:
         ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"

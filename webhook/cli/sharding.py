@@ -1,4 +1,4 @@
-"""The shard index that the webhook would give a RayCluster in a file, which does not have one yet."""
+"""What the webhook would write into a RayCluster in a file when it is created: its shard index, and slices for Kueue."""
 
 import json
 from base64 import b64decode
@@ -6,8 +6,12 @@ from collections.abc import AsyncIterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+import jsonpatch
+import msgspec
 from msgspec.structs import replace
 
+from webhook.admission.kueue_slices import Templates, asks, extended, operations
+from webhook.admission.shards import PATH as SHARD_INDEX
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.memory import IndexMemory
@@ -23,7 +27,7 @@ class Sharded(NamedTuple):
     """A RayCluster as the API server would store it, what it was told, and why it is refused."""
 
     manifest: Manifest
-    told: str = ""
+    told: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     refused: str = ""
 
@@ -37,12 +41,12 @@ class Sharded(NamedTuple):
         """Return what `--explain` says of it: nothing, when it was told nothing."""
         if self.refused:
             return f"{self.name}: REFUSED: {self.refused}\n"
-        if not self.told:
+        if not self.told and not self.warnings:
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
-        group = annotations[names.ANNOTATION_SHARD_GROUP]
-        added = f"+ annotation {names.ANNOTATION_SHARD_INDEX}={self.told}"
-        lines = [f"{self.name}: shard {self.told} of {group}", f"  {added:<74} # its place in shard group {group}"]
+        index = annotations.get(names.ANNOTATION_SHARD_INDEX)
+        place = f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}" if index else "created"
+        lines = [f"{self.name}: {place}", *(f"  {f'+ {what}':<74} # {why}" for what, why in self.told)]
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
 
 
@@ -77,15 +81,18 @@ async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> As
         except Denied as denied:
             yield Sharded(manifest, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
             continue
-        if answer.patch is None:
-            yield Sharded(manifest, warnings=answer.warnings)
-            continue
-        (operation,) = json.loads(b64decode(answer.patch))
-        index = operation["value"]
-        stored = replace(manifest, document=_with(manifest.document, index))
-        yield Sharded(stored, index, answer.warnings)
+        if old is None and asks(meta):
+            answer = extended(answer, *operations(msgspec.convert(manifest.document, Templates)))
+        patch = json.loads(b64decode(answer.patch or b"W10="))
+        stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
+        yield Sharded(stored, tuple(map(_told, patch)), answer.warnings)
 
 
-def _with(document: dict[str, Any], index: str) -> dict[str, Any]:
-    meta = document["metadata"]
-    return {**document, "metadata": {**meta, "annotations": {**meta["annotations"], names.ANNOTATION_SHARD_INDEX: index}}}
+def _told(operation: dict[str, Any]) -> tuple[str, str]:
+    """Return what is written into a RayCluster, and why."""
+    path, value = operation["path"], operation["value"]
+    if path == SHARD_INDEX:
+        return f"annotation {names.ANNOTATION_SHARD_INDEX}={value}", "its place in its shard group"
+    values = value.get("annotations", value) if isinstance(value, dict) else {path.rpartition("/")[2].replace("~1", "/"): value}
+    where = ".".join(path.split("/")[2:4]).replace(".", "[", 1) + "]"
+    return f"{where} {' '.join(f'{key}={text}' for key, text in values.items())}", "Kueue keeps the hosts of a replica together"

@@ -77,9 +77,11 @@ class _Send(NamedTuple):
     method: str
     content_type: str = ""
     body: object = None
+    accept: str = "application/json"
 
 
 _GET: Final = _Send("GET")
+_GET_METADATA: Final = _Send("GET", accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 
 
 class Api:
@@ -107,26 +109,30 @@ class Api:
             client, self._client = self._client, None
             await client.close()  # type: ignore[no-untyped-call] # as above
 
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+    async def get(self, path: str, query: Query, deadline: float, *, metadata_only: bool = False) -> bytes:
         """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
-        with _failures(f"within {deadline:g} s"):
-            async with asyncio.timeout(deadline):
-                response = await self._request(path, query, aiohttp.ClientTimeout())
-                async with response:
-                    return await response.read()
+        return await self._answer(path, query, _GET_METADATA if metadata_only else _GET, deadline)
+
+    async def post(self, path: str, query: Query, body: Mapping[str, object], deadline: float) -> bytes:
+        """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
+        return await self._answer(path, query, _Send("POST", "application/json", dict(body)), deadline)
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
-        await self._change(_Send("PATCH", "application/json-patch+json", list(operations)), path, deadline)
+        await self._answer(path, (), _Send("PATCH", "application/json-patch+json", list(operations)), deadline)
 
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> None:
-        """Create an object in the collection at `path`. Raises ApiError, of reason `conflict` when there is one of its name."""
-        await self._change(_Send("POST", "application/json", dict(body)), path, deadline)
+    async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Replace an object at the version that `body` names, and return it. Raises ApiError, of reason `conflict` for a 409."""
+        return await self._answer(path, (), _Send("PUT", "application/json", dict(body)), deadline)
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create an object in the collection at `path`, and return it. Raises ApiError, of reason `conflict` when there is one."""
+        return await self._answer(path, (), _Send("POST", "application/json", dict(body)), deadline)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
         """Delete the object at `path` if it still has this uid and version. Raises ApiError, of reason `conflict` if not."""
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid, "resourceVersion": version}}
-        await self._change(_Send("DELETE", "application/json", options), path, deadline)
+        await self._answer(path, (), _Send("DELETE", "application/json", options), deadline)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Query, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -139,12 +145,12 @@ class Api:
             finally:
                 response.close()
 
-    async def _change(self, what: _Send, path: str, deadline: float) -> None:
+    async def _answer(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
         with _failures(f"within {deadline:g} s"):
             async with asyncio.timeout(deadline):
-                response = await self._request(path, (), aiohttp.ClientTimeout(), what)
+                response = await self._request(path, query, aiohttp.ClientTimeout(), what)
                 async with response:
-                    await response.read()  # so that the connection serves the next request too
+                    return await response.read()  # whole, so that the connection serves the next request too
 
     async def _request(
         self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None
@@ -166,7 +172,7 @@ class Api:
         client = self._client
         if client is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        header_params = {"Accept": "application/json", **({"Content-Type": what.content_type} if what.content_type else {})}
+        header_params = {"Accept": what.accept, **({"Content-Type": what.content_type} if what.content_type else {})}
         method, url, headers, _, _ = await client.param_serialize(
             what.method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
         )

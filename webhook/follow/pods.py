@@ -1,7 +1,7 @@
 """Worker pods: what the API server tells of them becomes seats in the membership."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from math import inf
 from sys import intern
@@ -79,15 +79,22 @@ _specs: Final = msgspec.json.Decoder(_Spec)
 _NOWHERE: Final = GroupKey("", "", "")
 
 
+Saw = Callable[[GroupKey, Seat, int], None]
+"""Is told that a pod is in a seat, as of a version."""
+
+
 class Seats:
-    """The membership, as the target of a ledger."""
+    """The membership, as the target of a version tracker."""
 
-    def __init__(self, members: Membership) -> None:
+    def __init__(self, members: Membership, saw: Saw | None) -> None:
         self._members = members
+        self._saw = saw
 
-    def put(self, uid: str, scope: GroupKey, value: Seat) -> None:
+    def put(self, uid: str, scope: GroupKey, value: Seat, version: int) -> None:
         """Put a pod into its seat, which confirms an assumed one."""
         self._members.put(uid, scope, value)
+        if self._saw is not None:
+            self._saw(scope, value, version)
 
     def remove(self, uid: str, scope: GroupKey) -> None:
         """Free the seat of a pod."""
@@ -102,12 +109,14 @@ class PodFeed:
     are counted in `malformed`, and logged once for each group; their pod has no seat.
     """
 
-    def __init__(self, members: Membership, namespace: str = "") -> None:
+    def __init__(self, members: Membership, namespace: str = "", saw: Saw | None = None) -> None:
         self.malformed = 0
+        self.heard_at = -inf
+        """Until when what had happened has been told, in monotonic seconds."""
         self._members = members
         self._source = namespace
         members.hear(namespace, -inf)
-        self._tracker: VersionTracker[GroupKey, Seat] = VersionTracker(Seats(members))
+        self._tracker: VersionTracker[GroupKey, Seat] = VersionTracker(Seats(members, saw))
         self._logged: set[GroupKey] = set()
         self.begin = self._tracker.begin
         self.end = self._tracker.end
@@ -128,12 +137,31 @@ class PodFeed:
 
     def heard(self, now: float) -> None:
         """Let assumed seats expire whose time was up by `now`."""
+        self.heard_at = now
         self._members.hear(self._source, now)
 
     def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
         """Take in all pods of a group, as a live read that began at `begun` showed them at `version`."""
         self._tracker.read(key, [self._record(pod) for pod in pods], version)
         self._members.settle(key, begun)
+
+    def told(self, key: GroupKey) -> int:
+        """Return the version up to which everything in a group is known."""
+        return self._tracker.told(key)
+
+    def newest(self, key: GroupKey) -> int:
+        """Return the highest version of the pods of a group."""
+        return self._tracker.newest(key)
+
+    @property
+    def latest(self) -> int:
+        """The version that nothing known is newer than."""
+        return self._tracker.latest
+
+    def seen(self, key: GroupKey, seat: Seat) -> int:
+        """Return the version of a pod in a seat; 0 when there is none. Looks at all pods of the group."""
+        versions = self._tracker.of(key).items()
+        return max((version for uid, version in versions if self._members.seat_of(uid) == seat), default=0)
 
     def _record(self, pod: WorkerPod) -> PodRecord:
         meta = pod.metadata

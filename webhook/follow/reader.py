@@ -21,6 +21,14 @@ from webhook.kube import names
 READ_SECONDS: Final = 3.0
 """Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and retries a 503 within that."""
 
+_AT_ONCE: Final = 16
+"""Reads that are under way at a time: reviews of RayClusters that do not exist cost the API server no more."""
+
+_AGAIN_SECONDS: Final = 1.0
+"""Between two reads of one RayCluster; those who ask in between share the second one."""
+
+_REMEMBERED: Final = 1024
+
 _PAGE_ITEMS: Final = 500
 
 T = TypeVar("T", bound=Watched)
@@ -45,23 +53,44 @@ class LiveReader:
         self._feeds = feeds
         self._deadline = deadline
         self._flights = Flights()
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._begun: dict[tuple[str, str], float] = {}
 
     async def read(self, what: Read) -> None:
         """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown. Raises ClusterUnreadable."""
         if isinstance(what, ReadGroup):
-            await self._flights.join(what.key, lambda: self._within(self._group(what.cluster, what.key)))
+            await self._flights.join(what.key, lambda: self._within(lambda: self._group(what.cluster, what.key)))
         else:
             namespace, name = what.namespace, what.name
-            await self._flights.join((namespace, name), lambda: self._within(self._cluster(namespace, name)))
+            await self._flights.join((namespace, name), lambda: self._paced(namespace, name))
+
+    async def _paced(self, namespace: str, name: str) -> None:
+        """Read a RayCluster, a while after it was read before."""
+        key = namespace, name
+        wait = self._begun.get(key, -_AGAIN_SECONDS) + _AGAIN_SECONDS - monotonic()
+        if wait > 0:
+            await asyncio.sleep(wait)
+        if len(self._begun) >= _REMEMBERED:
+            self._begun = {each: begun for each, begun in self._begun.items() if begun + _AGAIN_SECONDS > monotonic()}
+        self._begun[key] = monotonic()
+        await self._within(lambda: self._cluster(namespace, name))
+
+    async def read_pods(self, key: GroupKey, cluster: str = "") -> None:
+        """Read the pods of a group; without its RayCluster, those of all groups of its name. Raises ClusterUnreadable."""
+        await self._flights.join((key, "pods"), lambda: self._within(lambda: self._pods(cluster, key)))
+
+    async def read_clusters(self, namespace: str) -> None:
+        """Read all RayClusters of a namespace. Raises ClusterUnreadable."""
+        await self._flights.join(namespace, lambda: self._within(lambda: self._clusters(namespace)))
 
     async def close(self) -> None:
         """Give up the reads that are under way."""
         await self._flights.close()
 
-    async def _within(self, read: Awaitable[None]) -> None:
+    async def _within(self, read: Callable[[], Awaitable[None]]) -> None:
         try:
-            async with asyncio.timeout(self._deadline):
-                await read
+            async with asyncio.timeout(self._deadline), self._room:
+                await read()
         except TimeoutError as error:
             msg = f"the API server did not answer a live read within {self._deadline:g} s"
             raise ClusterUnreadable(msg) from error
@@ -75,14 +104,24 @@ class LiveReader:
         clusters, version = await self._all(resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec)
         feeds.clusters.read((namespace, name), clusters, version)
 
+    async def _clusters(self, namespace: str) -> None:
+        feeds = self._of(namespace)
+        resource = rayclusters_in(quote(namespace, safe=""))
+        clusters, version = await self._all(resource.path, [], resource.codec)
+        feeds.clusters.read_all(namespace, clusters, version)
+
     async def _group(self, name: str, key: GroupKey) -> None:
+        await self._pods(name, key)
+        await self._cluster(key.namespace, name)
+
+    async def _pods(self, name: str, key: GroupKey) -> None:
         feeds = self._of(key.namespace)
         resource = pods_in(quote(key.namespace, safe=""))
-        selector = f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
+        cluster = f",{names.LABEL_CLUSTER}={name}" if name else ""
+        selector = f"{resource.selector}{cluster},{names.LABEL_GROUP}={key.group}"
         begun = monotonic()
         pods, version = await self._all(resource.path, [("labelSelector", selector)], resource.codec)
         feeds.pods.read(key, pods, version, begun)
-        await self._cluster(key.namespace, name)
 
     async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:
         """Return all objects that match, and the version of the list."""

@@ -4,13 +4,19 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
+from webhook.follow.claimed_objects import ClaimedObjects
+from webhook.follow.claims import LeaseClaims
 from webhook.follow.client import Api, Load
+from webhook.follow.leases import Lease, LeaseStore
 from webhook.follow.listwatch import Counters, ListWatch
 from webhook.follow.pods import PodFeed, WorkerPod, pods_in
 from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
 from webhook.follow.reader import Feeds, LiveReader
-from webhook.follow.timing import Timing
+from webhook.follow.timing import ClaimTiming, Timing
 from webhook.groups.clusters import ClusterIndex
+from webhook.groups.ledger import Key, Value
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
 
@@ -30,21 +36,39 @@ class Runnable(Protocol):
         """Run."""
 
 
+class Known(Struct, frozen=True):
+    """What is kept in step with the cluster."""
+
+    clusters: ClusterIndex
+    members: Membership
+    shards: Shards
+
+
+class Leases(Struct, frozen=True):
+    """The Leases through which processes agree: in which namespace, and how many."""
+
+    namespace: str
+    count: int
+    timing: ClaimTiming = ClaimTiming()
+
+
 class ClusterState:
     """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
 
     def __init__(
         self,
         load: Load,
-        clusters: ClusterIndex,
-        members: Membership,
-        shards: Shards,
+        known: Known,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
+        leases: Leases | None = None,
     ) -> None:
         self.api = Api(load)
+        clusters, members, shards = known.clusters, known.members, known.shards
+        self.claims: LeaseClaims | None = None
+        saw = self._saw if leases else None
         self.feeds = {
-            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters, shards, namespace))
+            namespace: Feeds(PodFeed(members, namespace, saw), RayClusterFeed(clusters, shards, namespace, saw))
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
@@ -56,6 +80,21 @@ class ClusterState:
         self.reader = LiveReader(self.api, self.feeds)
         self.beside: dict[str, Runnable] = {}
         """What else runs, by name, while the connection is open."""
+        self.leases: list[ListWatch[Lease]] = []
+        if leases:
+            store = LeaseStore(self.api, leases.namespace, leases.count)
+            objects = ClaimedObjects(members, shards, clusters, self.feeds, self.reader)
+            self.claims = LeaseClaims(store, objects, leases.timing)
+            self.leases = [ListWatch(self.api, store.resource, self.claims, timing)]
+            self.beside["claims"] = self.claims
+
+    def _saw(self, key: Key, value: Value, version: int) -> None:
+        if self.claims is not None:
+            self.claims.saw(key, value, version)
+
+    def leases_known(self) -> bool:
+        """Tell whether the Leases are there and known: a condition of readiness."""
+        return self.claims is None or self.claims.known
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""
@@ -72,7 +111,7 @@ class ClusterState:
     @property
     def watches(self) -> list[Watching]:
         """All list-watches, for metrics."""
-        return [*self.pods, *self.clusters]
+        return [*self.pods, *self.clusters, *self.leases]
 
     @property
     def malformed(self) -> int:
@@ -88,6 +127,8 @@ class ClusterState:
                     group.create_task(pods.run(), name=pods.name)
                 for clusters in self.clusters:
                     group.create_task(clusters.run(), name=clusters.name)
+                for leases in self.leases:
+                    group.create_task(leases.run(), name=leases.name)
                 for name, runnable in self.beside.items():
                     group.create_task(runnable.run(), name=name)
         finally:

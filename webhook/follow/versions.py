@@ -10,7 +10,7 @@ Knowledge comes from lists, watches and live reads, out of order. Three numbers 
   watch has reached it.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -33,8 +33,8 @@ class Record(Struct, Generic[S, V], frozen=True, gc=False):
 class Target(Protocol[S_contra, V_contra]):
     """Where the current values live."""
 
-    def put(self, uid: str, scope: S_contra, value: V_contra) -> None:
-        """Set the value of an object."""
+    def put(self, uid: str, scope: S_contra, value: V_contra, version: int) -> None:
+        """Set the value of an object, as it is at a version."""
 
     def remove(self, uid: str, scope: S_contra) -> None:
         """Forget an object."""
@@ -48,7 +48,9 @@ class VersionTracker(Generic[S, V]):
         self._scopes: dict[str, S] = {}
         self._versions: dict[S, dict[str, int]] = {}
         self._horizons: dict[S, int] = {}
-        self._reached = 0
+        self.reached = 0
+        self.latest = 0
+        """Nothing that was ever told is newer than this version."""
         self._listing = 0
         self._listed: set[str] = set()
 
@@ -56,8 +58,21 @@ class VersionTracker(Generic[S, V]):
         """Return how many objects have a value."""
         return len(self._scopes)
 
+    def told(self, scope: S) -> int:
+        """Return the version up to which everything in a scope is known."""
+        return max(self.reached, self._horizons.get(scope, 0))
+
+    def newest(self, scope: S) -> int:
+        """Return the highest version of the objects of a scope; 0 when there are none."""
+        return max(self._versions.get(scope, {}).values(), default=0)
+
+    def of(self, scope: S) -> Mapping[str, int]:
+        """Return the version of each object of a scope."""
+        return self._versions.get(scope, {})
+
     def see(self, record: Record[S, V]) -> None:
         """Take in an event of the watch, or an item of the list."""
+        self.latest = max(self.latest, record.version)
         known = self._version(record.uid)
         if known is None:
             known = self._horizons.get(record.scope, -1) + 1
@@ -77,9 +92,10 @@ class VersionTracker(Generic[S, V]):
 
     def reach(self, version: int) -> None:
         """Note that the watch has told everything up to `version`."""
-        if version <= self._reached:
+        self.latest = max(self.latest, version)
+        if version <= self.reached:
             return
-        self._reached = version
+        self.reached = version
         if self._horizons:
             self._horizons = {scope: horizon for scope, horizon in self._horizons.items() if horizon > version}
 
@@ -90,10 +106,11 @@ class VersionTracker(Generic[S, V]):
         """
         self._listing = version
         self._listed = set()
-        if version < self._reached:
-            self._reached = 0
+        if version < self.reached:
+            self.reached = self.latest = 0
             self._horizons = {}
             self._versions = {scope: dict.fromkeys(versions, 0) for scope, versions in self._versions.items()}
+        self.latest = max(self.latest, version)
 
     def item(self, record: Record[S, V]) -> None:
         """Take in one item of the full list."""
@@ -112,8 +129,9 @@ class VersionTracker(Generic[S, V]):
 
     def read(self, scope: S, records: Iterable[Record[S, V]], version: int) -> None:
         """Take in a live read that shows all objects of `scope` at `version`."""
+        self.latest = max(self.latest, version)
         current = {record.uid: record for record in records if record.scope == scope}
-        told = max(self._reached, self._horizons.get(scope, 0))
+        told = max(self.reached, self._horizons.get(scope, 0))
         for uid, record in current.items():
             known = self._version(uid)
             if known is None:
@@ -143,4 +161,4 @@ class VersionTracker(Generic[S, V]):
         if versions is None:
             versions = self._versions[scope] = {}
         versions[uid] = record.version
-        self._target.put(uid, scope, value)
+        self._target.put(uid, scope, value, record.version)

@@ -148,12 +148,16 @@ def oneline(text: str) -> str:
     return " ".join(text.split())[:300]
 
 
+_DIGITS: Final = 20
+"""Of a version: etcd's revisions have 64 bits."""
+
+
 def number(version: str) -> int:
-    """Return a resourceVersion as a number, 0 for none.
+    """Return a resourceVersion as a number, 0 for none, which one of more digits than 64 bits have is too.
 
     Of one resource, versions are ordered: https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
     """
-    return int(version) if version.isascii() and version.isdigit() else 0
+    return int(version) if version.isascii() and version.isdigit() and len(version) <= _DIGITS else 0
 
 
 def _garbled(what: str, data: bytes) -> Garbled:

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
-from webhook.groups.optins import PROFILES, SHARD_GROUP, SHARD_INDEX, TOPOLOGY_KEY
+from webhook.groups.optins import KUEUE_SLICES, PROFILES, SHARD_GROUP, SHARD_INDEX, TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import HeadGroup, RayCluster, WorkerGroup
 
@@ -30,6 +30,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     resizable: dict[str, Maxima] = {}
     shard_group: str = ""
     shard_index: str = ""
+    kueue_slices: bool = False
 
     @property
     def multi_host(self) -> bool:
@@ -59,6 +60,7 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
         shard_group=SHARD_GROUP.read(annotations),
         shard_index=SHARD_INDEX.read(annotations),
+        kueue_slices=KUEUE_SLICES.read(annotations) == "true",
     )
 
 

@@ -1,5 +1,7 @@
 """Who holds which seat: pods that were seen, and seats that were handed out and not seen yet."""
 
+from collections import Counter
+
 from msgspec import Struct
 
 from webhook.groups.claims import Claimed
@@ -22,6 +24,7 @@ class Membership:
     def __init__(self) -> None:
         self._groups: dict[GroupKey, Occupancy] = {}
         self._pods: dict[str, _Holding] = {}
+        self._shared: dict[GroupKey, Counter[Seat]] = {}
         self._assumed: Claimed[GroupKey, Seat] = Claimed()
         self.hear = self._assumed.hear
 
@@ -32,7 +35,7 @@ class Membership:
     @property
     def assumed(self) -> int:
         """The number of seats handed out whose pod was not seen yet."""
-        return len(self._assumed)
+        return len(self._assumed) + sum(map(len, self._shared.values()))
 
     @property
     def groups(self) -> int:
@@ -56,6 +59,11 @@ class Membership:
         if not self._assumed.release(key, seat):
             self._take(key, seat)
 
+    def held(self, pod: str, key: GroupKey) -> Seat | None:
+        """Return the seat of a pod in a group, or None when it was not seen there."""
+        holding = self._pods.get(pod)
+        return holding.seat if holding is not None and holding.key == key else None
+
     def remove(self, pod: str) -> None:
         """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
         holding = self._pods.pop(pod, None)
@@ -67,9 +75,33 @@ class Membership:
         if self._assumed.reserve(key, seat, now):
             self._take(key, seat)
 
+    def hold(self, key: GroupKey, seat: Seat) -> None:
+        """Count a claim that processes share; it holds its seat, beside any pod, until it is let go."""
+        self._shared.setdefault(key, Counter())[seat] += 1
+        self._take(key, seat)
+
+    def free(self, key: GroupKey, seat: Seat) -> None:
+        """Let go of a claim that processes share."""
+        held = self._shared[key]
+        held[seat] -= 1
+        if not held[seat]:
+            del held[seat]
+        if not held:
+            del self._shared[key]
+        self._release(key, seat)
+
+    def claimed_name(self, key: GroupKey, replica: int) -> str:
+        """Return the name that a replica has by a claim that processes share; empty when there is none."""
+        return next((seat.name for seat in self._shared.get(key, ()) if seat.replica == replica), "")
+
+    def seat_of(self, pod: str) -> Seat | None:
+        """Return the seat of a pod that was seen."""
+        holding = self._pods.get(pod)
+        return holding.seat if holding else None
+
     def unseen(self, key: GroupKey, below: int) -> int:
         """Return how many seats of a group are only assumed, in replicas below an index. Looks at every assumed seat of it."""
-        return sum(seat.replica < below for seat in self._assumed.of(key))
+        return sum(seat.replica < below for seat in (*self._assumed.of(key), *self._shared.get(key, ())))
 
     def settle(self, key: GroupKey, now: float) -> None:
         """Free the assumed seats of a group whose time was up at `now`, when all its pods were put. Looks at each of them."""

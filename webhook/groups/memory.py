@@ -89,7 +89,9 @@ class SeatRegister:
             self._members.remove(pod)
 
     def _choose(self, wanted: Wanted) -> Seat:
-        return next_seat(self._members, wanted.key, wanted.hosts, wanted.request_uid)
+        """Return the next seat, or the one that was claimed by this request before."""
+        held = self._members.held(wanted.request_uid, wanted.key)
+        return held or next_seat(self._members, wanted.key, wanted.hosts, wanted.request_uid)
 
 
 class IndexMemory:

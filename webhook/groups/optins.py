@@ -35,10 +35,16 @@ class OptIn(Struct, Generic[T], frozen=True):
     fault: Callable[[T], str]
     page: str
     rule: str = "annotation-value-invalid"
+    former: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The annotation, and the name that it had before, which is still read."""
+        return (self.annotation, self.former) if self.former else (self.annotation,)
 
     def read(self, annotations: Strings) -> T:
         """Return what annotations say; an absent one says nothing, as an empty one does."""
-        return self.parse(annotations.get(self.annotation, ""))
+        return self.parse(next((annotations[key] for key in self.keys if key in annotations), ""))
 
     def problem(self, text: str) -> str:
         """Return what is wrong with a value and what to write, or nothing."""
@@ -71,6 +77,10 @@ def _no_label_value(text: str) -> str:
     return "" if is_label_value(text) else f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
 
 
+def _no_switch(text: str) -> str:
+    return "" if text in ("", "true", "false") else f"{text[:_SHOWN]!r}: write true, or remove it"
+
+
 def _whatever(_: str) -> str:
     return ""
 
@@ -85,12 +95,13 @@ TOPOLOGY_KEY: Final = OptIn(
 )
 
 PROFILES: Final = OptIn(
-    names.ANNOTATION_GPU_PROFILES,
+    names.ANNOTATION_PROFILES,
     means="variables that frameworks read, beside those of the rendezvous",
     values=f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or `{profiles.NONE}`",
     parse=_listed,
     fault=_unknown_profiles,
     page="../README.md",
+    former=names.ANNOTATION_GPU_PROFILES,
 )
 
 SCHEDULING_GROUP: Final = OptIn(
@@ -123,13 +134,23 @@ SHARD_INDEX: Final = OptIn(
     rule="shard-index-invalid",
 )
 
+KUEUE_SLICES: Final = OptIn(
+    names.ANNOTATION_KUEUE_SLICES,
+    means="Kueue is told, when the RayCluster is created, to keep the hosts of each replica together",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="placers.md",
+)
+
 OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     TOPOLOGY_KEY,
     PROFILES,
     SCHEDULING_GROUP,
     SHARD_GROUP,
     SHARD_INDEX,
+    KUEUE_SLICES,
 )
 
-ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
+ANNOTATIONS: Final = tuple(key for row in OPT_INS for key in row.keys)
 """What people may write on Ray objects with our prefix."""

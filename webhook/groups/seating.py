@@ -70,8 +70,12 @@ def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) 
     group = members.group(key)
     group.set_hosts(hosts)
     seat = group.next_seat()
-    if hosts == 1 or seat.name:
+    if hosts == 1:
         return seat
+    # Another process may have begun the replica anew, knowing that the pods are gone by which it is known here.
+    name = members.claimed_name(key, seat.replica) or seat.name
+    if name:
+        return Seat(seat.replica, seat.host, name) if name != seat.name else seat
     attempt = 0
     while group.has_name(name := replica_name(key.group, request_uid, attempt)):
         attempt += 1

@@ -1,5 +1,6 @@
 """Shard indices: each RayCluster of a shard group has one of its own, the lowest that is free when it is created."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -22,6 +23,13 @@ class ShardKey(NamedTuple):
 
     namespace: str
     group: str
+
+
+class ShardIndex(Struct, frozen=True, gc=False, array_like=True):
+    """An index that was handed out, and the name of the RayCluster that it is for; empty while that is to be generated."""
+
+    index: int
+    name: str
 
 
 class WantedIndex(Struct, frozen=True, gc=False):
@@ -68,13 +76,27 @@ class Shards:
     def __init__(self, clusters: ClusterIndex, seconds: float = ASSUMED_SECONDS) -> None:
         self._clusters = clusters
         self._claimed: Claimed[ShardKey, _Claim] = Claimed(seconds)
+        self._shared: dict[ShardKey, Counter[ShardIndex]] = {}
         self.hear = self._claimed.hear
         clusters.follow(self._confirm)
 
     @property
     def assumed(self) -> int:
         """How many indices were handed out whose RayCluster was not seen yet."""
-        return len(self._claimed)
+        return len(self._claimed) + sum(map(len, self._shared.values()))
+
+    def hold(self, key: ShardKey, index: ShardIndex) -> None:
+        """Count a claim that processes share; it holds its index until it is let go."""
+        self._shared.setdefault(key, Counter())[index] += 1
+
+    def free(self, key: ShardKey, index: ShardIndex) -> None:
+        """Let go of a claim that processes share."""
+        held = self._shared[key]
+        held[index] -= 1
+        if not held[index]:
+            del held[index]
+        if not held:
+            del self._shared[key]
 
     def choose(self, wanted: WantedIndex, now: float) -> int | Holder:
         """Return the index that is wanted, or who else has the given one; nothing is recorded."""
@@ -96,9 +118,9 @@ class Shards:
     def _index_for(self, key: ShardKey, name: str) -> int:
         """Return the index that the RayCluster `name` was told before, else the lowest free one."""
         taken = {index for index, holder in self._held(key) if not name or holder != name}
-        for claim in self._claimed.of(key):
-            if name and claim.name == name and claim.index not in taken:
-                return claim.index
+        for index, claimant in self._claims(key):
+            if name and claimant == name and index not in taken:
+                return index
         return next(index for index in range(len(taken) + 1) if index not in taken)
 
     def _holder(self, key: ShardKey, index: int, name: str) -> str:
@@ -109,8 +131,13 @@ class Shards:
         for facts in self._clusters:
             if (facts.namespace, facts.shard_group) == key and (index := read_index(facts.shard_index)) is not None:
                 yield index, facts.name
+        yield from self._claims(key)
+
+    def _claims(self, key: ShardKey) -> Iterator[tuple[int, str]]:
         for claim in self._claimed.of(key):
             yield claim.index, claim.name
+        for held in self._shared.get(key, ()):
+            yield held.index, held.name
 
     def _confirm(self, facts: ClusterFacts) -> None:
         """Drop the claim of a RayCluster that is there now."""

@@ -9,6 +9,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from webhook.http.connections import Connection, Connections
+from webhook.http.turns import TurnFlow
 
 _OVERLOADED: Final = "too much is in flight; try again"
 
@@ -33,6 +34,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.since = self.shared.tick
         self.held = 0
         self._wire = cast("asyncio.Transport", None)
+        self._turn = cast("TurnFlow", None)
         self._quiet = 0
         self._partial = self._served = self._deaf = self._stuck = False
         self._refusal: tuple[int, str] | None = None
@@ -43,13 +45,20 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin, by taking the place of what stood for it."""
         self._wire = transport
         transport.set_write_buffer_limits(self.shared.bounds.write_buffer)
+        limit_reading = getattr(transport, "set_read_buffer_limits", None)  # of TLS alone, which keeps what is not decrypted
+        if limit_reading is not None:
+            limit_reading(self.shared.bounds.receive_buffer)
         if self.arrival is not None:
             self.since = self.arrival.since
-            self.shared.remove(self.arrival)
+            if not self.shared.remove(self.arrival):
+                transport.abort()
+                return
             self.arrival = None
         self.shared.add(self)
-        if not transport.is_closing():
-            super().connection_made(transport)
+        if transport.is_closing():
+            return
+        super().connection_made(transport)
+        self.flow = self._turn = TurnFlow(self.transport, self.shared.turns)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
@@ -92,9 +101,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # What the parser finds
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header, or a trailer, of which nobody wants to know."""
+        headers = self.headers
+        if len(headers) >= self.shared.bounds.headers:
+            self._stop(431, f"the request has more than {len(headers)} headers")
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
+
     def on_headers_complete(self) -> None:
         """Begin to answer the request, or queue it behind those before it."""
-        if self._quiet > self.shared.bounds.head or len(self.headers) > self.shared.bounds.headers:
+        if self._quiet > self.shared.bounds.head:
             self._check_head()
         if self.pipeline:
             self._queue()
@@ -107,6 +126,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._quiet = 0
         cycle = self.cycle
         if cycle.response_complete:
+            self._read_in_turn()
+            self.flow.resume_reading()
             return
         size = len(body)
         self.held += size
@@ -115,8 +136,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if shared.held > shared.bounds.in_flight:
             self._find_room()
         cycle.body += body
-        if size > HIGH_WATER_LIMIT or len(cycle.body) > HIGH_WATER_LIMIT:
-            self.flow.pause_reading()
+        if self.held > HIGH_WATER_LIMIT:
+            self._read_in_turn()
         cycle.message_event.set()
 
     def on_message_complete(self) -> None:
@@ -144,6 +165,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self.held:
             self.shared.release(self)
+        self._turn.large = False
         self.flow.resume_reading()
 
     # What the listener asks and does
@@ -151,6 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def patience(self) -> int | None:
         """Return for how many seconds it may wait for its client, or None when the client waits for us."""
         bounds = self.shared.bounds
+        if self._deaf:
+            return bounds.linger_seconds
         if self._stuck or self._wire.is_closing():
             return bounds.request_seconds
         if self._partial:
@@ -160,8 +184,8 @@ class BoundedProtocol(HttpToolsProtocol):
         return bounds.idle_seconds if self._served else bounds.first_byte
 
     def proven(self) -> bool:
-        """Tell whether it has had an answer."""
-        return self._served
+        """Tell whether it has had an answer, and asks for nothing new."""
+        return self._served and not self._partial and not self._deaf
 
     def unfinished(self) -> bool:
         """Tell whether what it holds can be given up: the client sends a request still, or more than one."""
@@ -177,7 +201,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def end(self) -> None:
         """Close an idle connection in good order, and drop a client that is too slow."""
-        if self._partial or self._stuck or not self._served or self._wire.is_closing():
+        if self._partial or self._stuck or self._deaf or not self._served or self._wire.is_closing():
             self._wire.abort()
         else:
             self.transport.close()
@@ -190,6 +214,11 @@ class BoundedProtocol(HttpToolsProtocol):
 
     # Within
 
+    def _read_in_turn(self) -> None:
+        """Read on when the application asks for more, and the turn has come."""
+        self._turn.large = True
+        self.flow.pause_reading()
+
     def _in_head(self) -> bool:
         return self.cycle is None or self.cycle.scope is not self.scope
 
@@ -199,30 +228,23 @@ class BoundedProtocol(HttpToolsProtocol):
             self._partial = True
             if not self._stuck and (self._served or not self._in_head()):
                 self.since = self.shared.tick
-        if self.headers is not None and len(self.headers) > self.shared.bounds.headers:
-            self._refuse(431, self._too_many())
 
     def _leave(self) -> None:
         """Answer once the parser is left: for our own reasons, or for the client's mistakes."""
         if self._refusal is not None:
             self._refuse(*self._refusal)
         elif not self._deaf:
-            self._refuse(400, "invalid HTTP request")
+            self._refuse(_MALFORMED, "invalid HTTP request")
 
     def _check_head(self) -> None:
         """Look at a head that may be too large. Raises BeyondBounds when it is."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.shared.bounds.head:
             self._stop(431, self._too_long())
-        if len(self.headers) > self.shared.bounds.headers:
-            self._stop(431, self._too_many())
         self._quiet = 0
 
     def _too_long(self) -> str:
         return f"the head of the request is larger than {self.shared.bounds.head} bytes"
-
-    def _too_many(self) -> str:
-        return f"the request has more than {self.shared.bounds.headers} headers"
 
     def _queue(self) -> None:
         """Count a request that has to wait; the one that is too many is answered with a 503 in its turn, and is the last."""
@@ -250,7 +272,11 @@ class BoundedProtocol(HttpToolsProtocol):
         raise BeyondBounds(text)
 
     def _refuse(self, status: int, text: str) -> None:
-        """Answer in place of the application, and close; what the application still waits for will not come."""
+        """Answer in place of the application, and close; what the application still waits for will not come.
+
+        A client that sent too much is not read from any more and finds the connection closed a little later: to be cut off at
+        once would only let it begin again at once. A good one closes when it sees the answer.
+        """
         if self._deaf:
             return
         self._deaf = True
@@ -261,8 +287,12 @@ class BoundedProtocol(HttpToolsProtocol):
         head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n" % (len(body), retry)
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(STATUS_LINE[status] + head + body)
-        self.transport.close()
         self.since = self.shared.tick
+        if status == _MALFORMED:
+            self.transport.close()
+        else:
+            self.flow.pause_reading()
+            self._turn.ended = True
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.body = bytearray()
             self.cycle.disconnected = True
@@ -270,6 +300,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 _UNAVAILABLE: Final = 503
+_MALFORMED: Final = 400
 
 
 async def _overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:

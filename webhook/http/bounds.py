@@ -35,8 +35,8 @@ class Bounds:
     write_buffer: int = 64 * 1024
     """Bytes of answers of one connection that may wait to be taken before no more of its requests are answered."""
 
-    receive_buffer: int = 128 * 1024
-    """Bytes that the kernel keeps of what a client sends: also the most that is read at once."""
+    receive_buffer: int = 64 * 1024
+    """Bytes that the kernel keeps of what a client sends: also about the most that is read before others get their turn."""
 
     first_byte: int = 15
     """Seconds from the connection to the first byte of a request, the TLS handshake included."""
@@ -47,13 +47,16 @@ class Bounds:
     request_seconds: int = 30
     """Seconds from the first byte of a request to its last one, and for an answer to be taken."""
 
+    linger_seconds: int = 3
+    """Seconds for which a client that sent too much is left with its answer."""
+
     idle_seconds: int = 120
     """Seconds between requests, above the 90 for which kube-apiserver keeps an idle connection: it does not repeat a POST
     that meets a closing one."""
 
 
-PROBES: Final = Bounds(connections=100, in_flight=8 * MIB)
-"""Of the plain port: kubelet asks on a new connection each time, Prometheus and people are few, and none sends a body."""
+PROBES_IN_FLIGHT: Final = 8 * MIB
+"""Of the plain port: none of its requests has a body."""
 
 
 def raise_descriptor_limit() -> int:

@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from webhook.http.bounds import Bounds
+from webhook.http.turns import Turns
 
 TICK_SECONDS: Final = 1
 """How often the connections are looked over. A count of ticks is the clock here: it is free to read."""
+
+_FEW: Final = 10
+"""Those never answered are few when they are at most one of so many that there may be."""
 
 _ROOM: Final = 50
 """One of so many connections goes when there are too many: looking for those that wait longest takes longer than closing them."""
@@ -50,9 +54,10 @@ class Connections:
     def __init__(self, bounds: Bounds, refused: Callable[[int, str], None]) -> None:
         self.bounds = bounds
         self.refused = refused
+        self.turns = Turns()
         self.tick = 0
         self.held = 0
-        self._all: dict[Connection, None] = {}
+        self._all: dict[Connection, object] = {}
         self._stuck: dict[Connection, None] = {}
 
     def __len__(self) -> int:
@@ -65,11 +70,11 @@ class Connections:
         if len(self._all) > self.bounds.connections:
             self._make_room()
 
-    def remove(self, connection: Connection) -> None:
-        """Forget a connection and what it holds."""
-        self._all.pop(connection, None)
+    def remove(self, connection: Connection) -> bool:
+        """Forget a connection and what it holds. Return False when it was forgotten before."""
         self._stuck.pop(connection, None)
         self.release(connection)
+        return self._all.pop(connection, self) is None
 
     def release(self, connection: Connection) -> None:
         """Forget what a connection holds."""
@@ -115,16 +120,19 @@ class Connections:
         self._close([each for each in self._all if not each.proven() and each.patience() is not None])
 
     def _make_room(self) -> None:
-        """Close those that wait for their clients, first those never answered, and of these the ones that wait longest.
+        """Close those that wait for their clients, the ones that wait longest first.
 
+        Those that had no answer yet go before those that had one, unless they are few: then it is not they who fill the room.
         When all of them wait for us, the newest goes.
         """
-        waiting = [each for each in self._all if each.patience() is not None]
-        waiting.sort(key=lambda each: (each.proven(), each.since))
-        surplus = len(self._all) - self.bounds.connections
-        count = max(surplus, self.bounds.connections // _ROOM)
-        self._close(waiting[:count] or (next(reversed(self._all)),))
-        self.refused(503, f"there are more than {self.bounds.connections} connections (serving.connections)")
+        limit = self.bounds.connections
+        waiting = sorted((each for each in self._all if each.patience() is not None), key=lambda each: each.since)
+        strangers = [each for each in waiting if not each.proven()]
+        proven = [each for each in waiting if each.proven()]
+        chosen = strangers if len(strangers) > limit // _FEW else proven or strangers
+        count = max(len(self._all) - limit, limit // _ROOM)
+        self._close(chosen[:count] or (next(reversed(self._all)),))
+        self.refused(503, f"there are more than {limit} connections (serving.connections)")
 
     def _close(self, connections: Iterable[Connection]) -> None:
         for connection in connections:

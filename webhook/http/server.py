@@ -29,7 +29,7 @@ def _unheard(_status: int, _reason: str) -> None:
 class _Server(uvicorn.Server):
     """uvicorn's server with a listener and connections of ours.
 
-    Its hooks are not documented API: `webhook.serving` has tests for each.
+    Its hooks are not documented API: `tests.http` has tests for each.
     """
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:

@@ -24,8 +24,14 @@ LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 # Our own labels and annotations, all on the RayCluster; `webhook/groups/optins.py` says what each may be.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
+LABEL_CLAIMS: Final = PREFIX + "claims"
+ANNOTATION_CLAIMS: Final = PREFIX + "claims"
+"""Of the Leases through which processes agree: the label that selects them, and the annotation with their content."""
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
+ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
+"""The former name of the annotation of profiles."""
+ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
@@ -64,6 +70,20 @@ NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
+# Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one, or
+# to none yet; and that the user wants no checks of topologies.
+# https://github.com/ai-on-gke/kuberay-tpu-webhook
+ANNOTATION_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
+ANNOTATION_SKIP_TPU_CHECK: Final = "cloud.google.com/skip-tpu-webhook-check"
+
+# Node labels that say which hosts are close to each other, from the closest.
+# https://cloud.google.com/compute/docs/instances/view-vm-topology
+NODE_GCE_TOPOLOGIES: Final = (
+    "cloud.google.com/gce-topology-host",
+    "cloud.google.com/gce-topology-subblock",
+    "cloud.google.com/gce-topology-block",
+)
+
 # Variables that Ray and libtpu read on a TPU host.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
 TPU_WORKER_ID: Final = "TPU_WORKER_ID"
@@ -75,6 +95,11 @@ TPU_DEVICE_PLUGIN_HOST_IP: Final = "TPU_DEVICE_PLUGIN_HOST_IP"
 TPU_DEVICE_PLUGIN_ADDR: Final = "TPU_DEVICE_PLUGIN_ADDR"
 TPU_PROCESS_ADDRESSES: Final = "TPU_PROCESS_ADDRESSES"
 TPU_PROCESS_PORT: Final = "TPU_PROCESS_PORT"
+
+# Variables that TorchTPU reads.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+TORCH_TPU_TOPOLOGY: Final = "TORCH_TPU_TOPOLOGY"
+TORCH_TPU_SLICEBUILDER_ADDRESSES: Final = "TORCH_TPU_SLICEBUILDER_ADDRESSES"
 
 # Variables of a job that spans several TPU slices.
 # https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
@@ -113,7 +138,28 @@ ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
 ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"
 LABEL_ORIGIN_KIND: Final = "ray.io/originated-from-crd"
 LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
-LABEL_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+
+# Kueue: https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/apis/kueue/v1beta2/topology_types.go
+KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
+LABEL_KUEUE_QUEUE: Final = KUEUE_PREFIX + "queue-name"
+KUEUE_GATE_TOPOLOGY: Final = KUEUE_PREFIX + "topology"
+KUEUE_ELASTIC_JOB: Final = KUEUE_PREFIX + "elastic-job"
+KUEUE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-required-topology"
+KUEUE_PREFERRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-preferred-topology"
+KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topology"
+KUEUE_SLICE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-slice-required-topology"
+KUEUE_SLICE_CONSTRAINTS: Final = KUEUE_PREFIX + "podset-slice-required-topology-constraints"
+KUEUE_SLICE_SIZE: Final = KUEUE_PREFIX + "podset-slice-size"
+KUEUE_GROUP_NAME: Final = KUEUE_PREFIX + "podset-group-name"
+KUEUE_TOPOLOGIES: Final = (
+    KUEUE_REQUIRED_TOPOLOGY,
+    KUEUE_PREFERRED_TOPOLOGY,
+    KUEUE_UNCONSTRAINED_TOPOLOGY,
+    KUEUE_SLICE_REQUIRED_TOPOLOGY,
+    KUEUE_SLICE_CONSTRAINTS,
+)
+"""Annotations of pods whose nodes Kueue chooses."""
+
 OTHER_SCHEDULER_LABELS: Final = (
     "volcano.sh/queue-name",
     "ray.io/priority-class-name",

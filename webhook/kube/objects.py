@@ -114,6 +114,12 @@ class SchedulingGroup(Struct, frozen=True, gc=False):
     """`spec.schedulingGroup`: only known to be there."""
 
 
+class SchedulingGate(Struct, frozen=True, gc=False):
+    """One entry of `spec.schedulingGates`."""
+
+    name: str = ""
+
+
 class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a pod's `spec` that we read."""
 
@@ -126,6 +132,7 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     restart_policy: str | None = None
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
 
 
 class Pod(Struct, rename="camel", frozen=True, gc=False):
@@ -139,6 +146,16 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
     def labels(self) -> Strings:
         """Return the labels, empty when there are none."""
         return self.metadata.labels or _EMPTY
+
+    @property
+    def annotations(self) -> Strings:
+        """Return the annotations, empty when there are none."""
+        return self.metadata.annotations or _EMPTY
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """Return the names of the gates that keep this pod from being scheduled."""
+        return tuple([gate.name for gate in self.spec.scheduling_gates or ()])
 
     @property
     def controller(self) -> OwnerReference | None:

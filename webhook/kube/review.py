@@ -72,16 +72,28 @@ FORBIDDEN: Final = "FieldValueForbidden"
 CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUPPORTED, FORBIDDEN})
 
 
+class Place(Struct, frozen=True, gc=False):
+    """Where a worker has its seat, as log and audit tell it."""
+
+    cluster: str
+    group: str
+    replica: int
+    host: int
+
+
 class Answer(Struct, frozen=True, gc=False):
     """The answer: allowed unless there are causes. `patch` is the base64 of a JSON Patch (RFC 6902), or None.
 
-    `rules` are those of ours that refused the object, each once; the API server is not told of them.
+    `rules` are those of ours that refused the object, `warned` those that warned of it, each once.
+    Of them and of the `place` of a worker only audit and log tell.
     """
 
     causes: tuple[Cause, ...] = ()
     patch: bytes | None = None
     warnings: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+    place: Place | None = None
 
     @property
     def allowed(self) -> bool:

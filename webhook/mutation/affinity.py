@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from webhook.accelerators.devices import DEVICES
+from webhook.accelerators.devices import DEVICES, TPU
 from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import Affinity, PodAffinity
-from webhook.mutation.edit import AppendTerm, Edit, Warn
+from webhook.mutation.edit import AppendTerm, Edit, Note, Warn
 from webhook.mutation.worker import Replica
 
 TOGETHER: Final = "podAffinity"
@@ -21,9 +21,10 @@ def shared(replica: Replica) -> list[Edit]:
     """
     if replica.hosts == 1:
         return []
-    key = replica.cluster.topology_key or _usual_key(replica)
+    placed = replica.slice.placed
+    key = (not (placed and replica.cluster.kueue_slices) and replica.cluster.topology_key) or _usual_key(replica)
     if not key:
-        return []
+        return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.count(TPU) else []
     if problem := TOPOLOGY_KEY.problem(key):
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
     cluster, name = replica.cluster.name, replica.name
@@ -35,6 +36,8 @@ def shared(replica: Replica) -> list[Edit]:
     edits: list[Edit] = []
     if together not in _terms(present.pod_affinity):
         edits.append(AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain"))
+    if replica.slice.parent and key == names.NODE_POOL:
+        return edits  # sub-slices share the pool
     apart = [_other(names.LABEL_REPLICA_NAME, name, key), _other(names.LABEL_CLUSTER, cluster, key)]
     known = _terms(present.pod_anti_affinity)
     edits += [AppendTerm(APART, term, "no host of another replica in that domain") for term in apart if term not in known]
@@ -42,8 +45,17 @@ def shared(replica: Replica) -> list[Edit]:
 
 
 def _usual_key(replica: Replica) -> str:
-    """Return the node label that keeps hosts together with such devices, or nothing."""
+    """Return the node label that keeps hosts together with such devices, or nothing where that is not ours to say."""
+    if not replica.slice.owns_pool:
+        return ""
     return next((device.topology_key for device in DEVICES if device.topology_key and replica.count(device)), "")
+
+
+def _why_none(replica: Replica) -> str:
+    """Return why hosts that have a usual key do not go by it."""
+    if replica.slice.placed:
+        return "Kueue chooses the nodes of these pods, and does not look at affinity to other pods"
+    return f"a sub-slice shares its node pool; {TOPOLOGY_KEY.annotation} may name a label that keeps its hosts together"
 
 
 def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:

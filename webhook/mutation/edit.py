@@ -64,7 +64,13 @@ class Warn(Struct, frozen=True, gc=False):
     text: str
 
 
-Edit = SetLabel | SetField | SetEnv | AppendTerm | AppendResizeRule | Warn
+class Note(Struct, frozen=True, gc=False):
+    """Change nothing and warn nobody; say in an explanation why something is left out."""
+
+    text: str
+
+
+Edit = SetLabel | SetField | SetEnv | AppendTerm | AppendResizeRule | Warn | Note
 
 
 def only_additions(edits: Iterable[Edit]) -> bool:

@@ -5,6 +5,7 @@ All of it follows from the group, never from one host, so host 0 is refused alre
 
 from webhook.accelerators.devices import TPU
 from webhook.accelerators.topology import TopologyError, hosts_of
+from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.kube import names
 from webhook.kube.review import INVALID, Cause
@@ -14,7 +15,7 @@ from webhook.mutation.worker import Replica
 
 def obstacles(replica: Replica) -> tuple[Cause, ...]:
     """Return every reason why this replica could not work; none for a single host that nobody must reach."""
-    return _names(replica) + _slice(replica) if replica.reached else ()
+    return _names(replica) + _slice(replica) + _size(replica) if replica.reached else ()
 
 
 def _names(replica: Replica) -> tuple[Cause, ...]:
@@ -39,11 +40,14 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
 
 
 def _slice(replica: Replica) -> tuple[Cause, ...]:
-    """Return what does not add up in a TPU slice; nothing when the pod selects no topology."""
-    topology, chips, hosts = replica.topology, replica.count(TPU), replica.hosts
-    if hosts == 1 or not chips or not topology:
+    """Return what does not add up in a TPU slice; nothing when nobody says which slice it is, or wants no checks."""
+    topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
+    if hosts == 1 or not chips or not topology or replica.slice.unchecked:
         return ()
-    field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
+    if replica.slice.annotated:
+        field = f"metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
+    else:
+        field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
     try:
         found = hosts_of(topology, chips)
     except TopologyError as error:
@@ -52,3 +56,15 @@ def _slice(replica: Replica) -> tuple[Cause, ...]:
         return ()
     text = f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make them agree"
     return (Cause(INVALID, text, field),)
+
+
+def _size(replica: Replica) -> tuple[Cause, ...]:
+    """Return that the addresses of the hosts would make the pod larger than the API server stores."""
+    if not replica.count(TPU):
+        return ()
+    hosts, containers = replica.hosts, len(replica.slots)
+    addresses = addresses_size(replica.group_name, replica.cluster.name, hosts, service=replica.service, replica=replica.index)
+    size = added_size(addresses, hosts, containers, len(replica.processes))
+    if size <= ADDED_MAX:
+        return ()
+    return (Cause(INVALID, too_large(size, hosts, containers), f"metadata.labels[{names.LABEL_GROUP}]"),)

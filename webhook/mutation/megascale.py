@@ -11,6 +11,9 @@ from webhook.mutation.worker import Replica, Slot, Variable, fill, in_multi_slic
 PORT: Final = 8081
 """libtpu's own default is 8080, where KubeRay exports metrics."""
 
+_DIGITS: Final = 9
+"""Of a number of slices; Python itself reads no number of more than 4,300."""
+
 
 def shared(replica: Replica) -> list[Edit]:
     """Return the variables of a slice, for each container in which the user set MEGASCALE_NUM_SLICES.
@@ -42,6 +45,10 @@ def _variables(replica: Replica, ordinal: int) -> tuple[Variable, ...]:
 def _beyond(replica: Replica, slot: Slot) -> list[Warn]:
     """Return a warning when the slice's id is not below the number of slices: indices may have holes after a scale-down."""
     number = slot.variable(names.MEGASCALE_NUM_SLICES)
-    if number is None or not number.value or not number.value.isdecimal() or replica.index < int(number.value):
+    text = (number.value if number is not None else None) or ""
+    if len(text) > _DIGITS:
+        return [Warn(f"{names.MEGASCALE_NUM_SLICES} {text[:_DIGITS]}… is no number of slices: write how many replicas there are")]
+    if not text.isdecimal() or replica.index < int(text):
         return []
-    return [Warn(f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {number.value[:9]}")]
+    what = f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {text}"
+    return [Warn(f"{what}: delete this replica once a lower index is free")]

@@ -20,7 +20,7 @@ def shared(replica: Replica) -> list[Edit]:
     """Return the variables that all hosts of a replica have, for all containers."""
     if not _meets(replica):
         return []
-    problem = PROFILES.problem(",".join(replica.cluster.profiles))
+    problem = PROFILES.fault(replica.cluster.profiles)
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
     name = host_name(replica.group_name, replica.index, 0)
     master = f"{name}.{replica.service}.{replica.cluster.namespace}.svc"
@@ -52,7 +52,7 @@ def _meets(replica: Replica) -> bool:
 @lru_cache(maxsize=64)
 def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
-    known = [profiles.BY_NAME[name] for name in chosen if name in profiles.BY_NAME]
+    known = [profiles.BY_NAME[name] for name in chosen if name in profiles.BY_NAME and not profiles.BY_NAME[name].of_slice]
     settings = [each for profile in (profiles.RENDEZVOUS, *known) for each in profile.settings]
     alike = tuple(each for each in settings if profiles.RANK not in each.holes)
     return alike, tuple(each for each in settings if profiles.RANK in each.holes)

@@ -3,10 +3,11 @@
 from typing import Final
 
 from webhook.accelerators.devices import TPU
-from webhook.accelerators.topology import TopologyError, accelerator_type, parse_topology
+from webhook.accelerators.profiles import BY_NAME, NONE, PROCESSES, SHAPE
+from webhook.accelerators.topology import TopologyError, accelerator_type, chips_of, parse_topology
 from webhook.groups.naming import slice_name
 from webhook.kube import names
-from webhook.mutation.edit import Edit, Warn
+from webhook.mutation.edit import Edit, Note, Warn
 from webhook.mutation.worker import Replica, Variable, Worker, fill
 
 PROCESS_PORT: Final = 8471
@@ -31,8 +32,8 @@ def shared(replica: Replica) -> list[Edit]:
     """
     if not replica.count(TPU):
         return []
-    variables, warnings = _slice(replica)
-    edits: list[Edit] = list(warnings)
+    variables, notes = _slice(replica)
+    edits: list[Edit] = list(notes)
     for slot in replica.slots:
         ordinal = replica.ordinal(slot)
         if ordinal is not None:
@@ -59,7 +60,7 @@ def own(worker: Worker) -> list[Edit]:
     return edits
 
 
-def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
+def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     why = "the slice's name: Ray schedules onto whole slices by it"
     name = slice_name(replica.group_name, replica.index)
     variables = [Variable(names.TPU_NAME, name, why, identity=replica.group.desired > 1)]
@@ -67,24 +68,62 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn]]:
     if replica.hosts > 1:
         text, why = ",".join(addresses), "all hosts of the slice, in host order"
         variables.append(Variable(names.TPU_WORKER_HOSTNAMES, text, why))
-    known, warnings = _topology(replica.topology, replica.accelerator)
+    known, notes = _topology(replica)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.v7x:
         hosts = addresses if replica.hosts > 1 else ["localhost"]  # a host alone has no name that resolves
         text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(len(replica.processes)))
         variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice"))
-    return variables, warnings
+    variables += _profiles(replica)
+    return variables, notes
 
 
-def _topology(topology: str, accelerator: str) -> tuple[list[Variable], list[Warn]]:
-    if not topology:
-        return [], []
-    try:
-        parse_topology(topology)
-        kind = accelerator_type(accelerator, topology)
-    except TopologyError as error:
-        return [], [Warn(f"{names.TPU_TOPOLOGY} left out: {error}")]
-    variables = [Variable(names.TPU_TOPOLOGY, topology, "the topology that the pod selects")]
+def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
+    """Return topology and accelerator type, or why they are left out."""
+    topology, chips = replica.slice.topology, 0
+    variables: list[Variable] = []
+    notes: list[Warn | Note] = []
+    if topology:
+        try:
+            parse_topology(topology)
+        except TopologyError as error:
+            return [], [Warn(f"{names.TPU_TOPOLOGY} left out: {error}")]
+        chips = chips_of(topology)
+        variables.append(Variable(names.TPU_TOPOLOGY, topology, _why_topology(replica)))
+    elif replica.slice.placed:
+        chips = replica.count(TPU) * replica.hosts
+        text = f"{names.TPU_TOPOLOGY} left out: no topology is the only one of {chips} chips; name it by"
+        notes.append(Note(f"{text} {names.ANNOTATION_SLICE_TOPOLOGY}"))
+    kind = accelerator_type(replica.slice.accelerator, chips) if chips else None
     if kind is not None:
         variables.append(Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice"))
-    return variables, []
+    return variables, notes
+
+
+def _why_topology(replica: Replica) -> str:
+    if replica.slice.annotated:
+        return "the topology that the annotation names"
+    return "the topology that the pod selects" if replica.slice.selected else "the level or the chips say so"
+
+
+def _profiles(replica: Replica) -> list[Variable]:
+    """Return the variables of the chosen profiles that speak of the slice; none while its topology is not known."""
+    chosen = replica.cluster.profiles
+    profiles = [BY_NAME[name] for name in chosen if name in BY_NAME and BY_NAME[name].of_slice]
+    if not profiles or NONE in chosen or not replica.slice.readable:
+        return []
+    sizes = [*parse_topology(replica.slice.topology), 1][:3]
+    known = {SHAPE: ",".join(map(str, [*sizes, 2] if replica.v7x else sizes)), PROCESSES: ",".join(_devices(replica))}
+    return [
+        Variable(setting.variable, value, setting.why, identity=setting.identity)
+        for profile in profiles
+        for setting in profile.settings
+        if (value := setting.filled(known)) is not None
+    ]
+
+
+def _devices(replica: Replica) -> list[str]:
+    """Return the address of every device of the slice; a chip of v7x is two."""
+    hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
+    count = replica.count(TPU) * (2 if replica.v7x else 1)
+    return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]

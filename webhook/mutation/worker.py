@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from webhook.accelerators.devices import IDENTITIES, TPU, Counts, Device, count_devices, devices_of_host
-from webhook.accelerators.topology import is_v7x
+from webhook.accelerators.slices import Slice, read_slice
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.naming import headless_service, host_prefix
 from webhook.groups.seat import Seat
@@ -69,7 +69,7 @@ class Replica(Struct, gc=False):
 
     `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the
     pod's host name resolves. `devices` are those of one host; `processes` are the containers of a v7x host that each run a
-    TPU process. `accelerator` and `topology` are the TPU the pod selects nodes by, or nothing.
+    TPU process. `slice` is the TPU slice that its hosts form.
     A head is a replica of one host in a group of its own.
     """
 
@@ -83,8 +83,7 @@ class Replica(Struct, gc=False):
     service: str
     devices: Counts
     processes: list[Slot]
-    accelerator: str
-    topology: str
+    slice: Slice
     policy: Policy
 
     @property
@@ -109,7 +108,7 @@ class Replica(Struct, gc=False):
     @property
     def v7x(self) -> bool:
         """Tell whether its hosts are those of a TPU v7x."""
-        return is_v7x(self.accelerator)
+        return self.slice.v7x
 
     @property
     def multi_slice(self) -> bool:
@@ -170,8 +169,9 @@ def read_replica(
         for i, container in enumerate(spec.init_containers or ())
     ]
     slots = main + inits
-    selector = spec.node_selector or {}
-    accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
+    devices = devices_of_host([slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits])
+    chips = devices.get(TPU.name, 0) * group.num_of_hosts
+    whole = read_slice(pod.annotations, spec.node_selector or {}, pod.gates, chips)
     return Replica(
         pod=pod,
         index=seat.replica,
@@ -181,10 +181,9 @@ def read_replica(
         group=group,
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
-        devices=devices_of_host([slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]),
-        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing] if is_v7x(accelerator) else [],
-        accelerator=accelerator,
-        topology=selector.get(names.NODE_TPU_TOPOLOGY, ""),
+        devices=devices,
+        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing] if whole.v7x else [],
+        slice=whole,
         policy=policy,
     )
 
@@ -209,7 +208,7 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     """Return what is to be done about a variable that the container has."""
     current = slot.variables[index]
-    if current.value_from is not None or current.value == variable.value:
+    if current.value_from is not None or (current.value == variable.value and not variable.field_path):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
         return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)

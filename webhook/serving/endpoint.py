@@ -4,7 +4,7 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
-from webhook.admission.errors import BadReview, ClusterUnreadable
+from webhook.admission.errors import BadReview, NotNow
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.serving.gate import Gate
@@ -49,14 +49,13 @@ class Refusal(Exception):  # noqa: N818 - named for what it is
 class ReviewEndpoint:
     """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the status that says why.
 
-    `stateless` reviews are still answered while draining: they need nothing that another process may have taken over.
+    A process that drains still answers, and closes each connection with its answer.
     """
 
-    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer, *, stateless: bool = False) -> None:
+    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer) -> None:
         self._reviewer = reviewer
         self._gate = gate
         self._observer = observer
-        self._stateless = stateless
         self._clock: Callable[[], float] = monotonic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,8 +74,8 @@ class ReviewEndpoint:
             await self._refuse(send, refusal.status, str(refusal), refusal.headers)
         except BadReview as bad:
             await self._refuse(send, 400, str(bad), [])
-        except ClusterUnreadable as unreadable:
-            await self._refuse(send, 503, f"{unreadable}; try again", _RETRY)
+        except NotNow as reason:
+            await self._refuse(send, 503, f"{reason}; try again", _RETRY)
         except Exception as error:  # noqa: BLE001 - the one catch-all: our bug must not take the connection down
             self._observer.failed(error)
             await self._refuse(send, 500, "ray-webhook failed to review this object; its log has the traceback", [])
@@ -97,7 +96,7 @@ class ReviewEndpoint:
             if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
         reason = self._gate.closed()
-        if reason is not None and not (self._stateless and self._gate.draining):
+        if reason is not None:
             raise Refusal(503, f"{reason}; try again", _RETRY)
 
     async def _refuse(self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:

@@ -28,9 +28,7 @@ class Gate:
         ]
 
     def closed(self) -> str | None:
-        """Return why no review can be answered now, or None when they can."""
-        if self.draining:
-            return "shutting down"
+        """Return why no review can be answered now, or None when they can, which they can while draining too."""
         for name, condition in self.conditions.items():
             if not condition():
                 return f"not ready: waiting for {name}"

@@ -70,7 +70,7 @@ class Expected:
         found = []
         for host, pod in _seated(self.replica):
             for edit in self._own(host):
-                if type(edit) is SetEnv and (actual := self._actual(pod, edit)) != edit.value:
+                if type(edit) is SetEnv and (actual := self.actual(pod, edit)) != edit.value:
                     found.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
         return found
@@ -86,19 +86,26 @@ class Expected:
         found = []
         for host, pod in _seated(self.replica):
             for edit in edits:
-                actual = self._actual(pod, edit)
+                actual = self.actual(pod, edit)
                 if actual and actual != "localhost" and _size(edit.name, actual) != _size(edit.name, str(edit.value)):
                     found.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
         return found
 
+    def edits_for(self, host: int) -> list[Edit]:
+        """Return all that a host without anything would be given."""
+        return [*self._own(host), *(shared_edits(self._template) if self._template is not None else ())]
+
+    def container(self, edit: SetEnv) -> str:
+        """Return the name of the container of an edit."""
+        return self._template.slot(edit.container).name if self._template is not None else ""
+
     def _own(self, host: int) -> list[Edit]:
         return own_edits(Worker(self._template, host)) if self._template is not None else []
 
-    def _actual(self, pod: LivePod, edit: SetEnv) -> str | None:
+    def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
         """Return what a variable is where an edit sets it, None when unset. A field counts as right."""
-        name = self._template.slot(edit.container).name if self._template is not None else ""
-        found = _variable(pod, name, edit.name)
+        found = _variable(pod, self.container(edit), edit.name)
         if found is None:
             return None
         return str(edit.value) if found.value_from is not None else found.value
@@ -112,7 +119,8 @@ def _template(replica: Replica) -> Template | None:
     """Return the replica as the mutators see it before they gave anything; None if unreadable."""
     group = replica.group
     for pod in replica.everyone:
-        spec = structs.replace(pod.spec, hostname=None, affinity=None, scheduling_group=None)
+        containers = [structs.replace(each, resize_policy=None) for each in pod.spec.containers or ()]
+        spec = structs.replace(pod.spec, containers=containers, hostname=None, affinity=None, scheduling_group=None)
         bare = structs.replace(pod, spec=spec)
         seat = Seat(replica.index, 0, replica.name)
         try:

@@ -1,11 +1,11 @@
 """The log: one line of JSON for each thing that happened."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,11 @@ class Output(Protocol):
 
 
 class Admission(Struct, omit_defaults=True, gc=False):
-    """One review. `name` is the object's, or the `generateName` it will get its name from."""
+    """One review. `name` is the object's, or the `generateName` it will get its name from.
+
+    `rules` are those that refused it or warned of it; a worker that was admitted has a replica and
+    a host, and every pod of Ray the names of its RayCluster and group.
+    """
 
     time: str
     level: str
@@ -34,6 +38,11 @@ class Admission(Struct, omit_defaults=True, gc=False):
     dry_run: bool = False
     reasons: list[str] = []
     warnings: int = 0
+    rules: tuple[str, ...] = ()
+    cluster: str = ""
+    group: str = ""
+    replica: int = -1
+    host: int = -1
 
 
 class Event(Struct, omit_defaults=True):
@@ -48,17 +57,25 @@ class Event(Struct, omit_defaults=True):
     trace: str = ""
 
 
+Record = Admission | Event
+
+Form = Callable[[Sequence[Record]], bytes]
+"""Makes lines of records."""
+
+as_json: Final[Form] = msgspec.json.Encoder().encode_lines
+
+
 class Log:
     """Writes lines to a sink. Reasons name fields, never values: those may be secrets."""
 
-    def __init__(self, output: Output, process: str = "serve") -> None:
+    def __init__(self, output: Output, process: str = "serve", form: Form = as_json) -> None:
         self._output = output
         self._process = process
-        self._encoder = msgspec.json.Encoder()
+        self._form = form
 
-    def write(self, records: Sequence[Admission | Event]) -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Write records, a line each."""
-        self._output.write(self._encoder.encode_lines(records))
+        self._output.write(self._form(records))
 
     def event(self, level: str, event: str, message: str, status: int = 0, trace: str = "") -> None:
         """Write what happened, with its level (`info`, `warning`, `error`)."""

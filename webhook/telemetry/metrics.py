@@ -31,6 +31,12 @@ class Metrics(ProcessMetrics):
             ("rule",),
             registry=self.registry,
         )
+        self._warned = Counter(
+            "ray_webhook_rule_warnings",
+            "Admitted or denied Ray objects, by the rule that warned of them.",
+            ("rule",),
+            registry=self.registry,
+        )
         self._refusals = Counter(
             "ray_webhook_refused_requests",
             "Requests that got an HTTP error in place of a review, by status.",
@@ -51,6 +57,10 @@ class Metrics(ProcessMetrics):
     def ruled_out(self, rule: str) -> None:
         """Count one object that a rule refused. Rules are ours, so there are only so many."""
         self._rules.labels(rule).inc()
+
+    def warned_of(self, rule: str) -> None:
+        """Count one object that a rule warned of."""
+        self._warned.labels(rule).inc()
 
     def refused(self, status: int) -> None:
         """Count one request that was no review."""

@@ -4,9 +4,12 @@ import traceback
 from time import time
 
 from webhook.admission.reviewer import Outcome
+from webhook.kube import names
+from webhook.kube.objects import Pod
 from webhook.telemetry.batch import Batch
 from webhook.telemetry.log import Admission, Log, timestamp
 from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.refusals import RefusalPace
 
 
 class ReviewObserver:
@@ -20,7 +23,12 @@ class ReviewObserver:
         self._metrics = metrics
         self._quiet = quiet
         self._batch = Batch(self._note)
-        self.settle = self._batch.flush
+        self._pace = RefusalPace()
+
+    def settle(self) -> None:
+        """Tell now of all that was noted."""
+        self._batch.flush()
+        self._tell_rest()
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""
@@ -42,23 +50,40 @@ class ReviewObserver:
             [cause.field for cause in causes] if causes else [],
             len(answer.warnings),
         )
+        if answer.rules or answer.warned:
+            line.rules = answer.rules + answer.warned
+        if (place := answer.place) is not None:
+            line.cluster, line.group = place.cluster, place.group
+            line.replica, line.host = place.replica, place.host
+        elif isinstance(request.object, Pod):
+            labels = request.object.labels
+            line.cluster, line.group = labels.get(names.LABEL_CLUSTER, ""), labels.get(names.LABEL_GROUP, "")
         self._batch.add((line, time(), seconds))
         for cause in causes:
             self._metrics.denied(line.kind, cause.reason)
         for rule in answer.rules:
             self._metrics.ruled_out(rule)
+        for rule in answer.warned:
+            self._metrics.warned_of(rule)
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
-        self.settle()
         self._metrics.refused(status)
-        self._log.event("warning", "refused", reason, status)
+        self._tell_rest()
+        if self._pace.line():
+            self._batch.flush()
+            self._log.event("warning", "refused", reason, status)
 
     def failed(self, error: Exception) -> None:
         """Note a bug of ours, with its traceback."""
         self.settle()
         trace = "".join(traceback.format_exception(error))
         self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
+
+    def _tell_rest(self) -> None:
+        rest = self._pace.rest()
+        if rest:
+            self._log.event("warning", "refused", f"{rest} more requests were refused within a second, and have no line")
 
     def _note(self, reviews: list[tuple[Admission, float, float]]) -> None:
         """Tell of reviews: the line of each, when it was, and how many seconds it took."""

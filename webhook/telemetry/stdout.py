@@ -9,6 +9,11 @@ class DescriptorOutput:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
+    @property
+    def terminal(self) -> bool:
+        """Tell whether somebody may be reading along."""
+        return os.isatty(self._descriptor)
+
     def write(self, lines: bytes, /) -> None:
         """Write one line or more, all of it."""
         rest = memoryview(lines)

@@ -1,11 +1,12 @@
 """TPUs and GPUs of worker groups: topology against hosts, node selectors, amounts, and identities set by hand."""
 
 from collections.abc import Iterator
-from itertools import product
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, TPU, device_of
-from webhook.accelerators.topology import TopologyError, generation_of, hosts_of, is_v7x, parse_topology
+from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, is_v7x, parse_topology
+from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
+from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED
@@ -13,19 +14,6 @@ from webhook.validation.cluster import Cluster, Container, Group, count
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
-
-_SMALL: Final = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
-_FLAT: Final = frozenset(((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)))
-_FOURS: Final = (4, 8, 12, 16, 20, 24)
-# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py (`VALID_TPU_TOPOLOGY`)
-_LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
-    "v4": frozenset((*_SMALL, *product(_FOURS[:3], _FOURS[:3], _FOURS[:4]))),
-    "v5p": frozenset((*_SMALL, *product(_FOURS[:4], _FOURS[:4], _FOURS))),
-    "v5litepod": _FLAT,
-    "v6e": _FLAT,
-    "tpu7x": frozenset((*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))),
-}
-
 
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Labels that choose nodes of one machine type, and so of one TPU."""
@@ -39,41 +27,88 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
     for group in cluster.groups_with(TPU):
-        field = group.selector.key(names.NODE_TPU_TOPOLOGY)
-        if not field.text:
+        topology, chips = group.slice.topology[:32], group.count(TPU)
+        if not topology or group.slice.unchecked:
             continue
-        chips = group.count(TPU)
         try:
-            hosts = hosts_of(field.text[:32], chips)
+            hosts = hosts_of(topology, chips)
         except TopologyError as error:
-            yield Fault(field, str(error))
+            yield Fault(group.slice_field, str(error))
         else:
             if hosts != group.hosts:
                 yield Fault(
                     group.field / "numOfHosts",
-                    f"{group.hosts}, but topology {field.text} with {chips} chips a pod has {hosts} hosts: write {hosts}",
+                    f"{group.hosts}, but topology {topology} with {chips} chips a pod has {hosts} hosts: write {hosts}",
                 )
+
+
+def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
+    """A sub-slice that does not fit into the slice that its pods select.
+
+    The annotation names a part of the slice that the node selector names: it has as many dimensions, none of them larger.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/tpu.html
+    """
+    for group in cluster.groups_with(TPU):
+        part = group.slice
+        if part.unchecked or not part.parent:
+            continue
+        try:
+            too_large = part.too_large
+        except TopologyError as error:
+            if part.readable:  # else another rule says so, of the annotation
+                yield Fault(group.selector.key(names.NODE_TPU_TOPOLOGY), str(error))
+            continue
+        if too_large:
+            text = f"{part.topology[:32]} does not fit into the slice {part.parent[:32]} that the pods select"
+            yield Fault(group.slice_field, text)
+
+
+def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
+    """A sub-slice of several hosts that nothing keeps together.
+
+    Sub-slices share a node pool, so the hosts of one may land in two of them, and the slice does not come up. GKE labels nodes
+    by closeness; the label whose every value has as many nodes as the group has hosts keeps them together.
+
+    https://cloud.google.com/compute/docs/instances/view-vm-topology
+    """
+    asked = TOPOLOGY_KEY.read(cluster.annotations)
+    for group in cluster.groups_with(TPU):
+        part = group.slice
+        if group.hosts > 1 and part.parent and not asked and not part.placed:
+            keys = "cloud.google.com/gce-topology-host, -subblock or -block"
+            yield Fault(group.slice_field, f"may be spread: set {TOPOLOGY_KEY.annotation} to {keys}")
 
 
 def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     """A TPU group that does not select both the accelerator and the topology.
 
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A required node affinity
-    on the label does as well. This is a warning for the accelerator, and for the topology of a single host that selects a
-    node pool or a compute class.
+    on the label does as well. Where Kueue chooses the nodes, the slice may be formed after that, so only the accelerator is
+    needed. This is a warning for the accelerator, and for the topology of a single host that selects a node pool or a compute
+    class.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
     for group in cluster.groups_with(TPU):
+        if group.slice.unchecked:
+            continue
         affinity = _affinity_keys(group)
         pooled = any(group.selector.key(key).given or key in affinity for key in _POOLS)
         for label in TPU.selectors:
             field = group.selector.key(label)
+            if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
+                continue
             if field.value in (None, "") and label not in affinity:
                 text = f"group {group.name} asks for TPUs: select its nodes by this label"
                 single = pooled and group.hosts == 1
                 mild = label == names.NODE_TPU_ACCELERATOR or single
                 yield Fault(field, text, REQUIRED, doubtful=mild)
+
+
+def _sliced_later(cluster: Cluster, group: Group) -> bool:
+    """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its topology yet."""
+    return group.slice.placed or (group.slice.annotated and bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE)))
 
 
 def _affinity_keys(group: Group) -> set[str]:
@@ -91,16 +126,34 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
     for group in cluster.groups_with(TPU):
-        field = group.selector.key(names.NODE_TPU_TOPOLOGY)
-        generation = generation_of(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
-        if generation is None or not field.text:
+        topology, generation = group.slice.topology[:32], group.slice.generation
+        if generation is None or not topology or group.slice.unchecked:
             continue
         try:
-            listed = parse_topology(field.text[:32]) in _LISTED[generation.name]
+            listed = parse_topology(topology) in LISTED[generation.name]
         except TopologyError:
             continue
         if not listed:
-            yield Fault(field, f"{field.text} is not a topology that Ray knows of TPU {generation.name}: check it for a typo")
+            text = f"{topology} is not a topology that Ray knows of TPU {generation.name}: check it for a typo"
+            yield Fault(group.slice_field, text)
+
+
+def tpu_addresses_too_long(cluster: Cluster) -> Iterator[Fault]:
+    """A slice of so many hosts and containers that their addresses would make pods too large.
+
+    Every container is told the addresses of all hosts. The webhook refuses pods to which it would add more than 1 MB: etcd
+    stores no object above 1.5 MiB.
+
+    https://etcd.io/docs/latest/dev-guide/limit/
+    """
+    for group in cluster.groups_with(TPU):
+        containers = group.containers + group.inits
+        v7x = is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
+        processes = sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
+        addresses = addresses_size(group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text)
+        size = added_size(addresses, group.hosts, len(containers), processes)
+        if size > ADDED_MAX:
+            yield Fault(group.field / "numOfHosts", too_large(size, group.hosts, len(containers)))
 
 
 def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -157,7 +210,7 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         first = group.containers[0]
         if container is first or not container.devices:
             continue
-        if first.devices.get(TPU.name) and is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text):
+        if first.devices.get(TPU.name) and group.slice.v7x:
             continue
         key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
         yield Fault(field, f"Ray runs in the first container, {first.name}: move {key} there")
@@ -200,8 +253,11 @@ def _devices(container: Container, kind: str) -> Iterator[tuple[str, Field]]:
 
 ACCELERATORS: Final = (
     deny(tpu_topology_mismatch),
+    deny(tpu_subslice_larger),
+    warn(tpu_subslice_apart),
     deny(tpu_node_selector_missing),
     warn(tpu_topology_unlisted),
+    deny(tpu_addresses_too_long),
     deny(device_count_invalid),
     deny(device_request_differs),
     deny(device_only_requested),

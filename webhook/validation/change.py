@@ -59,6 +59,59 @@ def _same_group(old: object, new: object) -> bool:
     return isinstance(old, dict) and isinstance(new, dict) and without(old, _SCALE) == without(new, _SCALE)
 
 
+def only_queued(kind: str, old: object, new: object) -> bool:
+    """Tell whether an update is what Kueue does to a queued object when it admits or stops it, and nothing else.
+
+    It changes `suspend`, and of templates what says where pods go. Kueue has decided by then, and nobody can be told.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
+    """
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return False
+    before, after = old.get("spec"), new.get("spec")
+    if not isinstance(before, dict) or not isinstance(after, dict) or not queued(new.get("metadata")):
+        return False
+    if before.get("suspend", False) == after.get("suspend", False):
+        return False
+    return _unplaced(before, _CLUSTER_AT[kind]) == _unplaced(after, _CLUSTER_AT[kind])
+
+
+def queued(metadata: object) -> bool:
+    """Tell whether an object waits in a queue of Kueue, or was let out of one."""
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return isinstance(labels, dict) and bool(labels.get(names.LABEL_KUEUE_QUEUE))
+
+
+def _unplaced(spec: object, way: tuple[str, ...]) -> object:
+    """Return a spec without `suspend`, and its templates without what Kueue writes, in the cluster at the end of `way`."""
+    if not isinstance(spec, dict):
+        return spec
+    part = without(spec, ("suspend",))
+    if way:
+        return {**part, way[0]: _unplaced(part.get(way[0]), way[1:])}
+    groups = part.get("workerGroupSpecs")
+    if isinstance(groups, list):
+        part["workerGroupSpecs"] = [_unplaced_group(group) for group in groups]
+    return {**part, "headGroupSpec": _unplaced_group(part.get("headGroupSpec"))}
+
+
+def _unplaced_group(group: object) -> object:
+    return {**group, "template": unplaced_template(group.get("template"))} if isinstance(group, dict) else group
+
+
+def unplaced_template(template: object) -> object:
+    """Return a template without what Kueue writes into it: labels, annotations, selectors, tolerations, gates."""
+    if not isinstance(template, dict):
+        return template
+    part = dict(template)
+    metadata, spec = part.pop("metadata", None), part.get("spec")
+    if isinstance(metadata, dict) and (rest := without(metadata, ("labels", "annotations"))):
+        part["metadata"] = rest
+    if isinstance(spec, dict):
+        part["spec"] = without(spec, ("nodeSelector", "tolerations", "schedulingGates"))
+    return part
+
+
 def without(value: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Return a map without some of its keys."""
     return {key: item for key, item in value.items() if key not in keys}

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.accelerators.devices import Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.devices import TPU, Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.slices import Slice, read_slice
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.quantity import parse_count
@@ -40,6 +41,11 @@ class Container(Struct):
         index = self.env.get(name)
         return None if index is None else Field((self.field.value["env"])[index], self.field / "env", index)
 
+    def sets(self, name: str) -> bool:
+        """Tell whether the template gives a variable a value, or a field or secret to take it from."""
+        entry = self.variable(name)
+        return entry is not None and (bool((entry / "value").text) or (entry / "valueFrom").given)
+
     def literal(self, name: str) -> str:
         """Return the value that the template itself gives a variable, else nothing."""
         entry = self.variable(name)
@@ -63,6 +69,8 @@ class Group(Struct):
     inits: list[Container]
     devices: Counts
     """The devices of a pod, as the variables of its slice will count them."""
+    slice: Slice
+    """The TPU slice of each replica."""
 
     @property
     def first(self) -> Container | None:
@@ -74,6 +82,13 @@ class Group(Struct):
         return self.devices.get(device.name, 0)
 
     @property
+    def reached(self) -> bool:
+        """Tell whether other hosts must reach these by name: several hosts, or several slices of one job."""
+        if self.hosts > 1:
+            return True
+        return self.count(TPU) > 0 and any(each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits))
+
+    @property
     def label(self) -> str:
         """What to call the group in a message."""
         return "the head" if self.field.token == names.HEAD_GROUP_SPEC else f"group {self.name}"
@@ -82,6 +97,18 @@ class Group(Struct):
     def selector(self) -> Field:
         """The node selector of the pods."""
         return self.pod / "nodeSelector"
+
+    @property
+    def annotations(self) -> Field:
+        """The annotations of the pods."""
+        return self.field / "template" / "metadata" / "annotations"
+
+    @property
+    def slice_field(self) -> Field:
+        """What says which slice it is: the annotation, else the node selector."""
+        if self.slice.annotated:
+            return self.annotations.key(names.ANNOTATION_SLICE_TOPOLOGY)
+        return self.selector.key(names.NODE_TPU_TOPOLOGY)
 
     def param(self, name: str) -> Field:
         """Return the field of a start parameter."""
@@ -191,7 +218,10 @@ def _group(field: Field, name: str) -> Group:
         [container.devices for container in containers],
         [(init.devices, (init.field / "restartPolicy").text == ALWAYS) for init in inits],
     )
-    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices)
+    annotations, selector = field / "template" / "metadata" / "annotations", pod / "nodeSelector"
+    gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()]
+    whole = read_slice(annotations.strings, selector.strings, gates, devices.get(TPU.name, 0) * hosts)
+    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices, whole)
 
 
 def _container(field: Field) -> Container:

@@ -101,19 +101,20 @@ def _known(cluster: Cluster) -> bool:
 
 
 def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
-    """A multi-host group whose name is too long or unfit for host names and replica names.
+    """A group whose name is too long or unfit for the host names and replica names that it needs.
 
-    Hosts of a replica find each other as `<group>-<replica>-<host>`, a DNS label of at most 63 characters, and KubeRay labels
-    each replica `<group>-<5 characters>`. The largest index that `maxReplicas` allows must fit too.
+    Hosts of a replica, and of a job over several slices, find each other as `<group>-<replica>-<host>`, a DNS label of at most
+    63 characters, and KubeRay labels each replica of several hosts `<group>-<5 characters>`. The largest index that
+    `maxReplicas` allows must fit too.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
     """
     for group in cluster.groups:
-        if not 1 < group.hosts <= MAX_HOSTS or not is_label_value(group.name):
+        if not group.reached or not 1 <= group.hosts <= MAX_HOSTS or not is_label_value(group.name):
             continue
         field = group.field / "groupName"
         last = host_name(group.name, max(_last_replica(group), 0), group.hosts - 1)
-        if len(group.name) > REPLICA_NAME_GROUP_MAX:
+        if group.hosts > 1 and len(group.name) > REPLICA_NAME_GROUP_MAX:
             yield Fault(
                 field, f"{len(group.name)} characters: a multi-host group may have {REPLICA_NAME_GROUP_MAX}, for replica names"
             )
@@ -122,7 +123,20 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
                 field, f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, or lower maxReplicas"
             )
         elif group.name and not is_dns_label(last):
-            yield Fault(field, f"{group.name!r} cannot be part of a host name: use letters, digits and '-' in a multi-host group")
+            yield Fault(field, f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only")
+
+
+def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
+    """A subdomain that is no DNS label, in a template.
+
+    The host names of the pods end with it, and Kubernetes refuses each of them.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
+    """
+    for group in cluster.everyone:
+        field = group.pod / "subdomain"
+        if field.text and not is_dns_label(field.text):
+            yield Fault(field, f"{field.text[:40]!r}: use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'")
 
 
 def _last_replica(group: Group) -> int:
@@ -205,6 +219,7 @@ GROUPS: Final = (
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
+    deny(subdomain_invalid),
     deny(num_of_hosts_invalid),
     deny(replica_bounds_invalid),
     warn(replicas_out_of_bounds),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Final
 
 from webhook.groups.optins import ANNOTATIONS
@@ -25,6 +26,8 @@ _GENERATED: Final = 5
 """Characters that the API server adds to `generateName`."""
 _GENERATED_BASE: Final = 58
 """Characters of `generateName` that the API server keeps."""
+_KEY_MAX: Final = 63
+"""Characters of a key behind its prefix."""
 _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 
 
@@ -96,8 +99,14 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
             if key in others:
                 yield Fault(field.key(key), f"no effect among the {name}: move it to the {_other(name)}")
             else:
-                ends = ", ".join(other.removeprefix(names.PREFIX) for other in known)
-                yield Fault(field.key(key), f"unknown: after {names.PREFIX} write {ends}", NOT_SUPPORTED)
+                yield Fault(field.key(key), _unknown(key, known), NOT_SUPPORTED)
+
+
+def _unknown(key: str, known: tuple[str, ...]) -> str:
+    ends = [name.removeprefix(names.PREFIX) for name in known]
+    near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
+    meant = f"do you mean {near[0]}? " if near else ""
+    return f"unknown: {meant}docs/annotations.md lists what there is"
 
 
 def _other(name: str) -> str:

@@ -9,6 +9,7 @@ from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
+from webhook.validation.update import Update
 
 
 def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -56,6 +57,24 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(_number(container), message)
 
 
+def slices_renumbered(update: Update) -> Iterator[Fault]:
+    """Fewer slices for a job that runs over several.
+
+    KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may be left, and variables of running pods
+    cannot change. Once all replicas of the group are deleted, KubeRay creates those that are wanted, with ids from 0.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    (`reconcileMultiHostWorkerGroup`)
+    """
+    if not update.standalone or update.recreates:
+        return
+    for old, new in update.pairs():
+        slices = any(container.sets(names.MEGASCALE_NUM_SLICES) for container in (*new.containers, *new.inits))
+        if slices and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
+            text = f"ids of running slices stay: delete all pods of group {new.name[:20]} to get 0 to {new.scale.desired - 1}"
+            yield Fault(new.field / "replicas", text)
+
+
 def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
     for group in cluster.groups_with(TPU):
         for container in group.containers:
@@ -72,3 +91,5 @@ MULTI_SLICE: Final = (
     warn(multi_slice_autoscaled),
     warn(multi_slice_unreachable),
 )
+
+SLICE_UPDATES: Final = (warn(slices_renumbered),)

@@ -19,9 +19,9 @@ def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for row in OPT_INS:
-        field = ray_object.annotation(row.annotation)
-        if row.rule == "annotation-value-invalid" and (problem := row.problem(field.text)):
-            yield Fault(field, problem, NOT_SUPPORTED)
+        for field in map(ray_object.annotation, row.keys if row.rule == "annotation-value-invalid" else ()):
+            if problem := row.problem(field.text):
+                yield Fault(field, problem, NOT_SUPPORTED)
 
 
 OPT_IN_VALUES: Final = (deny(annotation_value_invalid),)

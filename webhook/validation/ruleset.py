@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALING
-from webhook.validation.change import only_scaled, replicas_of
+from webhook.validation.change import only_queued, only_scaled, replicas_of
 from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
@@ -15,10 +15,11 @@ from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
 from webhook.validation.metadata import METADATA
-from webhook.validation.multislice import MULTI_SLICE
+from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.optins import OPT_IN_VALUES
 from webhook.validation.parameters import PARAMETERS
+from webhook.validation.queueing import QUEUEING
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
 from webhook.validation.rayjob import RAYJOB
@@ -66,11 +67,12 @@ CLUSTER_RULES: Final = (
     *NETWORK_POLICY,
     *TLS,
     *SCHEDULING,
+    *QUEUEING,
 )
 JOB_RULES: Final = (*RAYJOB, *DELETION)
 SERVICE_RULES: Final = RAYSERVICE
 CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = (*UPDATES, *SHARD_UPDATES)
+UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 
 FILE_RULES: Final = SCHEMA
 
@@ -116,10 +118,10 @@ def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> 
 def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
-    An object that is being deleted, and an update that only scales or changes finalizers, is only
-    checked for what would stop KubeRay.
+    An object that is being deleted, and an update that only scales or changes finalizers, or by
+    which Kueue admits or stops it, is only checked for what would stop KubeRay.
     """
-    if only_scaled(kind, old, new):
+    if only_scaled(kind, old, new) or only_queued(kind, old, new):
         readable = all(map(count_fits, replicas_of(kind, new)))
         return [] if readable else _new(kind, old, new, settings, _undecodable)
     if being_deleted(new):

@@ -15,7 +15,7 @@ from webhook.validation.rule import deny, warn
 
 _GATE: Final = "KubernetesWAS"
 _WORKER_GROUPS_MAX: Final = 7
-"""A Workload and a Kueue workload have 8 pod groups at most, and the head is one."""
+"""A Workload has 8 pod groups at most, and the head is one."""
 
 
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
@@ -49,16 +49,15 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
 
 
 def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
-    """Gang scheduling or Kueue with more than seven worker groups.
+    """Gang scheduling with more than seven worker groups.
 
     A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 makes a single group of all; others do not.
 
     https://github.com/ray-project/kuberay/pull/4723
     """
-    asked = [label for label in (names.LABEL_GANG, names.LABEL_KUEUE_QUEUE) if cluster.labels.get(label)]
     field = cluster.field / "workerGroupSpecs"
-    if asked and field.size > _WORKER_GROUPS_MAX:
-        yield Fault(field, f"{field.size} worker groups: a Workload has room for {_WORKER_GROUPS_MAX} and the head ({asked[0]})")
+    if cluster.labels.get(names.LABEL_GANG) and field.size > _WORKER_GROUPS_MAX:
+        yield Fault(field, f"{field.size} worker groups: a Workload has room for {_WORKER_GROUPS_MAX} and the head")
 
 
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:

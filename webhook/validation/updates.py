@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.validation.change import INCREMENTAL, NONE, RECREATE, rollout_part
-from webhook.validation.cluster import Cluster
+from webhook.validation.change import INCREMENTAL, NONE, RECREATE, queued, rollout_part, unplaced_template
+from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
 from webhook.validation.update import Update
@@ -79,9 +79,15 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
     for old, new in ((update.old.head, update.new.head), *update.pairs()):
         running = new is update.new.head or old.scale.desired > 0
         for name in _STARTED_WITH if running else ():
-            if (old.field / name).value != (new.field / name).value:
+            if _started_with(update, old, name) != _started_with(update, new, name):
                 yield Fault(new.field / name, f"running pods of {new.label} stay as they are: use {RECREATE}, or a RayService")
                 break
+
+
+def _started_with(update: Update, group: Group, name: str) -> object:
+    """Return a field that pods read when they are created, without what Kueue writes into the template of a queued cluster."""
+    value = (group.field / name).value
+    return unplaced_template(value) if name == "template" and queued(update.new.meta.value) else value
 
 
 def recreate_deletes_pods(update: Update) -> Iterator[Fault]:

@@ -9,12 +9,13 @@ from webhook.control.leader import Leader
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
 from webhook.follow.discovery import Discovery
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
+from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
 from webhook.http.server import HttpServer
 from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
@@ -22,6 +23,7 @@ from webhook.settings import Settings
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.publishing import PublisherCollector
+from webhook.telemetry.readable import form_of
 from webhook.telemetry.watches import WatchCollector
 from webhook.wiring.connection import connection, own_namespace
 
@@ -41,14 +43,15 @@ def build(settings: Settings, output: Output) -> Controller:
 
     Raises ConfigurationError when it is not known where its Lease is.
     """
-    log, metrics = Log(output, "controller"), ProcessMetrics("controller")
+    log, metrics = Log(output, "controller", form_of(settings.log.format, output)), ProcessMetrics("controller")
     follow_log("webhook", log)
     clusters, members = ClusterIndex(), Membership()
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, Shards(clusters), settings.namespaces)
+    known = Known(clusters, members, Shards(clusters))
+    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     publisher = Publisher(cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds))
     discovery.subscribe(publisher.serve)
-    lease = Lease(cluster.api, own_namespace(settings.controller.namespace), settings.controller.lease)
+    lease = Lease(cluster.api, own_namespace(settings.controller.namespace, "controller.namespace"), settings.controller.lease)
     leader = Leader(lease, f"{gethostname()}_{uuid4()}", publisher)
     cluster.beside |= {"discovery": discovery, "leader": leader}
 
@@ -66,7 +69,8 @@ def build(settings: Settings, output: Output) -> Controller:
         },
         {"leader election": lambda: "this process leads" if leader.leading else "another process leads"},
     )
-    admin = HttpServer(admin_application(gate, metrics.exposition), settings.controller.host, settings.controller.port)
+    own, bounds = settings.controller, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.port, bounds=bounds)
 
     async def drain() -> None:
         gate.draining = True

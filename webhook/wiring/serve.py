@@ -2,28 +2,31 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from time import time
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import ClusterReader, Mutation, Validation
-from webhook.admission.shards import ShardHandler
+from webhook.admission.shards import IndexClaims, ShardHandler
+from webhook.follow.claims import LeaseClaims
 from webhook.follow.discovery import Discovery
 from webhook.follow.errors import ApiError
+from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState
+from webhook.follow.state import ClusterState, Known, Leases
+from webhook.follow.timing import ClaimTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.memory import IndexMemory, SeatMemory
+from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
-from webhook.http.bounds import MIB, PROBES, Bounds, raise_descriptor_limit
+from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
@@ -34,15 +37,18 @@ from webhook.serving.gate import Condition, Gate
 from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
+from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.readable import form_of
+from webhook.telemetry.scrape import PacedScrapes
 from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
-from webhook.wiring.connection import connection
+from webhook.wiring.connection import connection, own_namespace
 
 
 @dataclass(frozen=True)
@@ -65,8 +71,10 @@ class _Knowledge:
     clusters: ClusterIndex
     members: Membership
     seats: SeatClaims
+    indices: IndexClaims
     shards: Shards
     reader: ClusterReader | None = None
+    claims: LeaseClaims | None = None
     watches: Sequence[Watching] = ()
     discovery: Discovery | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
@@ -79,16 +87,19 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     Raises CertificateError, or ManifestError for the state.
     """
     known = _standing_in(state) if settings.standalone else _from_cluster(settings)
-    log, metrics = Log(output), Metrics()
+    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
     metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
     metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
     metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
     metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
     metrics.registry.register(WatchCollector(known.watches))
+    if known.claims is not None:
+        metrics.registry.register(ClaimCollector(known.claims))
     kept = settings.scheduling.publish or settings.standalone
     metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
     follow_log("webhook", log)
+    follow_log("uvicorn.error", log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
@@ -100,12 +111,12 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    shards, resize = ShardHandler(IndexMemory(known.shards)), ResizeHandler(known.clusters, settings.resize.beyond)
+    shards, resize = ShardHandler(known.indices), ResizeHandler(known.clusters, settings.resize.beyond)
     mutation = Mutation(pods, known.reader, shards)
     metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
-        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, stateless=True),
+        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
     }
 
     def exposition() -> tuple[bytes, str]:
@@ -113,17 +124,22 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         return metrics.exposition()
 
     host = settings.serving.host
+    bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
         host,
         settings.serving.port,
         tls.listening,
         settings.tls.client_names,
-        bounds=_bounds(settings.serving),
+        bounds=bounds,
         refused=observer.refused,
     )
     admin = HttpServer(
-        admin_application(gate, exposition), host, settings.serving.admin_port, bounds=PROBES, refused=observer.refused
+        admin_application(gate, PacedScrapes(exposition)),
+        host,
+        settings.serving.admin_port,
+        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
+        refused=observer.refused,
     )
 
     async def drain() -> None:
@@ -134,39 +150,53 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
 
 
 def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of the reviews' listener: no more connections than there are descriptors for."""
-    room = raise_descriptor_limit() - PROBES.connections
-    return Bounds(min(serving.connections, max(room, 1)), serving.in_flight_mib * MIB)
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
+    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
 
 
 def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
     state = load_state(manifests)
-    return _Knowledge(state.clusters, state.members, state.seats, Shards(state.clusters, inf))
+    shards = Shards(state.clusters, inf)
+    return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
     clusters, members = ClusterIndex(), Membership()
     shards = Shards(clusters)
-    cluster = ClusterState(connection(settings.kubeconfig), clusters, members, shards, settings.namespaces)
+    namespace = own_namespace(settings.claims.namespace, "claims.namespace")
+    leases = Leases(namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds))
+    known = Known(clusters, members, shards)
+    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces, leases=leases)
+    claims = cluster.claims
+    if claims is None:
+        msg = "the state of a cluster that was given Leases has claims"
+        raise RuntimeError(msg)
     discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
     cluster.beside["discovery"] = discovery
     return _Knowledge(
         clusters,
         members,
-        SeatMemory(members),
+        LeaseSeats(members, claims),
+        LeaseIndices(shards, claims),
         shards,
         cluster.reader,
+        claims,
         cluster.watches,
         discovery,
-        {"worker pods": cluster.pods_synced, "RayClusters": cluster.clusters_synced, "discovery": lambda: discovery.answered},
+        {
+            "worker pods": cluster.pods_synced,
+            "RayClusters": cluster.clusters_synced,
+            "Leases": cluster.leases_known,
+            "discovery": lambda: discovery.answered,
+        },
         {"cluster": cluster},
     )
 
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Let pods be completed, and RayClusters be checked, by what the API server serves."""
-    pods.policy = replace(pods.policy, pod_groups=pod_groups)
-    rays.settings = replace(rays.settings, pod_groups=pod_groups)
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
 def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:

@@ -24,27 +24,27 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
+{{/* The one file of settings. */}}
 {{- define "ray-webhook.settings" -}}
-{{- $name := include "ray-webhook.name" . -}}
-{{- range $key, $value := .Values.settings }}
-{{ $key }}: {{ $value | quote }}
+{{- merge (dict "apiVersion" "config.admission.ray.io/v1alpha1" "kind" "Settings") .Values.config | toYaml }}
 {{- end }}
+
+{{/* What other values set. These variables stand above the file. */}}
+{{- define "ray-webhook.components" -}}
+RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
 {{- if .Values.schedulingGroups.publish }}
 RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
 {{- end }}
-{{- if eq .Values.certificates.source "self-signed" }}
-RAY_WEBHOOK_TLS__SOURCE: self-signed
-RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE: {{ .Release.Namespace }}
-RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET: {{ $name }}-tls
-RAY_WEBHOOK_TLS__SELF_SIGNED__SERVICE: {{ $name }}
-RAY_WEBHOOK_TLS__SELF_SIGNED__MUTATING: {{ $name }}
-RAY_WEBHOOK_TLS__SELF_SIGNED__VALIDATING: {{ $name }}
-{{- else }}
-RAY_WEBHOOK_TLS__SOURCE: files
 {{- end }}
+
+{{/* No registry has an image of this name by itself, so it has to be given one. */}}
+{{- define "ray-webhook.image" -}}
+{{- $image := .Values.image -}}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{- define "ray-webhook.namespaces" -}}
@@ -63,8 +63,9 @@ namespaceSelector:
 metadata:
   name: {{ include "ray-webhook.name" . }}
   labels: {{- include "ray-webhook.labels" . | nindent 4 }}
-  {{- if eq .Values.certificates.source "cert-manager" }}
   annotations:
+    argocd.argoproj.io/sync-wave: "1"
+    {{- if eq .Values.certificates.source "cert-manager" }}
     cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "ray-webhook.name" . }}-tls
-  {{- end }}
+    {{- end }}
 {{- end }}

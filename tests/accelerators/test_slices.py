@@ -1,0 +1,108 @@
+"""What slice the hosts of a replica form, by each of the ways to say it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.accelerators.slices import Slice, read_slice
+from webhook.accelerators.topology import TopologyError
+from webhook.kube import names
+
+V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}
+V7X = {names.NODE_TPU_ACCELERATOR: "tpu7x"}
+PARTITION = "cloud.google.com/gke-tpu-partition-{}-id"
+
+
+def selecting(topology: str, accelerator: str = "tpu-v6e-slice") -> dict[str, str]:
+    """Return the node selector of a whole slice."""
+    return {names.NODE_TPU_ACCELERATOR: accelerator, names.NODE_TPU_TOPOLOGY: topology}
+
+
+def named(topology: str) -> dict[str, str]:
+    """Return the annotation that names a slice."""
+    return {names.ANNOTATION_SLICE_TOPOLOGY: topology}
+
+
+def test_the_selector_says_which_slice_it_is() -> None:
+    found = read_slice({}, selecting("4x4"), (), 16)
+    assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
+
+
+def test_the_annotation_says_it_where_it_is_there() -> None:
+    found = read_slice(named("2x4"), selecting("4x4"), (), 8)
+    assert (found.topology, found.parent, found.owns_pool) == ("2x4", "4x4", False)
+
+
+def test_an_annotation_that_repeats_the_selector_changes_nothing() -> None:
+    found = read_slice(named("4x4"), selecting("4x4"), (), 16)
+    assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
+
+
+def test_a_slice_of_v7x_that_is_formed_of_nodes_may_span_pools() -> None:
+    found = read_slice(named("4x4x8"), selecting("4x4x8", "tpu7x"), (), 128)
+    assert (found.topology, found.parent, found.owns_pool) == ("4x4x8", "", False)
+
+
+def test_an_empty_annotation_names_nothing() -> None:
+    assert read_slice(named(""), selecting("4x4"), (), 16) == read_slice({}, selecting("4x4"), (), 16)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "selector", "chips", "topology"),
+    [
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("2x2x4"), V7X, 16, "2x2x4"),
+        (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-2x4-id", V6E, 8, "2x4"),
+        (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-4x4-id", V6E, 16, "4x4"),
+        (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-2x8-id", V6E, 16, "2x8"),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4"), V7X, 128, "4x4x8"),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V7X, 16, "2x2x4"),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V7X, 192, ""),
+        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V6E, 16, ""),
+        (names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true", V6E, 8, "2x4"),
+        (names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true", {}, 8, ""),
+    ],
+)
+def test_where_kueue_forms_the_slice_it_follows_from_the_level_or_from_the_chips_or_nobody_knows(
+    annotation: str, value: str, selector: dict[str, str], chips: int, topology: str
+) -> None:
+    found = read_slice({annotation: value}, selector, (), chips)
+    assert (found.topology, found.placed, found.owns_pool) == (topology, True, False)
+
+
+def test_without_kueue_nothing_is_made_up() -> None:
+    assert read_slice({}, V6E, (), 8).topology == ""
+
+
+def test_a_gate_of_kueue_tells_that_it_chooses_the_nodes() -> None:
+    assert read_slice({}, selecting("4x4"), (names.KUEUE_GATE_TOPOLOGY,), 16).placed
+    assert not read_slice({}, selecting("4x4"), (names.KUEUE_ELASTIC_JOB,), 16).placed
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "too_large"),
+    [("2x4", "4x4", False), ("4x4", "2x8", True), ("2x2", "2x2x2", True), ("2x2x1", "4x4x4", False), ("4x4", "4x4", False)],
+)
+def test_a_sub_slice_has_as_many_dimensions_and_none_is_larger(part: str, whole: str, too_large: bool) -> None:  # noqa: FBT001
+    assert read_slice(named(part), selecting(whole), (), 8).too_large == too_large
+
+
+@pytest.mark.parametrize(("part", "whole"), [("2x", "4x4"), ("2x4", "4x")])
+def test_what_cannot_be_read_cannot_be_compared(part: str, whole: str) -> None:
+    with pytest.raises(TopologyError):
+        _ = read_slice(named(part), selecting(whole), (), 8).too_large
+
+
+@given(
+    st.dictionaries(st.sampled_from([names.ANNOTATION_SLICE_TOPOLOGY, *names.KUEUE_TOPOLOGIES]), st.text(max_size=60)),
+    st.dictionaries(st.sampled_from([names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY]), st.text(max_size=20)),
+    st.integers(-1, 10_000),
+)
+def test_whatever_people_write_is_some_slice(annotations: dict[str, str], selector: dict[str, str], chips: int) -> None:
+    found = read_slice(annotations, selector, (), chips)
+    assert isinstance(found, Slice)
+    assert (
+        found.readable
+        or not found.topology
+        or "x" not in found.topology
+        or found.topology in {*annotations.values(), *selector.values()}
+    )

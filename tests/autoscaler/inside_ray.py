@@ -1,0 +1,118 @@
+"""Runs where Ray is installed: scales a RayCluster by the node provider of an autoscaler, a line of JSON for each step.
+
+What decides to scale is not here: a line says what the autoscaler would have decided.
+"""
+
+import json
+import sys
+from typing import Any, Protocol
+
+from ray.autoscaler._private.kuberay.node_provider import KubeRayNodeProvider
+from ray.autoscaler._private.util import NodeID
+from ray.autoscaler.tags import NODE_KIND_WORKER, TAG_RAY_NODE_KIND, TAG_RAY_USER_NODE_TYPE
+from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider import KubeRayProvider, NodeKind
+
+Json = dict[str, Any]
+
+CONFIG = {
+    "worker_liveness_check": False,
+    "disable_node_updaters": True,
+    "disable_launch_config_check": True,
+    "foreground_node_launch": True,
+}
+
+
+class Provider(Protocol):
+    """What both versions can do."""
+
+    def workers(self) -> list[str]:
+        """The names of the worker pods that are not being deleted."""
+
+    def launch(self, group: str, count: int) -> list[str]:
+        """Asks for so many more; gives what went wrong."""
+
+    def terminate(self, pods: list[str]) -> list[str]:
+        """Asks that these go; gives what went wrong."""
+
+
+class First:
+    """The provider of the first autoscaler. It collects what is asked for, and posts it at the end of an update."""
+
+    def __init__(self, cluster: str, namespace: str) -> None:
+        self._provider = KubeRayNodeProvider({**CONFIG, "namespace": namespace}, cluster)
+
+    def workers(self) -> list[str]:
+        """The names of the worker pods that are not being deleted."""
+        found: list[NodeID] = self._provider.non_terminated_nodes({TAG_RAY_NODE_KIND: NODE_KIND_WORKER})
+        return found
+
+    def launch(self, group: str, count: int) -> list[str]:
+        """Asks for so many more; gives what went wrong."""
+        if not self._begin():
+            return ["the provider waits for pods that it deleted"]
+        self._provider.create_node({}, {TAG_RAY_USER_NODE_TYPE: group}, count)
+        self._provider.post_process()
+        return []
+
+    def terminate(self, pods: list[str]) -> list[str]:
+        """Asks that these go; gives what went wrong."""
+        if not self._begin():
+            return ["the provider waits for pods that it deleted"]
+        for pod in pods:
+            self._provider.terminate_node(pod)
+        self._provider.post_process()
+        return []
+
+    def _begin(self) -> bool:
+        self._provider.non_terminated_nodes({})
+        return bool(self._provider.safe_to_scale())
+
+
+class Second:
+    """The provider of the second autoscaler."""
+
+    def __init__(self, cluster: str, namespace: str) -> None:
+        self._provider = KubeRayProvider(cluster, {"namespace": namespace}, gcs_client=None)
+        self._requests = 0
+
+    def workers(self) -> list[str]:
+        """The names of the worker pods that are not being deleted."""
+        found = self._provider.get_non_terminated().values()
+        return [each.cloud_instance_id for each in found if each.node_kind == NodeKind.WORKER]
+
+    def launch(self, group: str, count: int) -> list[str]:
+        """Asks for so many more; gives what went wrong."""
+        self._provider.launch({group: count}, self._request())
+        return self._errors()
+
+    def terminate(self, pods: list[str]) -> list[str]:
+        """Asks that these go; gives what went wrong."""
+        self._provider.terminate(pods, self._request())
+        return self._errors()
+
+    def _request(self) -> str:
+        self._requests += 1
+        return str(self._requests)
+
+    def _errors(self) -> list[str]:
+        return [str(error.details) for error in self._provider.poll_errors()]
+
+
+def answer(provider: Provider, asked: Json) -> Json:
+    """What a step gives; an exception is what went wrong, as Ray logs it and tries again."""
+    try:
+        if asked["do"] == "launch":
+            return {"errors": provider.launch(asked["group"], asked["count"])}
+        if asked["do"] == "terminate":
+            return {"errors": provider.terminate(asked["pods"])}
+        return {"workers": provider.workers()}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the autoscaler goes on
+        return {"errors": [f"{type(error).__name__}: {error}"]}
+
+
+_, version, cluster, namespace = sys.argv
+provider: Provider = (First if version == "v1" else Second)(cluster, namespace)
+for line in sys.stdin:
+    json.dump(answer(provider, json.loads(line)), sys.stdout)
+    sys.stdout.write("\n")
+    sys.stdout.flush()

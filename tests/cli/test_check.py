@@ -1,0 +1,236 @@
+"""`ray-webhook check`: of a scene behind a socket, with every answer that an API server may give."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.status.scenes import Object, Scene
+from tests.status.served import Server, serving
+from webhook.cli.check import worker_of
+from webhook.cli.main import main
+from webhook.kube import names
+from webhook.tls.issue import issue_authority
+
+Capture = pytest.CaptureFixture[str]
+PODS = "/api/v1/namespaces/team/pods"
+CLUSTERS = "/apis/ray.io/v1/namespaces/team/rayclusters"
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+REVIEWS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
+WITHIN = "/api/v1/namespaces/ray-webhook"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
+CHECKS = Path(__file__).parents[2] / "docs" / "checks.md"
+DENIED = 'admission webhook "clusters.admission.ray.io" denied the request: spec.workerGroupSpecs[1].groupName: twice'
+
+
+@pytest.fixture(scope="module")
+def bundle() -> str:
+    """A caBundle."""
+    return base64.b64encode(issue_authority("tests", 10).certificate).decode()
+
+
+def installed(server: Server, bundle: str) -> None:
+    """Let the server answer as one whose webhook works."""
+    configuration: Object = server.scene.webhooks[0]
+    for webhook in configuration["webhooks"]:
+        webhook["clientConfig"]["caBundle"] = bundle
+    service = {"service": {"name": "ray-webhook", "namespace": "ray-webhook"}, "caBundle": bundle}
+    validating = {"name": "clusters.admission.ray.io", "clientConfig": service, "failurePolicy": "Ignore"}
+    image = "quay.io/kuberay/operator:v1.7.0"
+    container = {"image": image, "args": ["--feature-gates=RayMultiHostIndexing=true"]}
+    operator = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    server.answers |= {
+        "/version": {"gitVersion": "v1.37.0"},
+        "/apis/ray.io/v1": {},
+        "/apis/cert-manager.io/v1": {},
+        "/apis/apps/v1/deployments": {"items": [operator]},
+        VALIDATING: {"items": [{"metadata": {"name": "ray-webhook"}, "webhooks": [validating]}]},
+        SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
+        f"{WITHIN}/services/ray-webhook": {"spec": {"selector": {"app": "ray-webhook"}}},
+        f"{WITHIN}/pods": {"items": [{"spec": {"serviceAccountName": "ray-webhook"}}]},
+        REVIEWS: {"status": {"allowed": True}},
+        f"POST {PODS}": server.scene.pods["llama-tpu-worker-0-3"],
+    }
+    server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
+
+
+def check(folder: Path, bundle: str, capsys: Capture, *arguments: str, **changes: Any) -> tuple[int, dict[str, str]]:  # noqa: ANN401
+    """Return the exit status, and the verdict of each check; of several with one id, the worst."""
+    scene = changes.pop("scene", None) or Scene()
+    with serving(scene, folder) as (server, kubeconfig):
+        installed(server, bundle)
+        for change in changes.values():
+            change(server)
+        status = main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *arguments])
+    ranks = ["fine", "unknown", "warning", "error"]
+    found: dict[str, str] = {}
+    for each in json.loads(capsys.readouterr().out)["checks"]:
+        found[each["id"]] = max(found.get(each["id"], "fine"), each["verdict"], key=ranks.index)
+        assert f"## {each['id']}\n" in CHECKS.read_text()
+        assert bool(each.get("remedy")) == (each["verdict"] != "fine")
+    return status, found
+
+
+def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    status, found = check(tmp_path, bundle, capsys)
+    assert status == 0
+    assert set(found.values()) == {"fine"}
+    sections = re.findall(r"^## (.+)$", CHECKS.read_text(), re.MULTILINE)
+    assert list(found) == sections
+
+
+def test_only_what_is_needed_is_looked_at_before_an_installation(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    status, found = check(tmp_path, bundle, capsys, "--pre")
+    assert status == 0
+    assert list(found) == ["kubernetes-version", "kuberay-served", "kuberay-version", "cert-manager"]
+
+
+def test_without_kuberay_nothing_can_be_installed(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    status, found = check(tmp_path, bundle, capsys, "--pre", gone=lambda server: server.answers.pop("/apis/ray.io/v1"))
+    assert (status, found["kuberay-served"]) == (1, "error")
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("v1.29.9", "error"), ("v1.30.0-gke.1", "fine"), ("dev", "unknown")])
+def test_kubernetes_has_to_be_new_enough(tmp_path: Path, bundle: str, capsys: Capture, version: str, verdict: str) -> None:
+    other = {"/version": {"gitVersion": version}}
+    _, found = check(tmp_path, bundle, capsys, "--pre", old=lambda server: server.answers.update(other))
+    assert found["kubernetes-version"] == verdict
+
+
+def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    bare: Object = {"metadata": {"labels": {}}}
+
+    def deaf(server: Server) -> None:
+        server.denials.clear()
+        server.answers[f"POST {PODS}"] = bare
+
+    status, found = check(tmp_path, bundle, capsys, deaf=deaf)
+    assert status == 1
+    assert (found["dry-run-denied"], found["dry-run-patched"]) == ("error", "error")
+
+
+@pytest.mark.parametrize(
+    ("cause", "advice"),
+    [
+        ("context deadline exceeded", "a NetworkPolicy or firewall"),
+        ("dial tcp 10.0.0.1:443: connect: connection refused", "no pod listens"),
+        ("x509: certificate signed by unknown authority", "do not fit"),
+    ],
+)
+def test_a_call_that_fails_says_why(tmp_path: Path, bundle: str, capsys: Capture, cause: str, advice: str) -> None:
+    message = f'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post "https://x": {cause}'
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        server.denials[PODS] = {"code": 500, "message": message}
+        status = main(["check", "--kubeconfig", str(kubeconfig)])
+    out = capsys.readouterr().out
+    assert status == 1
+    assert "✗ the API server cannot call pods.admission.ray.io" in out
+    assert advice in out
+
+
+def test_what_may_not_be_asked_is_unknown_and_no_failure(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    def stranger(server: Server) -> None:
+        server.refused |= {"/apis/apps/v1/deployments", VALIDATING, SLICES}
+        server.denials[PODS] = {"code": 403, "message": 'pods is forbidden: User "me" cannot create resource "pods"'}
+
+    status, found = check(tmp_path, bundle, capsys, stranger=stranger)
+    assert status == 0
+    unknown = {name for name, verdict in found.items() if verdict == "unknown"}
+    assert unknown == {"kuberay-version", "registered", "endpoints", "dry-run-patched"}
+
+
+@pytest.mark.parametrize("value", ["", "bm90IGEgY2VydGlmaWNhdGU=", "%"])
+def test_a_bundle_has_to_hold_a_certificate(tmp_path: Path, bundle: str, capsys: Capture, value: str) -> None:
+    def without(server: Server) -> None:
+        server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
+
+    status, found = check(tmp_path, bundle, capsys, without=without)
+    assert (status, found["ca-bundle"]) == (1, "error")
+
+
+def test_an_installation_without_a_ready_pod_or_a_right_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    empty = {SLICES: {"items": []}, REVIEWS: {"status": {}}}
+    status, found = check(tmp_path, bundle, capsys, empty=lambda server: server.answers.update(empty))
+    assert (status, found["endpoints"], found["rights"]) == (1, "error", "error")
+
+
+def test_a_webhook_that_is_not_registered_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    status, found = check(tmp_path, bundle, capsys, none=lambda server: server.scene.webhooks.clear())
+    assert (status, found["registered"]) == (1, "error")
+
+
+def test_a_policy_of_ignore_is_a_warning(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    def ignore(server: Server) -> None:
+        server.scene.webhooks[0]["webhooks"][0]["failurePolicy"] = "Ignore"
+
+    status, found = check(tmp_path, bundle, capsys, ignore=ignore)
+    assert (status, found["failure-policy"]) == (0, "warning")
+
+
+def test_seats_that_are_wrong_are_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    scene = Scene().changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
+    status, found = check(tmp_path, bundle, capsys, scene=scene)
+    assert (status, found["seats"]) == (1, "error")
+
+
+def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    denial = 'admission webhook "pods.admission.ray.io" denied the request: there is no RayCluster'
+
+    def none(server: Server) -> None:
+        server.answers[CLUSTERS] = {"items": []}
+        server.denials[PODS] = {"code": 422, "message": denial}
+
+    status, found = check(tmp_path, bundle, capsys, none=none)
+    assert (status, found["dry-run-patched"]) == (0, "fine")
+
+
+def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        main(["check", "--kubeconfig", str(kubeconfig)])
+    sent = {path.partition("?")[0]: path.partition("?")[2] for path, _ in server.posted}
+    assert sent == {PODS: "dryRun=All", CLUSTERS: "dryRun=All", REVIEWS.removeprefix("POST "): ""}
+
+
+def test_it_can_wait_until_all_is_right(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        slices = server.answers.pop(SLICES)
+        looked = []
+
+        def late(path: str) -> Object | None:
+            looked.append(path)
+            if path == SLICES and looked.count(SLICES) > 1:
+                server.answers[SLICES] = slices
+            return Server.found(server, path)
+
+        server.found = late  # type: ignore[method-assign] # the server gets ready while it is waited for
+        status = main(["check", "--kubeconfig", str(kubeconfig), "--wait", "1m"])
+    assert status == 0
+    assert "nothing is wrong" in capsys.readouterr().out
+
+
+def test_the_worker_that_is_sent_is_that_of_kuberay_without_a_seat() -> None:
+    worker = worker_of(Scene().cluster)
+    assert worker is not None
+    labels = worker["metadata"]["labels"]
+    assert (labels[names.LABEL_CLUSTER], labels[names.LABEL_GROUP]) == ("llama", "tpu")
+    assert not set(names.SEAT_LABELS) & labels.keys()
+    assert "blockOwnerDeletion" not in worker["metadata"]["ownerReferences"][0]
+
+
+def test_no_worker_is_sent_for_a_raycluster_that_is_left_alone() -> None:
+    cluster = Scene().cluster
+    cluster["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+    assert worker_of(cluster) is None
+
+
+def test_a_time_that_is_none_is_told(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["check", "--wait", "soon"])
+    assert "'soon' is no time: write 90s, 2m or 1h" in capsys.readouterr().err

@@ -1,0 +1,124 @@
+"""`ray-webhook diff`: a file beside what lives."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.status.scenes import CREATED, Object, Scene, llama, merged
+from tests.status.served import serving
+from webhook.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+LIVE = "/apis/ray.io/v1/namespaces/team/rayclusters/llama"
+
+
+def stored(**overlay: object) -> Object:
+    """Return the RayCluster as the API server has it: with defaults and a status."""
+    document = merged(llama().build(), overlay)
+    document["metadata"]["creationTimestamp"] = CREATED
+    for group in document["spec"]["workerGroupSpecs"]:
+        group |= {"minReplicas": 0, "maxReplicas": 2147483647, "rayStartParams": {}}
+    found: Object = document | {"status": {"state": "ready"}}
+    return found
+
+
+def written(**overlay: object) -> Object:
+    """Return the RayCluster of a file."""
+    document: Object = merged(llama().build(), overlay)
+    del document["metadata"]["uid"]
+    return document
+
+
+def diff(folder: Path, live: Object | None, new: Object, *arguments: str) -> int:
+    """Return the exit status of the command."""
+    file = folder / "new.yaml"
+    file.write_text(yaml.safe_dump(new))
+    with serving(Scene(), folder) as (server, kubeconfig):
+        if live is not None:
+            server.answers[LIVE] = live
+        return main(["diff", "-f", str(file), "--kubeconfig", str(kubeconfig), *arguments])
+
+
+def found(folder: Path, live: Object, new: Object, capsys: Capture) -> dict[str, Any]:
+    """Return the differences."""
+    assert diff(folder, live, new, "-o", "json") == 1
+    (compared,) = json.loads(capsys.readouterr().out)
+    result: dict[str, Any] = compared
+    return result
+
+
+def group(document: Object) -> Object:
+    """Return the only group."""
+    result: Object = document["spec"]["workerGroupSpecs"][0]
+    return result
+
+
+def test_what_the_api_server_fills_in_is_no_difference(tmp_path: Path, capsys: Capture) -> None:
+    assert diff(tmp_path, stored(), written()) == 0
+    assert capsys.readouterr().out == "RayCluster team/llama: the same\n"
+
+
+def test_a_field_that_changes_is_named_with_both_values(tmp_path: Path, capsys: Capture) -> None:
+    new = written()
+    group(new)["replicas"] = 3
+    assert diff(tmp_path, stored(), new) == 1
+    assert "  ~ spec.workerGroupSpecs[tpu].replicas: 2 -> 3\n" in capsys.readouterr().out
+
+
+def test_hosts_that_come_are_counted(tmp_path: Path, capsys: Capture) -> None:
+    new = written()
+    group(new)["replicas"] = 3
+    (hosts,) = found(tmp_path, stored(), new, capsys)["hosts"]
+    assert (hosts["group"], hosts["what"], hosts["hosts"]) == ("tpu", "hosts that come", 4)
+
+
+def test_another_number_of_hosts_changes_what_the_others_are_told(tmp_path: Path, capsys: Capture) -> None:
+    new = written()
+    group(new)["numOfHosts"] = 2
+    result = found(tmp_path, stored(), new, capsys)
+    assert {(each["what"], each["hosts"]) for each in result["hosts"]} == {
+        ("hosts that go", 4),
+        ("TPU_WORKER_HOSTNAMES", 4),
+    }
+    assert {"tpu-topology-mismatch", "num-of-hosts-changed"} <= {each["rule"] for each in result["found"]}
+
+
+def test_a_finding_that_goes_is_told_too(tmp_path: Path, capsys: Capture) -> None:
+    live = stored()
+    group(live)["numOfHosts"] = 2
+    gone = found(tmp_path, live, written(), capsys)["gone"]
+    assert "tpu-topology-mismatch" in {each["rule"] for each in gone}
+
+
+def test_pods_that_restart_are_told(tmp_path: Path, capsys: Capture) -> None:
+    new = written(spec={"upgradeStrategy": {"type": "Recreate"}})
+    group(new)["template"]["spec"]["containers"][0]["image"] = "rayproject/ray:2.55.1"
+    result = found(tmp_path, stored(), new, capsys)
+    assert "recreate-deletes-pods" in {each["rule"] for each in result["found"]}
+    paths = {each["path"] for each in result["changes"]}
+    assert "spec.workerGroupSpecs[tpu].template.spec.containers[ray-worker].image" in paths
+
+
+def test_what_the_last_apply_had_and_the_file_has_no_more_is_gone(tmp_path: Path, capsys: Capture) -> None:
+    annotation = "kubectl.kubernetes.io/last-applied-configuration"
+    live = stored(spec={"enableInTreeAutoscaling": True})
+    live["metadata"]["annotations"] = {annotation: json.dumps(written(spec={"enableInTreeAutoscaling": True}))}
+    assert diff(tmp_path, live, written()) == 1
+    assert "~ spec.enableInTreeAutoscaling: true -> (not set)" in capsys.readouterr().out
+
+
+def test_an_object_that_does_not_live_is_new(tmp_path: Path, capsys: Capture) -> None:
+    new = written()
+    group(new)["numOfHosts"] = 2
+    assert diff(tmp_path, None, new) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("RayCluster team/llama: new\n")
+    assert "  + deny tpu-topology-mismatch" in out
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["diff", "-f", str(tmp_path / "none.yaml")]) == 2
+    assert "No such file" in capsys.readouterr().err

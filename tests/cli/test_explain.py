@@ -1,0 +1,89 @@
+"""`ray-webhook explain`: pods, rules, variables and diagnoses."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.status.scenes import Scene
+from tests.status.served import serving
+from webhook.cli.main import main
+from webhook.kube import names
+from webhook.status.examination import DIAGNOSES
+from webhook.status.variables import given_variables
+from webhook.validation.ruleset import RULES
+
+Capture = pytest.CaptureFixture[str]
+
+
+def explain_pod(scene: Scene, folder: Path, name: str) -> int:
+    """Return the exit status of the command about a pod of a scene."""
+    with serving(scene, folder) as (_, kubeconfig):
+        return main(["explain", "pod", name, "--kubeconfig", str(kubeconfig)])
+
+
+def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(tmp_path: Path, capsys: Capture) -> None:
+    assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-3") == 0
+    out = capsys.readouterr().out
+    assert "host 3 of replica 0" in out
+    assert "✓ hostname=tpu-0-3" in out
+    assert "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice" in " ".join(out.split())
+    assert "✗" not in out
+
+
+def test_what_the_pod_does_not_have_is_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    scene = Scene().told("llama-tpu-worker-0-3", TPU_WORKER_ID=None, TPU_NAME="mine")
+    assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "✗ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready: the pod does not have it" in out
+    assert "! TPU_NAME=tpu-0 in ray-worker, wait-gcs-ready: the pod has mine" in out
+    assert "✗ worker-id-differs" in out
+
+
+def test_a_head_and_a_pod_without_a_seat_are_told_as_such(tmp_path: Path, capsys: Capture) -> None:
+    assert explain_pod(Scene(), tmp_path, "llama-head") == 0
+    assert "the head of RayCluster llama" in capsys.readouterr().out
+    labels = dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))
+    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": labels})
+    assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0
+    assert "without a seat" in capsys.readouterr().out
+
+
+def test_the_nearest_pod_is_named(tmp_path: Path, capsys: Capture) -> None:
+    assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-9") == 2
+    assert "did you mean llama-tpu-worker-0-" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", [rule.id for rule in RULES])
+def test_every_rule_can_be_explained(name: str, capsys: Capture) -> None:
+    assert main(["explain", "rule", name]) == 0
+    assert f"docs/rules.md#{name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [diagnosis.id for diagnosis in DIAGNOSES])
+def test_every_diagnosis_can_be_explained(name: str, capsys: Capture) -> None:
+    assert main(["explain", "diagnosis", name]) == 0
+    assert f"docs/diagnoses.md#{name}" in capsys.readouterr().out
+
+
+def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
+    given = {value for key, value in vars(names).items() if key.startswith(("TPU_", "MEGASCALE_", "PET_", "NCCL_"))}
+    given |= {names.NNODES, names.NODE_RANK, names.MASTER_ADDR, names.MASTER_PORT, names.VLLM_HOST_IP}
+    given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX}
+    given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
+    assert set(given_variables()) == given
+    for name in given:
+        assert main(["explain", "variable", name]) == 0
+        assert f"for example: {name}=" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "near"),
+    [
+        ("rule", "tpu-topology-mismach", "tpu-topology-mismatch"),
+        ("diagnosis", "hosts-missing", "host-missing"),
+        ("variable", "TPU_WORKERID", "TPU_WORKER_ID"),
+    ],
+)
+def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capture) -> None:
+    assert main(["explain", kind, name]) == 2
+    assert f"did you mean {near}?" in capsys.readouterr().err

@@ -1,0 +1,111 @@
+"""`ray-webhook status`, by a kubeconfig, of a scene behind a socket."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.status.scenes import Scene, llama
+from tests.status.served import serving
+from webhook.cli.drawing import duration
+from webhook.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+def status(scene: Scene, folder: Path, *arguments: str, refused: str = "") -> int:
+    """Return the exit status of the command on a scene."""
+    with serving(scene, folder) as (server, kubeconfig):
+        server.refused.add(refused)
+        return main(["status", "--kubeconfig", str(kubeconfig), *arguments])
+
+
+def test_it_exits_with_0_when_nothing_waits(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "team/llama  head ■" in out
+    assert "replica 1  ■■■■  4/4  complete" in out
+    assert out.splitlines()[-1] == "✓ 1 RayCluster, nothing waits"
+
+
+def test_it_draws_the_missing_host_and_says_what_to_do(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene().without("llama-tpu-worker-0-3"), tmp_path) == 1
+    out = capsys.readouterr().out
+    assert "replica 0  ■■■□  3/4  waits" in out
+    assert "host 3 missing since" in out
+    assert "✗ host-missing" in out
+    assert "\n      kubectl describe raycluster -n team llama\n" in out
+
+
+def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    assert status(scene, tmp_path, "-o", "json") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["waits"] is True
+    (cluster,) = found["clusters"]
+    assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == ["ready"] * 3 + ["missing"]
+    assert [trouble["id"] for trouble in cluster["troubles"]] == ["host-missing"]
+    assert status(scene, tmp_path, "-o", "yaml") == 1
+    again = yaml.safe_load(capsys.readouterr().out)
+    assert again["clusters"] == found["clusters"]
+
+
+def test_wide_names_replicas_and_nodes(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, "-o", "wide") == 0
+    assert "node-0-0 node-0-1 node-0-2 node-0-3" in capsys.readouterr().out
+
+
+def test_many_complete_replicas_share_a_row(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(llama(replicas=14)).without("llama-tpu-worker-7-2"), tmp_path) == 1
+    out = capsys.readouterr().out
+    assert "13 replicas of 0-13" in out
+    assert "replica 7 " in out
+    assert "replica 8 " not in out
+
+
+def test_what_may_not_be_read_is_named(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, refused="/api/v1/nodes") == 0
+    assert "not looked at: nodes (forbidden)" in capsys.readouterr().out
+
+
+def test_it_exits_with_2_when_not_even_pods_may_be_read(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, refused="/api/v1/namespaces/team/pods") == 2
+    assert "ask for the right, or look at one namespace with -n" in capsys.readouterr().err
+
+
+def test_one_raycluster_can_be_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, "llama") == 0
+    assert status(Scene(), tmp_path, "lama") == 2
+    assert "did you mean llama?" in capsys.readouterr().err
+
+
+def test_all_namespaces_can_be_asked_for(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, "-A") == 0
+    assert "team/llama" in capsys.readouterr().out
+
+
+def test_a_context_that_does_not_exist_is_named(tmp_path: Path, capsys: Capture) -> None:
+    assert status(Scene(), tmp_path, "--context", "there") == 2
+    assert "has no context 'there': it has here" in capsys.readouterr().err
+
+
+def test_a_kubeconfig_that_does_not_exist_is_named(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["status", "--kubeconfig", str(tmp_path / "none")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("ray-webhook status: there is no kubeconfig")
+    assert captured.out == ""
+
+
+def test_a_server_that_does_not_listen_is_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    with serving(Scene(), tmp_path) as (_, kubeconfig):
+        pass
+    assert main(["status", "--kubeconfig", str(kubeconfig)]) == 2
+    assert "is the API server up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7199, "1 h"), (200_000, "2 d"), (-5, "0 s")]
+)
+def test_durations_are_told_in_the_largest_unit_that_they_fill(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

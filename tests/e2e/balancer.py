@@ -1,0 +1,72 @@
+"""A TCP balancer on loopback, as kube-proxy is one: it goes on using a backend for a while after that has died."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from time import monotonic
+
+HOST = "127.0.0.1"
+LOOK_SECONDS = 0.1
+
+
+class Balancer:
+    """Passes connections on, one backend after the other; one that is not ready is left out after `lag` seconds."""
+
+    def __init__(self, port: int, backends: Sequence[tuple[int, Callable[[], bool]]], lag: float) -> None:
+        self._port = port
+        self._backends = list(backends)
+        self._lag = lag
+        self._dead_since: dict[int, float] = {}
+        self._next = 0
+        self._loop = asyncio.new_event_loop()
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._serve, daemon=True), threading.Thread(target=self._look, daemon=True)]
+
+    def start(self) -> None:
+        """Listen."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Close the listener and all connections."""
+        self._stopped.set()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        for thread in self._threads:
+            thread.join(10)
+
+    def _look(self) -> None:
+        while not self._stopped.wait(LOOK_SECONDS):
+            for port, ready in self._backends:
+                if ready():
+                    self._dead_since.pop(port, None)
+                else:
+                    self._dead_since.setdefault(port, monotonic())
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(asyncio.start_server(self._connected, HOST, self._port))
+        self._loop.run_forever()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            far_reader, far_writer = await asyncio.open_connection(HOST, self._choose())
+        except OSError:
+            writer.transport.abort()
+            return
+        await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+
+    def _choose(self) -> int:
+        now = monotonic()
+        used = [port for port, _ in self._backends if self._dead_since.get(port, now) + self._lag >= now]
+        self._next += 1
+        ports = used or [port for port, _ in self._backends]
+        return ports[self._next % len(ports)]
+
+
+async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+    writer.close()

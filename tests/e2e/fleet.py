@@ -1,0 +1,66 @@
+"""Several webhook processes behind a balancer, installed as one."""
+
+import os
+import signal
+from collections.abc import Mapping
+from functools import partial
+from time import sleep
+
+from tests.e2e.balancer import Balancer
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.process import Program, free_port
+from tests.e2e.webhook_process import START_SECONDS, Webhook
+
+
+class Fleet(Webhook):
+    """`count` processes; the API server asks the balancer, which forgets a dead one after `lag` seconds."""
+
+    def __init__(self, plane: ControlPlane, count: int, lag: float, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(plane, settings=settings)
+        self.ports = [(free_port(), free_port()) for _ in range(count)]
+        self.members: list[Program] = [self._process(port, admin, {}) for port, admin in self.ports]
+        self._balancer = Balancer(self._port, [(port, partial(self._is_ready, admin)) for port, admin in self.ports], lag)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all are ready."""
+        return all(self._is_ready(admin) for _, admin in self.ports)
+
+    def start(self) -> None:
+        """Start all, and wait until they are ready."""
+        for member in self.members:
+            member.start()
+        self.members[0].wait_until(lambda: self.ready, START_SECONDS)
+        self._balancer.start()
+
+    def stop(self) -> None:
+        """End all."""
+        self._balancer.stop()
+        for member in self.members:
+            self.signal(member, signal.SIGCONT)
+            member.stop()
+
+    def restart(self, number: int, *, at_once: bool) -> None:
+        """End one, by SIGKILL or by SIGTERM, and start it again; wait until it is ready."""
+        member, (_, admin) = self.members[number], self.ports[number]
+        self.signal(member, signal.SIGCONT)
+        member.kill() if at_once else member.stop()
+        member.start()
+        member.wait_until(lambda: self._is_ready(admin), START_SECONDS)
+
+    def pause(self, number: int, seconds: float) -> None:
+        """Stop one, as a node that hangs does, and let it go on."""
+        self.signal(self.members[number], signal.SIGSTOP)
+        sleep(seconds)
+        self.signal(self.members[number], signal.SIGCONT)
+
+    def total(self, name: str) -> float:
+        """The sum of a metric over all processes."""
+        lines = [line for _, admin in self.ports for line in self._admin("/metrics", admin).splitlines()]
+        return sum(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+    @staticmethod
+    def signal(program: Program, what: signal.Signals) -> None:
+        """Send a signal to a process that runs."""
+        if program.pid is not None:
+            os.kill(program.pid, what)

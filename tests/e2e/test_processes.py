@@ -1,0 +1,14 @@
+"""Several processes answer at once, and one after the other breaks: chaos in its short form. `make chaos` has the long one."""
+
+import pytest
+
+from tests.e2e.chaos import Story, run
+from tests.e2e.control_plane import ControlPlane
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.mark.parametrize("seed", [4])
+def test_no_seat_is_held_twice_while_processes_and_the_control_plane_break(seed: int) -> None:
+    with ControlPlane() as plane:
+        assert run(plane, Story(seed, 30, clusters=5, replicas=3)) == ""

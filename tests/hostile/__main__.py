@@ -1,0 +1,148 @@
+"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`; all of them write docs/hardening.md."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.conftest import EXAMPLES
+from tests.hostile.attacks import ATTACKS
+from tests.hostile.beside import Beside, Record, beside
+from tests.server import Running, serving
+from webhook.http.bounds import Bounds
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "hardening.md"
+_STATE: Final = Path(__file__).parents[1] / "state.yaml"
+_QUIET: Final = "(nothing)"
+PEAK_MIB: Final = 256
+P99: Final = 0.05
+"""Seconds; or three times what is seen without an attack, where that is more."""
+
+
+class Row(NamedTuple):
+    """One attack, and what was seen beside it."""
+
+    name: str
+    port: str
+    what: str
+    seen: Beside
+
+    def cells(self) -> str:
+        """Return the row of the table."""
+        answered = [f"{len(record.took)}/{record.asked}" for record in self.seen.records]
+        p99 = [f"{record.p99 * 1000:.0f}" for record in self.seen.records]
+        return f"| {self.name} | {self.port} | {self.what} | {' | '.join([*answered, *p99])} | {self.seen.peak:.0f} |"
+
+
+def main() -> int:
+    """Attack, print, and write."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description="Attack a server of its own on loopback.")
+    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help=f"of {', '.join(ATTACKS)}")
+    arguments = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    rows: list[Row] = []
+    for name in (_QUIET, *(arguments.names or ATTACKS)):
+        row = _attacked(name, arguments.seconds, (cores[0], cores[-1]))
+        sys.stdout.write(row.cells() + "\n")
+        sys.stdout.flush()
+        rows += [row]
+    if not arguments.names:
+        PAGE.write_text(page(rows, len(cores)), encoding="utf-8")
+    missed = [line for row in rows[1:] for line in misses(row, rows[0])]
+    sys.stdout.writelines(f"{line}\n" for line in missed)
+    return 1 if missed else 0
+
+
+def misses(row: Row, quiet: Row) -> Iterable[str]:
+    """Yield what a row shows that should not be."""
+    if row.seen.peak > PEAK_MIB:
+        yield f"{row.name}: {row.seen.peak:.0f} MiB"
+    for record, undisturbed in zip(row.seen.records, quiet.seen.records, strict=True):
+        if record.lost:
+            yield f"{row.name}: {record.lost[0]}"
+        if record.p99 > _limit(undisturbed):
+            yield f"{row.name}: p99 of {record.p99 * 1000:.0f} ms, above {_limit(undisturbed) * 1000:.0f}"
+
+
+def _limit(undisturbed: Record) -> float:
+    return max(P99, 3 * undisturbed.p99)
+
+
+def _attacked(name: str, seconds: float, cores: tuple[int, int]) -> Row:
+    """Attack a server of its own, which has one core, from the other one."""
+    pins = [("taskset", "-c", str(core)) if shutil.which("taskset") else () for core in cores]
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), [EXAMPLES, _STATE], launcher=pins[0]) as server:
+        if name == _QUIET:
+            with beside(server) as seen:
+                time.sleep(seconds)
+            return Row(name, "", "no attack", seen)
+        with beside(server) as seen:
+            _attack(name, server, seconds, pins[1])
+        return Row(name, ATTACKS[name].port, f"{ATTACKS[name].connections} with {ATTACKS[name].what}", seen)
+
+
+def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) -> None:
+    command = [*pin, sys.executable, "-m", "tests.hostile.attacks", name, server.url, server.admin, str(seconds)]
+    subprocess.run(command, check=True, timeout=seconds + 60)
+
+
+def page(rows: Iterable[Row], cores: int) -> str:
+    """Return the page."""
+    bounds = Bounds()
+    listed = (
+        ("request line, headers and trailers", f"{bounds.head // 1024} KiB, {bounds.headers} of them", "431"),
+        (
+            "bodies in flight, all connections",
+            f"{bounds.in_flight // 2**20} MiB (`serving.in_flight_mib`)",
+            "503, `Retry-After: 1`",
+        ),
+        ("requests queued behind another, one connection", f"{bounds.queue}", "503, `Retry-After: 1`"),
+        ("answers that are not taken", f"{bounds.in_flight // 2**20} MiB, {bounds.request_seconds} s", "closed"),
+        ("from the connection to the first byte, handshake included", f"{bounds.first_byte} s", "closed"),
+        ("from the first byte to the end of the head", f"{bounds.head_seconds} s", "closed"),
+        ("from the first byte to the end of the body", f"{bounds.request_seconds} s", "closed"),
+        ("between requests", f"{bounds.idle_seconds} s; kube-apiserver gives up after 90", "closed"),
+        ("connections, each port", f"{bounds.connections} (`serving.connections`)", "those that wait longest are closed"),
+    )
+    return "\n".join(
+        (
+            "# Hardening",
+            "",
+            "<!-- Written by `make hostile`. -->",
+            "",
+            "What a client may hold of the port of reviews and of the plain port, and what becomes of one that wants more:",
+            "",
+            "| what | bound | above it |",
+            "|---|---|---|",
+            *(f"| {' | '.join(cells)} |" for cells in listed),
+            "",
+            "Of bodies in flight, the largest that is not complete is given up first, so a small review passes beside it. Large",
+            "bodies are read in turns, a few in each round of the event loop. When there are too many connections, those that",
+            "never asked go before those that did, unless they are few.",
+            "",
+            "`make hostile` runs each attack against a server of its own, which has one core, from another core (this table:",
+            f"{cores} cores in all, shared with other work). Beside it a good client asks for reviews, on a connection that it",
+            "keeps and on a new one each, and something asks for `/livez` and `/readyz`. Times are in milliseconds, memory is the",
+            "peak of the process in MiB.",
+            "",
+            "| attack | port | connections | kept: answered/asked | new | probes | kept: p99 | new | probes | peak |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+            *(row.cells() for row in rows),
+            "",
+            "Out of scope: floods of handshakes. A TLS handshake takes the server about as long as ten reviews, and there is no",
+            "telling a flood from many API servers that start. Where others than API servers reach the port, a NetworkPolicy",
+            "or `tls.client_ca` should keep them out; see [SECURITY.md](../SECURITY.md).",
+            "",
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

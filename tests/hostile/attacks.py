@@ -1,0 +1,170 @@
+"""The attacks, each a program of its own: `python -m tests.hostile.attacks NAME URL ADMIN SECONDS`.
+
+An attacker has no certificate, no account, and one core. It begins again as soon as it is cut off.
+"""
+
+import asyncio
+import itertools
+import ssl
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+MIB: Final = 1024 * 1024
+_FULL: Final = b"x" * 65536
+_POST: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+_GET: Final = b"GET /livez HTTP/1.1\r\nhost: x\r\n"
+
+
+class Target(NamedTuple):
+    """A port, and whether it speaks TLS."""
+
+    host: str
+    port: int
+    tls: bool
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return a new connection. Raises OSError."""
+        return await asyncio.wait_for(asyncio.open_connection(self.host, self.port, ssl=_anyone() if self.tls else None), 10)
+
+
+class Attack(NamedTuple):
+    """What one connection does, how many do it at once, and on which port: that of reviews or that of probes."""
+
+    run: Callable[[Target], Awaitable[None]]
+    connections: int
+    port: str
+    what: str
+
+
+def _anyone() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def endless(start: bytes, again: bytes) -> Callable[[Target], Awaitable[None]]:
+    """Return what sends a start and then the same for ever, and reads nothing."""
+
+    async def run(target: Target) -> None:
+        _, writer = await target.connect()
+        try:
+            writer.write(start)
+            while True:
+                writer.write(again)
+                await writer.drain()
+                if writer.transport.is_closing():
+                    return
+        finally:
+            writer.transport.abort()
+
+    return run
+
+
+def held(start: bytes, size: int = 0, again: bytes = b"") -> Callable[[Target], Awaitable[None]]:
+    """Return what sends a start and `size` more bytes, and then `again` each second, until it is cut off."""
+
+    async def run(target: Target) -> None:
+        reader, writer = await target.connect()
+        try:
+            writer.write(start)
+            for _ in range(size // len(_FULL)):
+                writer.write(_FULL)
+                await writer.drain()
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(1), 1)
+                    return
+                writer.write(again)
+        finally:
+            writer.transport.abort()
+
+    return run
+
+
+def unread(request: bytes, count: int) -> Callable[[Target], Awaitable[None]]:
+    """Return what sends many requests at once and takes none of the answers."""
+
+    async def run(target: Target) -> None:
+        _, writer = await target.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # asyncio's transports read as well as they write
+        try:
+            for _ in range(count // 1000):
+                writer.write(request * 1000)
+                await asyncio.wait_for(writer.drain(), 20)
+            await asyncio.sleep(20)
+        finally:
+            writer.transport.abort()
+
+    return run
+
+
+async def silent(target: Target) -> None:
+    """Connect without TLS, say nothing, and wait to be cut off."""
+    await held(b"")(target._replace(tls=False))
+
+
+async def half_a_handshake(target: Target) -> None:
+    """Send the beginning of a TLS record, and wait to be cut off."""
+    await held(b"\x16\x03\x01\x02\x00\x01")(target._replace(tls=False))
+
+
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
+
+ATTACKS: Final = {
+    "endless-header": Attack(endless(_POST + b"a: ", _FULL), 3, "reviews", "a header value that never ends"),
+    "endless-headers": Attack(endless(_POST, b"a: b\r\n" * 10_000), 3, "reviews", "headers that never end"),
+    "endless-url": Attack(endless(b"GET /", _FULL), 3, "reviews", "a path that never ends"),
+    "endless-trailer": Attack(endless(_POST + _CHUNKED + b"a: ", _FULL), 3, "reviews", "a trailer that never ends"),
+    "endless-trailers": Attack(endless(_POST + _CHUNKED, b"a: b\r\n" * 10_000), 3, "reviews", "trailers that never end"),
+    "endless-lines": Attack(endless(b"", b"\r\n" * 30_000), 3, "reviews", "empty lines before a request"),
+    "probes-endless-header": Attack(endless(_GET + b"a: ", _FULL), 3, "probes", "a header value that never ends"),
+    "probes-endless-headers": Attack(endless(_GET, b"a: b\r\n" * 10_000), 3, "probes", "headers that never end"),
+    "many-headers": Attack(held(_POST + b"a: b\r\n" * 99, 0, b""), 900, "reviews", "heads with 99 headers and no end"),
+    "unfinished-bodies": Attack(
+        held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000), 100, "reviews", "bodies of 6.9 MB without their last bytes"
+    ),
+    "probes-unfinished-bodies": Attack(
+        held(_GET + b"content-length: 7000000\r\n\r\n", 6_900_000), 100, "probes", "bodies of 6.9 MB without their last bytes"
+    ),
+    "pipelined": Attack(unread(_POST + b"content-length: 2\r\n\r\n{}", 200_000), 8, "reviews", "200,000 requests, no answer taken"),
+    "probes-unread": Attack(
+        unread(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n", 20_000), 8, "probes", "20,000 requests for metrics, no answer taken"
+    ),
+    "silent": Attack(silent, 1100, "reviews", "connections without a byte"),
+    "half-handshakes": Attack(half_a_handshake, 1100, "reviews", "handshakes that never finish"),
+    "no-request": Attack(held(b""), 400, "reviews", "handshakes without a request"),
+    "slow-heads": Attack(held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second"),
+    "slow-bodies": Attack(held(_POST + b"content-length: 9999\r\n\r\n", 0, b"x"), 400, "reviews", "bodies of a byte a second"),
+    "probes-silent": Attack(silent, 1100, "probes", "connections without a byte"),
+}
+
+
+async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
+    """Run one attack for so long."""
+    chosen = ATTACKS[name]
+    url = urlsplit(reviews if chosen.port == "reviews" else probes)
+    target = Target(str(url.hostname), url.port or 0, url.scheme == "https")
+    until = time.monotonic() + seconds
+
+    async def again() -> None:
+        for _ in _until(until):
+            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
+                await chosen.run(target)
+            await asyncio.sleep(0.05)
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(*(again() for _ in range(chosen.connections)))
+
+
+def _until(end: float) -> Iterator[int]:
+    return itertools.takewhile(lambda _: time.monotonic() < end, itertools.count())
+
+
+if __name__ == "__main__":
+    asyncio.run(attack(sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])))

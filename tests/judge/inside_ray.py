@@ -1,0 +1,56 @@
+"""Runs where Ray is installed: for each line with the pods of a group, prints what Ray takes their hosts for."""
+
+import json
+import os
+import sys
+from typing import Any
+
+from ray._private.accelerators import tpu
+
+Json = dict[str, Any]
+
+metadata_asked: list[str] = []
+tpu._get_tpu_metadata = metadata_asked.append  # noqa: SLF001 - else it asks a server that is not there
+manager = tpu.TPUAcceleratorManager
+kept = dict(os.environ)
+
+
+def verdict(group: Json, told: dict[str, str]) -> Json:
+    """What Ray takes the host for that is told these variables."""
+    os.environ.clear()
+    os.environ.update(kept)
+    os.environ.update(told)
+    metadata_asked.clear()
+    pod_type = manager.get_current_node_tpu_pod_type()
+    topology = manager.get_current_node_tpu_topology()
+    worker = manager.get_current_node_tpu_worker_id()
+    return {
+        "name": manager.get_current_node_tpu_name(),
+        "worker": worker,
+        "topology": topology,
+        "pod_type": pod_type,
+        "expected_pod_type": tpu.infer_tpu_pod_type_from_topology(group["topology"], group["generation"]),
+        "valid": bool(pod_type and topology and manager.is_valid_tpu_accelerator_topology(pod_type, topology)),
+        "workers": manager.get_num_workers_in_current_tpu_pod() if pod_type else None,
+        "resources": manager.get_current_node_additional_resources(),
+        "labels": manager.get_current_node_accelerator_labels(),
+        "subslices": subslices(worker, topology),
+        "metadata_asked": metadata_asked[:],
+    }
+
+
+def subslices(worker: int | None, topology: str | None) -> dict[str, str] | None:
+    """The labels of the sub-slices that a host is in; None for a topology that Ray does not divide."""
+    try:
+        found: dict[str, str] = tpu._build_subslice_labels(worker, topology)  # noqa: SLF001
+    except (ValueError, TypeError):
+        return None
+    return found
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    manager.get_current_node_num_accelerators = staticmethod(lambda chips=asked["chips"]: chips)
+    json.dump([verdict(asked, told) for told in asked["hosts"]], sys.stdout)
+    sys.stdout.write("\n")
+    sys.stdout.flush()

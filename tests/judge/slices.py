@@ -1,0 +1,88 @@
+"""TPU slices of every generation and topology that Ray lists, with the pods that the webhook completes for them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+import jsonpatch
+import msgspec
+import yaml
+
+from webhook.admission.pods import Placement, PodHandler
+from webhook.groups.memory import at_once
+from webhook.kube import names
+from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.answer import operations
+
+EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"
+FEW: Final = 64
+"""Hosts up to which a group has two slices, which must not be taken for one another."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """A worker group: its accelerator as GKE labels it, and as Ray's tables name it."""
+
+    generation: str
+    accelerator: str
+    topology: str
+    chips: int
+    """Of a host."""
+
+    def __str__(self) -> str:
+        return f"{self.accelerator} {self.topology} with {self.chips} chips a host"
+
+    @property
+    def hosts(self) -> int:
+        """Of a slice."""
+        return prod(map(int, self.topology.split("x"))) // self.chips
+
+    @property
+    def count(self) -> int:
+        """How many slices the group has."""
+        return 2 if self.hosts <= FEW else 1
+
+    def cluster(self) -> Json:
+        """A RayCluster with nothing but this group."""
+        document: Json = yaml.safe_load(EXAMPLE.read_text())
+        (group,) = document["spec"]["workerGroupSpecs"]
+        group |= dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), self.count)
+        group["numOfHosts"] = self.hosts
+        spec = group["template"]["spec"]
+        spec["nodeSelector"] = {names.NODE_TPU_ACCELERATOR: self.accelerator, names.NODE_TPU_TOPOLOGY: self.topology}
+        for amounts in spec["containers"][0]["resources"].values():
+            amounts[names.RESOURCE_TPU] = str(self.chips)
+        return document
+
+    def pods(self) -> Iterator[Json]:
+        """Its workers, as they are stored after the webhook completed them."""
+        manifest = Manifest(str(EXAMPLE), self.cluster())
+        known = load_state([manifest])
+        handler = PodHandler(known.clusters, known.seats)
+        for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
+            pod = as_pod(Manifest(str(EXAMPLE), document))
+            placed = at_once(handler.place(pod, "", str(number), 0.0))
+            if not isinstance(placed, Placement) or not placed.seated:
+                continue
+            patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
+            completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)
+            yield completed
+
+
+def listed(said: Json) -> Iterator[Slices]:
+    """Every generation and topology of `said`, for each label of GKE, with the hosts that Ray takes for granted."""
+    for accelerator, (generation, _) in said["generations"].items():
+        for topology, chips in said["chips_per_host"][generation].items():
+            yield Slices(generation, accelerator, topology, chips)
+
+
+def variables(pod: Json) -> dict[str, str]:
+    """The variables of the Ray container, but for those that take their value elsewhere."""
+    return {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"] if "value" in each}

@@ -1,0 +1,59 @@
+"""Writes the schema of the chart's `config` from the settings: `python -m tests.manifests.chart_schema`."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from webhook.settings import schema
+
+FILE: Final = Path(__file__).parents[2] / "manifests" / "chart" / "values.schema.json"
+
+ELSEWHERE: Final = (
+    "serving.host",
+    "serving.port",
+    "serving.admin_port",
+    "tls.source",
+    "tls.certificate",
+    "tls.key",
+    "tls.self_signed",
+    "scheduling.publish",
+    "resize.beyond",
+    "controller",
+    "file",
+    "standalone",
+    "state",
+    "kubeconfig",
+)
+"""Settings that other values set, or the chart itself."""
+
+
+def config() -> dict[str, Any]:
+    """Return the schema of `config`: that of a file with settings, without what is set elsewhere."""
+    found = schema()
+    for name in ELSEWHERE:
+        *sections, last = name.split(".")
+        node = found
+        for section in sections:
+            node = node["properties"][section]
+        del node["properties"][last]
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema without titles and defaults, which Helm does not read; a setting may be called `title` one day."""
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: value for key, value in node.items() if key not in {"title", "default", "format"}}
+    return {
+        key: {name: _plain(each) for name, each in value.items()} if key == "properties" else _plain(value)
+        for key, value in kept.items()
+    }
+
+
+if __name__ == "__main__":
+    values = json.loads(FILE.read_text())
+    values["properties"]["config"] = config()
+    FILE.write_text(json.dumps(values, indent=2) + "\n")

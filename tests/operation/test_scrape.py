@@ -1,0 +1,15 @@
+"""Scrapes without end do not take the time of reviews."""
+
+from itertools import count
+
+from webhook.telemetry.scrape import PacedScrapes
+
+
+def test_scrapes_are_made_anew_until_they_are_too_many_and_again_later() -> None:
+    numbers, now = count(), [0.0]
+    scrapes = PacedScrapes(lambda: (b"%d" % next(numbers), "text"), lambda: now[0])
+    assert [scrapes()[0] for _ in range(22)][-3:] == [b"19", b"19", b"19"]
+    now[0] = 0.2
+    assert [scrapes()[0] for _ in range(2)] == [b"20", b"20"]
+    now[0] = 60.0
+    assert len({scrapes()[0] for _ in range(30)}) == 20

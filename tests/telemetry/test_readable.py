@@ -1,0 +1,52 @@
+"""Log lines for people."""
+
+import asyncio
+import os
+import pty
+
+import pytest
+
+from tests.builders import a_pod
+from tests.telemetry.test_log import Lines, outcomes
+from webhook.telemetry.log import Event, Log, as_json
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.readable import Format, form_of, readable
+from webhook.telemetry.stdout import DescriptorOutput
+
+
+def test_a_review_is_one_line_with_the_seat_that_it_gave() -> None:
+    lines = Lines()
+    observer = ReviewObserver(Log(lines, form=readable), Metrics())
+    good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
+    for outcome in asyncio.run(outcomes(good, bad)):
+        observer.reviewed(outcome, 0.0012)
+    observer.settle()
+    first, second = (line[10:] for line in lines.text.decode().splitlines())
+    assert first == "patched  CREATE Pod team/c-worker-  c/g replica 0 host 0  1.2 ms"
+    assert second == "denied   CREATE Pod team/c-worker-  c/none  metadata.labels[ray.io/group]  1.2 ms"
+
+
+def test_an_event_keeps_its_trace() -> None:
+    event = Event("2026-11-21T12:00:00.000Z", "error", "serve", "failed", "KeyError in a review", 500, "Traceback\n")
+    assert readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\nTraceback\n"
+
+
+@pytest.mark.parametrize(("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)])
+def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(wanted: Format, on_terminal: bool) -> None:  # noqa: FBT001
+    leader, follower = pty.openpty()
+    try:
+        assert (form_of(wanted, DescriptorOutput(follower)) is readable) == on_terminal
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+def test_lines_are_json_where_nobody_reads_along() -> None:
+    reading, writing = os.pipe()
+    try:
+        assert form_of("auto", DescriptorOutput(writing)) is as_json
+        assert form_of("text", DescriptorOutput(writing)) is readable
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -1,0 +1,22 @@
+"""Decision records are numbered without gaps, have a status, and are in the index."""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parents[1] / "docs" / "decisions"
+RECORDS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+
+
+def test_records_are_numbered_without_gaps() -> None:
+    wanted = [f"{number:04d}" for number in range(1, len(RECORDS) + 1)]
+    assert [path.name[:4] for path in RECORDS] == wanted, "name a new record by the next number: docs/decisions/NNNN-its-subject.md"
+
+
+def test_each_record_has_a_title_a_status_and_a_place_in_the_index() -> None:
+    index = (FOLDER / "README.md").read_text().splitlines()
+    for path in RECORDS:
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith("# "), path.name
+        status = re.fullmatch(r"Status: ((?:accepted|superseded by \[\d{4}\]\(\S+\)), \d{4}-\d\d-\d\d)", lines[2])
+        assert status, f"{path.name}: the third line is its status, such as `Status: accepted, 2026-11-22`"
+        assert f"| [{path.name[:4]}]({path.name}) | {lines[0][2:]} | {status[1]} |" in index, path.name

@@ -1,0 +1,119 @@
+"""TPU slices: what slice the hosts of a replica form, by whichever of the ways to say it a template uses."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.accelerators.topology import (
+    Generation,
+    TopologyError,
+    chips_of,
+    generation_of,
+    is_v7x,
+    listed_with,
+    parse_topology,
+)
+from webhook.kube import names
+from webhook.kube.placers import kueue_places
+
+# A level of GKE's topology that is a slice or a partition of one shape.
+# https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing
+_LEVEL: Final = re.compile(r"cloud\.google\.com/gke-tpu-(?:slice|partition)-([0-9]+(?:x[0-9]+){1,2})-id")
+_LEVELS: Final = (
+    names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
+    names.KUEUE_REQUIRED_TOPOLOGY,
+)
+
+
+class Slice(Struct, frozen=True, gc=False):
+    """The slice that the hosts of a replica form; with an empty topology where nobody knows it.
+
+    `selected` is the topology by which the pods select nodes: that of the slice itself, or of the
+    `parent` which it is a part of. `annotated` tells that an annotation names the slice. `placed`
+    tells that Kueue chooses its nodes. `unchecked` tells that the user wants no check of it.
+    """
+
+    accelerator: str = ""
+    topology: str = ""
+    selected: str = ""
+    annotated: bool = False
+    placed: bool = False
+    unchecked: bool = False
+
+    @property
+    def parent(self) -> str:
+        """The topology that this slice is carved out of, or nothing for a slice of its own."""
+        return self.selected if self.annotated and self.selected != self.topology else ""
+
+    @property
+    def owns_pool(self) -> bool:
+        """Tell whether the slice is all of one node pool, as slices are that nobody carves or joins."""
+        return not (self.placed or self.parent or (self.annotated and (self.v7x or not self.selected)))
+
+    @property
+    def v7x(self) -> bool:
+        """Tell whether it is of TPU v7x."""
+        return is_v7x(self.accelerator)
+
+    @property
+    def generation(self) -> Generation | None:
+        """The generation of its TPUs, if known."""
+        return generation_of(self.accelerator)
+
+    @property
+    def readable(self) -> bool:
+        """Tell whether the topology is known and is one."""
+        try:
+            parse_topology(self.topology)
+        except TopologyError:
+            return False
+        return True
+
+    @property
+    def too_large(self) -> bool:
+        """Tell whether it does not fit into its parent. Raises TopologyError for one that cannot be read."""
+        if not self.parent:
+            return False
+        part, whole = parse_topology(self.topology), parse_topology(self.parent)
+        return len(part) != len(whole) or any(size > most for size, most in zip(part, whole, strict=True))
+
+
+def read_slice(
+    annotations: Mapping[str, str],
+    selector: Mapping[str, str],
+    gates: Iterable[str],
+    chips: int,
+) -> Slice:
+    """Return the slice that a template asks for, whose replicas have `chips` chips over all hosts.
+
+    The annotation names it, else the node selector does. Where Kueue chooses nodes and neither is
+    there, it follows from the shape by which Kueue's annotation names a level of the topology, or
+    from the number of chips, if only one topology of the generation has as many.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/tpu.html
+    """
+    accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
+    selected = selector.get(names.NODE_TPU_TOPOLOGY, "")
+    named = annotations.get(names.ANNOTATION_SLICE_TOPOLOGY, "")
+    placed = kueue_places(annotations, gates)
+    inferred = "" if named or selected or not placed else _inferred(accelerator, annotations, chips)
+    return Slice(
+        accelerator=accelerator,
+        topology=named or selected or inferred,
+        selected=selected,
+        annotated=bool(named),
+        placed=placed,
+        unchecked=annotations.get(names.ANNOTATION_SKIP_TPU_CHECK) == "true",
+    )
+
+
+def _inferred(accelerator: str, annotations: Mapping[str, str], chips: int) -> str:
+    """Return the only topology that a slice of so many chips can have, or nothing."""
+    for key in _LEVELS:
+        level = _LEVEL.fullmatch(annotations.get(key, ""))
+        if level and chips_of(level[1]) == chips:
+            return level[1]
+    listed = listed_with(generation_of(accelerator), chips)
+    return listed[0] if len(listed) == 1 else ""

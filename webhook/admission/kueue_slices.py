@@ -1,0 +1,139 @@
+"""Kueue's slices: a RayCluster that asks for it is told, when it is created, to keep the hosts of each replica together.
+
+Kueue reads the templates when it first sees the RayCluster, and compares them from then on, so
+nothing of this is ever written later.
+
+https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from webhook.groups.optins import KUEUE_SLICES, TOPOLOGY_KEY
+from webhook.kube import names
+from webhook.kube.objects import Bare, ObjectMeta, Strings
+from webhook.kube.paths import pointer
+from webhook.kube.review import AdmissionRequest, Answer
+from webhook.kube.shapes import is_qualified_name
+from webhook.mutation.fold import Operation, encode
+
+_SAID: Final = (
+    names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
+    names.KUEUE_SLICE_CONSTRAINTS,
+    names.KUEUE_SLICE_SIZE,
+    names.KUEUE_GROUP_NAME,
+)
+"""Annotations of people who have said it themselves, or something that excludes it."""
+
+
+class _Spec(Struct, rename="camel", frozen=True, gc=False):
+    node_selector: Strings | None = None
+
+
+class _Template(Struct, frozen=True, gc=False):
+    metadata: ObjectMeta | None = None
+    spec: _Spec = field(default_factory=_Spec)
+
+
+class _Group(Struct, rename="camel", frozen=True, gc=False):
+    group_name: str = ""
+    num_of_hosts: int = 1
+    template: _Template = field(default_factory=_Template)
+
+    @property
+    def annotations(self) -> Strings:
+        return (self.template.metadata and self.template.metadata.annotations) or {}
+
+
+class _Groups(Struct, rename="camel", frozen=True, gc=False):
+    worker_group_specs: list[_Group] | None = None
+
+
+class Templates(Bare, frozen=True):
+    """A RayCluster, with the part of its templates that says where pods go."""
+
+    spec: _Groups = field(default_factory=_Groups)
+
+
+class _Request(Struct, frozen=True, gc=False):
+    object: Templates | None = None
+
+
+class _Review(Struct, frozen=True, gc=False):
+    request: _Request | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Review).decode
+_operations: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) -> Answer:
+    """Return an answer to a review of a RayCluster, and Kueue's slices where it asks for them."""
+    meta = request.object.metadata if request.object else ObjectMeta()
+    if request.operation != "CREATE" or request.sub_resource or answer.causes or not asks(meta):
+        return answer
+    try:
+        review = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return answer  # the API server refuses such a spec by its schema
+    cluster = review.request and review.request.object
+    if not cluster:
+        return answer
+    added, warnings = operations(cluster)
+    return extended(answer, added, warnings)
+
+
+def asks(meta: ObjectMeta) -> bool:
+    """Tell whether a RayCluster asks for Kueue's slices, and is not to be left alone."""
+    annotations, labels = meta.annotations or {}, meta.labels or {}
+    return KUEUE_SLICES.read(annotations) == "true" and labels.get(names.LABEL_IGNORE) != "true"
+
+
+def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
+    """Return what is written into the templates of a RayCluster, and which groups are left out, and why."""
+    key = TOPOLOGY_KEY.read(cluster.metadata.annotations or {})
+    found: list[Operation] = []
+    warnings = []
+    for index, group in enumerate(cluster.spec.worker_group_specs or ()):
+        if group.num_of_hosts <= 1 or group.annotations.keys() & set(_SAID):
+            continue
+        level = key or _usual_level(group)
+        if is_qualified_name(level):
+            found += _written(index, group, level)
+        else:
+            text = f"no slices for Kueue in group {group.group_name[:20]}: name a topology level by {names.ANNOTATION_TOPOLOGY_KEY}"
+            warnings.append(text)
+    return found, tuple(warnings)
+
+
+def _usual_level(group: _Group) -> str:
+    """Return the level that is one slice: the node pool, where pods select a whole TPU slice."""
+    selector = group.template.spec.node_selector or {}
+    whole = names.NODE_TPU_TOPOLOGY in selector and names.ANNOTATION_SLICE_TOPOLOGY not in group.annotations
+    return names.NODE_POOL if whole else ""
+
+
+def _written(index: int, group: _Group, level: str) -> Iterator[Operation]:
+    values = {
+        names.KUEUE_SLICE_REQUIRED_TOPOLOGY: level,
+        names.KUEUE_SLICE_SIZE: str(group.num_of_hosts),
+    }
+    path = ("spec", "workerGroupSpecs", index, "template", "metadata")
+    if group.template.metadata is None:
+        yield Operation("add", pointer(*path), {"annotations": values})
+    elif group.template.metadata.annotations is None:
+        yield Operation("add", pointer(*path, "annotations"), values)
+    else:
+        for key, value in values.items():
+            yield Operation("add", pointer(*path, "annotations", key), value)
+
+
+def extended(answer: Answer, added: list[Operation], warnings: tuple[str, ...]) -> Answer:
+    """Return an answer with more operations behind its own, and more warnings."""
+    before: list[Any] = _operations(b64decode(answer.patch)) if answer.patch else []
+    patch = b64encode(encode([*before, *added])) if added else answer.patch
+    return Answer(answer.causes, patch, (*answer.warnings, *warnings), answer.rules)

@@ -1,0 +1,144 @@
+"""`ray-webhook check`: whether an installation works, or what one needs is there; each failure with what to do."""
+
+import argparse
+import base64
+import binascii
+import json
+import re
+import sys
+import time
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import add_arguments as add_connection
+from webhook.cli.terminal import console, mark, style
+from webhook.follow.probes import Probes
+from webhook.kube import names
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
+from webhook.status.checks import Result, after, before
+from webhook.tls.errors import CertificateError
+from webhook.tls.validity import read_validity
+
+FINE: Final = 0
+WRONG: Final = 1
+
+_SPAN: Final = re.compile(r"(\d+)(s|m|h)?")
+_SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
+_PERIOD: Final = 2.0
+"""Seconds between two looks of --wait."""
+
+
+class _Section(NamedTuple):
+    title: str
+    results: list[Result]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook check --pre        before the installation\n"
+        "  ray-webhook check --wait 2m    after it: until all is right, or two minutes are over\n"
+        "  ray-webhook check -n team      with dry runs in the namespace of a team\n\n"
+        "Nothing is stored: a worker pod and a broken RayCluster are sent in dry runs only.\n\n"
+        "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"
+    )
+    parser.add_argument("--pre", action="store_true", help="only what an installation needs")
+    parser.add_argument("--wait", type=_span, default=0.0, metavar="TIME", help="look again until all is right: 90s, 2m")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how it is shown (default: text)")
+    add_connection(parser, all_namespaces=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look, until all is right or the time is over."""
+    deadline = time.monotonic() + arguments.wait
+    while True:
+        sections = look(arguments, lambda cluster: _sections(cluster, pre=arguments.pre))
+        if sections is None:
+            return UNREACHABLE
+        wrong = [each for section in sections for each in section.results if each.verdict == "error"]
+        if not wrong or time.monotonic() >= deadline:
+            break
+        time.sleep(_PERIOD)
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps(_data(sections), indent=2) + "\n")
+    else:
+        _show(sections, len(wrong))
+    return WRONG if wrong else FINE
+
+
+async def _sections(cluster: Cluster, *, pre: bool) -> list[_Section]:
+    probes = Probes(cluster.api, cluster.namespace, worker_of)
+    if pre:
+        return [_Section("what an installation needs", list(before(await probes.needs())))]
+    now = time.time()
+    probed = await probes.all(now)
+    return [
+        _Section("what an installation needs", list(before(probed))),
+        _Section("the installation", list(after(probed, expiry, now))),
+    ]
+
+
+def worker_of(cluster: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the first worker of a live RayCluster, as KubeRay would send it; None when it has none."""
+    meta = cluster.get("metadata") or {}
+    if meta.get("deletionTimestamp") or (meta.get("labels") or {}).get(names.LABEL_IGNORE) == "true":
+        return None
+    document = {**cluster, "apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND}
+    try:
+        view = as_cluster(Manifest("live", document))
+        pods = expand(document, view)
+        worker = next((pod for pod in pods if pod["metadata"]["labels"][names.LABEL_GROUP] != names.HEAD_GROUP), None)
+    except (ManifestError, ValueError):
+        return None
+    if worker is not None:  # only they who may delete the RayCluster may block its deletion
+        worker["metadata"]["ownerReferences"][0].pop("blockOwnerDeletion")
+    return worker
+
+
+def expiry(bundle: str) -> float | None:
+    """Return when the certificate in a caBundle expires, in seconds since the epoch; None when there is none."""
+    try:
+        return read_validity(base64.b64decode(bundle, validate=True)).end.timestamp()
+    except (CertificateError, binascii.Error, ValueError):
+        return None
+
+
+def _span(text: str) -> float:
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is no time: write 90s, 2m or 1h"
+        raise argparse.ArgumentTypeError(msg)
+    return float(int(match[1]) * _SECONDS[match[2]])
+
+
+def _data(sections: list[_Section]) -> dict[str, Any]:
+    checks = [
+        {"section": section.title, **msgspec.to_builtins(each), "page": each.page}
+        for section in sections
+        for each in section.results
+    ]
+    return {"right": not any(each["verdict"] == "error" for each in checks), "checks": checks}
+
+
+def _show(sections: list[_Section], wrong: int) -> None:
+    screen = console()
+    for section in sections:
+        screen.print(Text(section.title, style="bold"))
+        table = Table.grid(padding=(0, 1))
+        for each in section.results:
+            table.add_row(" ", mark(each.verdict), Text(each.text))
+            if each.remedy:
+                table.add_row("", "", Text(f"{each.remedy}; more: {each.page}", style=style("info")))
+        screen.print(table)
+        screen.print()
+    last = ("fine", "nothing is wrong") if not wrong else ("error", f"{wrong} of the checks failed")
+    screen.print(Text.assemble(mark(last[0]), f" {last[1]}"))

@@ -1,0 +1,136 @@
+"""`ray-webhook diff`: what applying a file would change: fields, findings, pods that restart, hosts."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import add_arguments as add_connection
+from webhook.cli.files import read_manifests
+from webhook.cli.parsing import refuse
+from webhook.follow.errors import ApiError
+from webhook.kube import names
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import Manifest
+from webhook.status.comparison import Comparison, compare
+from webhook.status.words import counted
+from webhook.validation.finding import Finding
+from webhook.validation.ruleset import check
+
+SAME: Final = 0
+DIFFERENT: Final = 1
+
+_PLURALS: Final = {kind: f"{kind.lower()}s" for kind in names.RAY_KINDS}
+_SECONDS: Final = 30.0
+
+
+class _Compared(NamedTuple):
+    """An object of a file beside the one that lives, if it does."""
+
+    name: str
+    comparison: Comparison | None
+    findings: list[Finding]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook diff -f raycluster.yaml\n"
+        "  kubectl kustomize . | ray-webhook diff -f -\n\n"
+        "What a file leaves out counts as unchanged, unless the last `kubectl apply` had it.\n\n"
+        "exit status: 0 nothing changes, 1 something does, 2 a file cannot be read or the cluster not be looked at"
+    )
+    parser.add_argument(
+        "-f", "--filename", action="append", required=True, metavar="PATH", help="a file, a folder or -; may be repeated"
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how it is shown (default: text)")
+    add_connection(parser, all_namespaces=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare each Ray object of the files."""
+    try:
+        given = [each for each in read_manifests(arguments.filename) if each.kind in _PLURALS]
+    except ManifestError as error:
+        return refuse("diff", str(error))
+    if not given:
+        return refuse("diff", "no Ray object is in these files")
+    compared = look(arguments, lambda cluster: _compare(cluster, given))
+    if compared is None:
+        return UNREACHABLE
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps([_data(each) for each in compared], indent=2) + "\n")
+    else:
+        sys.stdout.write("".join(f"{line}\n" for each in compared for line in _lines(each)))
+    different = any(each.comparison is None or each.comparison.any for each in compared)
+    return DIFFERENT if different else SAME
+
+
+async def _compare(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
+    return [await _one(cluster, manifest) for manifest in given]
+
+
+async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
+    meta = manifest.document.get("metadata") or {}
+    namespace, name = str(meta.get("namespace") or cluster.namespace), str(meta.get("name") or "")
+    called = f"{manifest.kind} {namespace}/{name}"
+    path = f"/apis/ray.io/v1/namespaces/{namespace}/{_PLURALS[manifest.kind]}/{name}"
+    try:
+        live: dict[str, Any] = msgspec.json.decode(await cluster.api.get(path, (), _SECONDS))
+    except ApiError as error:
+        if error.reason != "missing":
+            raise
+        return _Compared(called, None, check(manifest.kind, manifest.document))
+    return _Compared(called, compare(manifest.kind, live, manifest.document), [])
+
+
+def _lines(compared: _Compared) -> Iterator[str]:
+    """Yield what is different: fields, then what comes of them."""
+    comparison = compared.comparison
+    if comparison is None:
+        yield f"{compared.name}: new"
+        yield from (f"  + {_finding(each)}" for each in compared.findings)
+        return
+    if not comparison.any:
+        yield f"{compared.name}: the same"
+        return
+    yield f"{compared.name}:"
+    for change in comparison.changes:
+        yield f"  ~ {change.path}: {_value(change.old)} -> {_value(change.new)}"
+    yield from (f"  + {_finding(each)}" for each in comparison.found)
+    yield from (f"  - {_finding(each)}" for each in comparison.gone)
+    for host in comparison.hosts:
+        where = f"{host.group}: {host.what}, {counted(host.hosts, 'host')}, first {host.first}"
+        yield f"  * {where}: {host.old} -> {host.new}"
+
+
+def _value(text: str | None) -> str:
+    return "(not set)" if text is None else text
+
+
+def _finding(finding: Finding) -> str:
+    return f"{finding.level} {finding.rule} {finding.path}: {' '.join(finding.message.split())}"
+
+
+def _data(compared: _Compared) -> dict[str, Any]:
+    comparison = compared.comparison
+    if comparison is None:
+        return {"object": compared.name, "new": True, "found": [_entry(each) for each in compared.findings]}
+    return {
+        "object": compared.name,
+        "new": False,
+        "changes": msgspec.to_builtins(comparison.changes),
+        "found": [_entry(each) for each in comparison.found],
+        "gone": [_entry(each) for each in comparison.gone],
+        "hosts": msgspec.to_builtins(comparison.hosts),
+    }
+
+
+def _entry(finding: Finding) -> dict[str, str]:
+    return {"rule": finding.rule, "level": finding.level, "path": finding.path, "message": finding.message}

@@ -1,0 +1,168 @@
+"""The picture of a cluster, drawn: a row for each replica with its hosts, then what is wrong and what to do."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.table import Table
+from rich.text import Text
+
+from webhook.cli.terminal import mark, style, symbols
+from webhook.status import model
+from webhook.status.diagnosis import Trouble
+from webhook.status.words import counted, hosts
+
+_HOSTS: Final = {
+    model.READY: ("■", "#", "fine"),
+    model.STARTING: ("◧", "o", "info"),
+    model.PENDING: ("◌", ":", "warning"),
+    model.MISSING: ("□", ".", "error"),
+    model.FAILED: ("✗", "x", "error"),
+    model.TWICE: ("◆", "2", "error"),
+}
+_STATES: Final = {model.COMPLETE: "fine", model.COMING: "info", model.WAITS: "error", model.GONE: "error"}
+_DRAWN: Final = 64
+"""Hosts that are drawn; more do not fit beside the rest of a row."""
+_ROWS: Final = 12
+"""Replicas of a group that have a row each; of more, those that are complete share one."""
+_FIXED: Final = 6
+"""Columns that are not broken into lines: all but the last, which says what is wrong."""
+
+Row = tuple[RenderableType, ...]
+
+
+def draw(console: Console, picture: model.Picture, *, wide: bool = False) -> None:
+    """Print a picture. Commands are not broken into lines, so that they can be copied."""
+    console.print(drawing(picture, wide=wide), crop=False)
+
+
+def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
+    """Return a picture, drawn."""
+    lines: list[RenderableType] = []
+    for cluster in picture.clusters:
+        lines += [_title(cluster), _table(cluster, picture.now, wide=wide), *shown_troubles(cluster.troubles, picture.now), Text()]
+    lines += shown_troubles(picture.troubles, picture.now)
+    lines += [Text(line, style=style("dim")) for line in _unread(picture)]
+    lines.append(_summary(picture))
+    return Lines(*lines)
+
+
+def _title(cluster: model.Cluster) -> Text:
+    title = Text.assemble((f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,)))
+    if cluster.suspended:
+        title.append("  suspended", style=style("warning"))
+    if cluster.leaving:
+        title.append(f"  {counted(cluster.leaving, 'pod')} being deleted", style=style("dim"))
+    return title
+
+
+def _table(cluster: model.Cluster, now: float, *, wide: bool) -> Table:
+    table = Table.grid(padding=(0, 2))  # its first column is empty, and indents
+    for _ in range(_FIXED):
+        table.add_column(no_wrap=True)
+    for group in cluster.groups:
+        name: RenderableType = Text(group.name)
+        for row in _rows(group, cluster.troubles, now, wide=wide):
+            table.add_row("", name, *row)
+            name = Text()
+    return table
+
+
+def _rows(group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide: bool) -> Iterator[Row]:
+    """Yield the rows of a group. Of many replicas, those that are complete share one, unless all is asked for."""
+    shown = [each for each in group.replicas if wide or len(group.replicas) <= _ROWS or each.state != model.COMPLETE]
+    rest = [each for each in group.replicas if each not in shown]
+    if rest:
+        first, last = rest[0].index, rest[-1].index
+        yield Text(f"{len(rest)} replicas of {first}-{last}"), Text(), Text(), Text(model.COMPLETE, style("fine"))
+    for replica in shown:
+        yield _row(group, replica, troubles, now, wide=wide)
+    if group.unseated:
+        held = counted(len(group.unseated), "pod")
+        yield Text("no seat"), Text(), Text(held), Text(model.WAITS, style("error"))
+    if not group.replicas and not group.unseated:
+        yield Text("no replicas"), Text(), Text(), Text("as asked for", style("dim"))
+
+
+def _row(group: model.Group, replica: model.Replica, troubles: tuple[Trouble, ...], now: float, *, wide: bool) -> Row:
+    called = "one more" if replica.index is None else f"replica {replica.index}"
+    state = Text(replica.state, style=style(_STATES[replica.state]))
+    what = Text(_what(group, replica, troubles, now) or _age(replica, now))
+    row = (Text(called), _hosts(replica.hosts), Text(f"{replica.ready}/{len(replica.hosts)}"), state, what)
+    return (*row, Text(replica.name), _nodes(replica)) if wide else row
+
+
+def _what(group: model.Group, replica: model.Replica, troubles: tuple[Trouble, ...], now: float) -> str:
+    """Return in a few words what is wrong with a replica: the hosts that are missing, or the ids of its diagnoses."""
+    if replica.state == model.COMPLETE or replica.index is None:
+        return ""
+    found = [each for each in troubles if (each.group, each.replica) == (group.name, replica.index)]
+    return ", ".join(f"{_about(each)}{_since(each, now)}" for each in found)
+
+
+def _about(trouble: Trouble) -> str:
+    if trouble.id == "host-missing":
+        return f"{hosts(trouble.hosts)} missing"
+    return trouble.id if len(trouble.hosts) != 1 else f"host {trouble.hosts[0]}: {trouble.id}"
+
+
+def _age(replica: model.Replica, now: float) -> str:
+    if replica.state != model.COMING or replica.since is None:
+        return ""
+    return f"for {duration(now - replica.since)}"
+
+
+def _nodes(replica: model.Replica) -> Text:
+    return Text(" ".join(dict.fromkeys(host.node for host in replica.hosts if host.node)), style=style("dim"))
+
+
+def _hosts(hosts: tuple[model.Host, ...]) -> Text:
+    pretty = symbols()
+    drawn = Text()
+    for host in hosts[:_DRAWN]:
+        symbol, plain, level = _HOSTS[host.state]
+        drawn.append(symbol if pretty else plain, style=style(level))
+    if len(hosts) > _DRAWN:
+        drawn.append(f"+{len(hosts) - _DRAWN}", style=style("dim"))
+    return drawn
+
+
+def shown_troubles(troubles: tuple[Trouble, ...], now: float) -> Iterator[RenderableType]:
+    """Yield what is wrong: what, since when, what to do, the command."""
+    for trouble in troubles:
+        place = f"{trouble.group}: " if trouble.group else ""
+        said = Table.grid(padding=(0, 1))
+        what = Text.assemble((trouble.id, "bold"), f"  {place}{trouble.message}", (_since(trouble, now), style("dim")))
+        said.add_row(Text(" "), mark(trouble.level), what)
+        said.add_row("", "", Text(f"{trouble.remedy}:"))
+        yield said
+        yield Text(f"      {trouble.command}", style=style("info"), no_wrap=True, overflow="ignore")
+
+
+def _unread(picture: model.Picture) -> Iterator[str]:
+    for name, why in picture.unread.items():
+        yield f"not looked at: {name} ({why})"
+
+
+def _summary(picture: model.Picture) -> Text:
+    waiting = sum(cluster.waits for cluster in picture.clusters)
+    what = counted(len(picture.clusters), "RayCluster")
+    if not picture.clusters:
+        return Text("no RayClusters")
+    if not picture.waits:
+        return Text.assemble(mark("fine"), f" {what}, nothing waits")
+    return Text.assemble(mark("error"), f" {what}, {waiting} of them {'waits' if waiting == 1 else 'wait'}")
+
+
+def _since(trouble: Trouble, now: float) -> str:
+    return "" if trouble.since is None else f" since {duration(now - trouble.since)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in the largest unit that it fills: `45 s`, `12 min`, `3 h`, `5 d`."""
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

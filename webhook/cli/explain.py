@@ -1,0 +1,169 @@
+"""`ray-webhook explain`: why a pod is as it is, and what a rule, a variable or a diagnosis means."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from inspect import cleandoc
+from typing import Any, Final
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from webhook.cli.connection import UNREACHABLE, look
+from webhook.cli.connection import Cluster as Connection
+from webhook.cli.connection import add_arguments as add_connection
+from webhook.cli.drawing import duration, shown_troubles
+from webhook.cli.parsing import refuse, unknown
+from webhook.cli.terminal import console, mark, style
+from webhook.follow.snapshot import Snapshot
+from webhook.status.account import HAS, MISSING, Account, Given, account_of, seat_labels
+from webhook.status.examination import DIAGNOSES, examine
+from webhook.status.objects import LivePod
+from webhook.status.observed import Lookups, Observed
+from webhook.status.standing import Cluster, stand
+from webhook.status.variables import given_variables
+from webhook.validation.ruleset import RULES
+
+_KINDS: Final = ("pod", "rule", "variable", "diagnosis")
+_LONG: Final = 70
+"""Characters of a value that are shown."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook explain pod llama-tpu-worker-x7k2p -n team\n"
+        "  ray-webhook explain rule tpu-topology-mismatch\n"
+        "  ray-webhook explain variable TPU_WORKER_ID\n"
+        "  ray-webhook explain diagnosis host-missing\n\n"
+        "exit status: 0 explained, 2 there is no such thing, or the cluster cannot be looked at"
+    )
+    parser.add_argument("kind", choices=_KINDS, metavar="|".join(_KINDS), help="what is to be explained")
+    parser.add_argument("name", metavar="NAME", help="its name or id")
+    add_connection(parser, all_namespaces=False)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain one thing."""
+    if arguments.kind == "pod":
+        read = look(arguments, _read)
+        return UNREACHABLE if read is None else _pod(read, arguments.name)
+    return _EXPLAIN[arguments.kind](arguments.name)
+
+
+async def _read(connection: Connection) -> Observed:
+    return await Snapshot(connection.api, connection.namespace).take()
+
+
+def _pod(observed: Observed, name: str) -> int:
+    pod = next((each for each in observed.pods if each.name == name), None)
+    if pod is None:
+        near = get_close_matches(name, [each.name for each in observed.pods], n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        return refuse("explain", f"there is no Ray pod {name} in this namespace{meant}")
+    now = time.time()
+    owner = pod.controller
+    clusters = stand(observed, Lookups(observed, now))
+    cluster = next((each for each in clusters if owner is not None and each.facts.uid == owner.uid), None)
+    screen = console()
+    for line in _about(pod, cluster, now):
+        screen.print(line)
+    troubles = [each for each in examine(observed, now).every_trouble if name in each.pods]
+    for part in shown_troubles(tuple(troubles), now):
+        screen.print(part, crop=False)
+    return 0
+
+
+def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
+    """Yield what is to be said of a pod."""
+    age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
+    yield Text.assemble((f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}")
+    if cluster is None:
+        yield Text("  its RayCluster does not exist, or is being replaced")
+        return
+    if cluster.ignored:
+        yield Text("  the webhook leaves its RayCluster alone")
+        return
+    if any(each is pod for each in cluster.heads):
+        yield Text(f"  the head of RayCluster {cluster.name}, which has no seat")
+        return
+    account = account_of(cluster, pod)
+    if account is None:
+        yield Text(f"  a worker of RayCluster {cluster.name} without a seat, which is given nothing")
+        return
+    yield Text(f"  {_place(account)} of RayCluster {cluster.name}")
+    for key, value in seat_labels(pod):
+        yield Text(f"  label {key}={value}", style=style("dim"))
+    yield _table(account)
+
+
+def _place(account: Account) -> str:
+    name = f" ({account.name})" if account.name else ""
+    return f"host {account.host} of replica {account.replica}{name} of group {account.group}"
+
+
+def _table(account: Account) -> Table:
+    table = Table.grid(padding=(0, 1))
+    for given in account.given:
+        table.add_row(" ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim")))
+    return table
+
+
+def _level(given: Given) -> str:
+    if given.held == HAS:
+        return "fine"
+    return "error" if given.held == MISSING else "warning"
+
+
+def _said(given: Given) -> str:
+    where = f" in {', '.join(given.containers)}" if given.containers else ""
+    text = f"{given.what}={_short(given.expected)}{where}"
+    if given.held == HAS:
+        return text
+    return f"{text}: {'the pod does not have it' if given.actual is None else f'the pod has {_short(given.actual)}'}"
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= _LONG else f"{value[:_LONG]}…"
+
+
+def _rule(name: str) -> int:
+    rule = next((each for each in RULES if each.id == name), None)
+    if rule is None:
+        return refuse("explain", unknown("rule", name, [each.id for each in RULES]))
+    return _documented(name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md")
+
+
+def _diagnosis(name: str) -> int:
+    diagnosis = next((each for each in DIAGNOSES if each.id == name), None)
+    if diagnosis is None:
+        return refuse("explain", unknown("diagnosis", name, [each.id for each in DIAGNOSES]))
+    when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
+    return _documented(name, f"{diagnosis.level}, {when}", diagnosis.check, "docs/diagnoses.md")
+
+
+def _documented(name: str, level: str, check: Callable[..., Any], page: str) -> int:
+    text = cleandoc(check.__doc__ or "")
+    sys.stdout.write(f"{name}: {level}\n\n{text}\n\nwith an example: {page}#{name}\n")
+    return 0
+
+
+def _variable(name: str) -> int:
+    variables = given_variables()
+    found = variables.get(name)
+    if found is None:
+        return refuse("explain", unknown("variable of ours", name, list(variables)))
+    sys.stdout.write(f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n")
+    return 0
+
+
+_EXPLAIN: Final[dict[str, Callable[[str], int]]] = {
+    "rule": _rule,
+    "variable": _variable,
+    "diagnosis": _diagnosis,
+}

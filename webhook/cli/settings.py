@@ -1,0 +1,33 @@
+"""`ray-webhook settings`: check settings before they are installed, and print their schema."""
+
+import argparse
+import json
+import sys
+
+from webhook.settings import WrongSettingsError, read_settings, schema
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `settings` to a parser."""
+    commands = parser.add_subparsers(dest="what", required=True, metavar="check | schema")
+    check = commands.add_parser("check", help="tell whether files can be used as settings, with the variables that are set here")
+    check.add_argument("files", nargs="*", metavar="FILE", help="a file with settings; without one, the variables alone")
+    commands.add_parser("schema", help="print the JSON Schema of a file with settings")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Return 0 when all can be used, and 2 when not: as the service would refuse to start."""
+    if arguments.what == "schema":
+        sys.stdout.write(json.dumps(schema(), indent=2) + "\n")
+        return 0
+    return max([_check(file) for file in arguments.files or [""]])
+
+
+def _check(file: str) -> int:
+    try:
+        read_settings(["--file", file] if file else [])
+    except WrongSettingsError as error:
+        sys.stderr.write("".join(f"{file or 'environment'}: {line}\n" for line in str(error).splitlines()))
+        return 2
+    sys.stdout.write(f"{file or 'environment'}: these settings can be used\n")
+    return 0

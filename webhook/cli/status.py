@@ -1,0 +1,138 @@
+"""`ray-webhook status`: what stands in a cluster, what is missing, and what to do about it."""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, Final
+
+import msgspec
+from msgspec import structs
+from rich.live import Live
+
+from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.connection import add_arguments as add_connection
+from webhook.cli.drawing import draw, drawing
+from webhook.cli.terminal import console
+from webhook.follow.snapshot import Snapshot
+from webhook.manifest.writer import as_yaml
+from webhook.status.examination import examine
+from webhook.status.model import Picture
+
+FINE: Final = 0
+WAITS: Final = 1
+
+_PERIOD: Final = 2.0
+"""Seconds between two looks of --watch."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook status                 the namespace of your kubeconfig's context\n"
+        "  ray-webhook status -A -o json      everything, for a program\n"
+        "  ray-webhook status llama --watch   one RayCluster, as it changes\n\n"
+        "hosts: ■ ready  ◧ starts  ◌ has no node  □ missing  ✗ ended  ◆ two pods\n\n"
+        "exit status: 0 nothing waits, 1 something does, 2 the cluster cannot be looked at"
+    )
+    parser.add_argument("raycluster", nargs="?", default="", metavar="RAYCLUSTER", help="only this one")
+    parser.add_argument(
+        "-o", "--output", choices=("table", "wide", "json", "yaml"), default="table", help="how it is shown (default: table)"
+    )
+    parser.add_argument("--watch", action="store_true", help="look again every 2 s, until Ctrl-C")
+    add_connection(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look once, or again and again."""
+    if arguments.watch:
+        return _report(look(arguments, lambda cluster: _watch(cluster, arguments)), arguments)
+    picture = look(arguments, _take)
+    return _report(picture, arguments, _PRINTERS[arguments.output])
+
+
+async def _take(cluster: Cluster) -> Picture:
+    snapshot = Snapshot(cluster.api, cluster.namespace)
+    observed = await snapshot.take()
+    return examine(observed, time.time(), snapshot.unread)
+
+
+async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> Picture:
+    """Look again and again; on a terminal in place, else whenever something is new. Returns the last picture."""
+    shown = console()
+    picture = only(await _take(cluster), arguments.raycluster)
+    live = Live(console=shown, auto_refresh=False, transient=False) if shown.is_terminal else None
+    if live is None:
+        _PRINTERS[arguments.output](picture)
+    try:
+        if live is not None:
+            live.start()
+        while True:
+            if live is not None:
+                live.update(drawing(picture, wide=arguments.output == "wide"), refresh=True)
+            await asyncio.sleep(_PERIOD)
+            before, picture = picture, only(await _take(cluster), arguments.raycluster)
+            if live is None and _timeless(picture) != _timeless(before):
+                _PRINTERS[arguments.output](picture)
+                sys.stdout.flush()
+    except asyncio.CancelledError:  # Ctrl-C: what is on the screen stays
+        return picture
+    finally:
+        if live is not None:
+            live.stop()
+
+
+def _timeless(picture: Picture) -> Picture:
+    return structs.replace(picture, now=0.0)
+
+
+def only(picture: Picture, name: str) -> Picture:
+    """Return the part of a picture that one RayCluster has, or all of it for an empty name."""
+    if not name:
+        return picture
+    return structs.replace(picture, clusters=tuple(each for each in picture.clusters if each.name == name))
+
+
+def _report(picture: Picture | None, arguments: argparse.Namespace, show: Callable[[Picture], None] | None = None) -> int:
+    """Print a picture, and return the exit status that it has."""
+    if picture is None:
+        return UNREACHABLE
+    chosen = only(picture, arguments.raycluster)
+    if arguments.raycluster and not chosen.clusters:
+        near = get_close_matches(arguments.raycluster, [each.name for each in picture.clusters], n=1)
+        meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
+        sys.stderr.write(f"ray-webhook status: there is no RayCluster {arguments.raycluster}{meant}\n")
+        return UNREACHABLE
+    if show is not None:
+        show(chosen)
+    return WAITS if chosen.waits else FINE
+
+
+def _table(picture: Picture) -> None:
+    draw(console(), picture)
+
+
+def _wide(picture: Picture) -> None:
+    draw(console(), picture, wide=True)
+
+
+def _json(picture: Picture) -> None:
+    sys.stdout.write(json.dumps(as_data(picture), indent=2) + "\n")
+
+
+def _yaml(picture: Picture) -> None:
+    sys.stdout.write(as_yaml([as_data(picture)]))
+
+
+def as_data(picture: Picture) -> dict[str, Any]:
+    """Return a picture as the values of JSON."""
+    data: dict[str, Any] = msgspec.to_builtins(picture)
+    return {"waits": picture.waits, **data}
+
+
+_PRINTERS: Final[dict[str, Callable[[Picture], None]]] = {"table": _table, "wide": _wide, "json": _json, "yaml": _yaml}

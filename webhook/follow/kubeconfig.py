@@ -1,0 +1,53 @@
+"""The user's kubeconfig, as kubectl finds it, and the namespace that it stands in."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from kubernetes.aio.config import ConfigException, list_kube_config_contexts
+from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME
+
+from webhook.follow.client import Load, in_cluster, kubeconfig
+from webhook.follow.errors import ConfigurationError
+
+_DEFAULT: Final = "default"
+_NAMESPACE_FILE: Final = Path(SERVICE_CERT_FILENAME).with_name("namespace")
+_UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError)
+
+
+def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the path of the kubeconfig: the one given, else KUBECONFIG, else that in the home directory.
+
+    Nothing is returned for a pod that has none: it has its service account.
+    """
+    found = path or environ.get("KUBECONFIG", "")
+    home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    if found or home.exists() or "KUBERNETES_SERVICE_HOST" not in environ:
+        return found or str(home)
+    return ""
+
+
+def load_of(path: str, context: str | None) -> Load:
+    """Return what fills in a configuration from a located kubeconfig."""
+    return kubeconfig(path, context) if path else in_cluster()
+
+
+def namespace_of(path: str, context: str | None) -> str:
+    """Return the namespace of a context of a located kubeconfig. Raises ConfigurationError."""
+    if path and not any(Path(part).exists() for part in path.split(os.pathsep)):
+        msg = f"there is no kubeconfig {path}; name another with --kubeconfig or KUBECONFIG"
+        raise ConfigurationError(msg)
+    if not path:
+        return _NAMESPACE_FILE.read_text(encoding="utf-8").strip() if _NAMESPACE_FILE.exists() else _DEFAULT
+    try:
+        contexts, current = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
+        by_name = {each["name"]: each for each in contexts}
+        chosen = by_name.get(context) if context else current
+        if chosen is None:
+            msg = f"{path} has no context {context!r}: it has {', '.join(by_name) or 'none'}"
+            raise ConfigurationError(msg)
+        return str(chosen["context"].get("namespace") or _DEFAULT)
+    except _UNUSABLE as error:
+        msg = f"{path} cannot be read as a kubeconfig: {error}; name another with --kubeconfig or KUBECONFIG"
+        raise ConfigurationError(msg) from error

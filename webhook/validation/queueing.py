@@ -1,0 +1,90 @@
+"""Kueue: what it refuses of a queued cluster, and how it keeps the hosts of a replica together."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.groups.optins import KUEUE_SLICES
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN
+from webhook.validation.cluster import Cluster
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+
+_POD_SETS_MAX: Final = 18
+"""Pod sets of a Kueue workload: head and worker groups.
+
+https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobframework/constants.go
+"""
+
+_HEAD: Final = "head"
+"""What Kueue calls the pod set of the head."""
+
+
+def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
+    """A multi-host group of a queued cluster, without a word about which of its pods belong together.
+
+    Kueue's topology-aware scheduling may then spread the hosts of one replica over the cluster.
+
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+    """
+    if not _queued(cluster) or KUEUE_SLICES.read(cluster.annotations) == "true":
+        return
+    for group in cluster.groups:
+        said = group.annotations.strings.keys() & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
+        if group.hosts > 1 and not said:
+            text = f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: Kueue may spread a replica"
+            yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
+
+
+def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
+    """A slice size for Kueue that cuts replicas into pieces.
+
+    A slice of Kueue is what stays in one topology domain. One that is no whole number of replicas tears a replica apart.
+
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+    """
+    for group in cluster.groups:
+        field = group.annotations.key(names.KUEUE_SLICE_SIZE)
+        text = field.text
+        if not field.given or group.hosts < 1:
+            continue
+        size = int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**31)) else 0
+        if size < 1 or size % group.hosts:
+            yield Fault(field, f"{text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple of it")
+
+
+def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
+    """More worker groups than a workload of Kueue has room for.
+
+    Kueue refuses the cluster: a workload has at most 18 pod sets, and the head is one. Before Kueue 0.19 it had 10.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
+    """
+    field = cluster.field / "workerGroupSpecs"
+    if _queued(cluster) and field.size >= _POD_SETS_MAX:
+        most = _POD_SETS_MAX - 1
+        yield Fault(field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head")
+
+
+def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
+    """A worker group of a queued cluster that is named like Kueue's pod set of the head.
+
+    Kueue refuses the cluster.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
+    """
+    for group in cluster.groups if _queued(cluster) else ():
+        if group.name == _HEAD:
+            yield Fault(group.field / "groupName", f"use another name: Kueue calls the head's pods {_HEAD}", FORBIDDEN)
+
+
+def _queued(cluster: Cluster) -> bool:
+    return bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE))
+
+
+QUEUEING: Final = (
+    warn(kueue_slices_missing),
+    deny(kueue_slice_size),
+    warn(kueue_too_many_groups),
+    deny(kueue_group_named_head),
+)
