@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz hostile e2e chaos matrix newest-ray facts ray-judge autoscaler check bench schema format clean
+.PHONY: help demo run tools test test-fast fuzz hostile e2e chaos matrix newest-ray facts ray-judge autoscaler check bench parity schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -95,6 +95,10 @@ check: $(READY)  ## Lint, check types, check the floors
 
 bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
+
+MUTANTS ?= 20000
+parity: $(READY)  ## Hold the rules against KubeRay's own code on MUTANTS broken objects (20000 unless told)
+	$(BIN)/python -m tests.parity --mutants $(MUTANTS)
 
 schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
 	$(BIN)/python -m tests.schema.generate $(CRDS)

@@ -22,7 +22,7 @@ from pydantic_settings import (
 )
 
 from webhook.validation.ruleset import unknown_names
-from webhook.validation.settings import RuleSettings
+from webhook.validation.settings import RuleSettings, parse_kuberay
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Of every environment variable that is a setting; two underscores stand between a section and its setting."""
@@ -132,6 +132,10 @@ class Validation(_Section):
     gates: dict[str, bool] = {}
     """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
 
+    kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$")] = ""
+    """Release of KubeRay, such as `1.6`. Without it the rules speak for the newest that they know, and
+    only warn where an older one does not check."""
+
     operators: list[str] = [
         "system:serviceaccount:ray-system:kuberay-operator",
         "system:serviceaccount:default:kuberay-operator",
@@ -149,8 +153,13 @@ class Validation(_Section):
 
     def rules(self) -> RuleSettings:
         """Return them as the rule set takes them."""
-        zones, operators = frozenset(available_timezones()), frozenset(self.operators)
-        return RuleSettings(dict(self.levels), dict(self.gates), zones, operators=operators)
+        return RuleSettings(
+            dict(self.levels),
+            dict(self.gates),
+            frozenset(available_timezones()),
+            operators=frozenset(self.operators),
+            kuberay=parse_kuberay(self.kuberay),
+        )
 
 
 class Scheduling(_Section):
@@ -207,6 +216,14 @@ class Resize(_Section):
     """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about `pods/resize`."""
 
 
+class Affinity(_Section):
+    """Where the replicas of worker groups run."""
+
+    apart: Literal["all", "own"] = "all"
+    """From which replicas one of several hosts is kept apart: those of `all` namespaces, or of its `own`. With `all`, pods of
+    another namespace that carry seat labels can keep a slice from it; with `own`, two namespaces can share a slice."""
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -236,6 +253,7 @@ class Settings(BaseSettings):
     scheduling: Scheduling = Scheduling()
     resize: Resize = Resize()
     claims: Claims = Claims()
+    affinity: Affinity = Affinity()
     controller: Controller = Controller()
 
     file: Path | None = None

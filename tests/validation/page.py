@@ -13,6 +13,7 @@ from webhook.validation.rule import Rule
 from webhook.validation.ruleset import (
     CLUSTER_RULES,
     CRON_RULES,
+    FILE_RULES,
     JOB_RULES,
     OBJECT_RULES,
     RULES,
@@ -30,6 +31,7 @@ CHAPTERS: tuple[tuple[str, tuple[Rule[Any], ...]], ...] = (
     ("RayService", SERVICE_RULES),
     ("RayCronJob", CRON_RULES),
     ("Updates", UPDATE_RULES),
+    ("Files, before any API server", FILE_RULES),
 )
 
 INTRODUCTION = """# Rules
@@ -90,6 +92,10 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     yield f"Source: {source.replace(VALIDATION_GO, f'[{VALIDATION_GO}]({VALIDATION_URL})')}\n"
     if sample.gates:
         yield "With " + ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in sample.gates.items()) + ".\n"
+    if sample.file:
+        yield "In files only: the API server makes this check itself.\n"
+    if sample.kuberay:
+        yield f"With KubeRay {'.'.join(map(str, sample.kuberay))}.\n"
     if sample.pod_groups is False:
         yield "Where the API server serves no PodGroups.\n"
     if sample.old is not None:

@@ -10,7 +10,7 @@ from msgspec import Struct, convert, field
 
 from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.validation.finding import Finding
-from webhook.validation.ruleset import check, check_update
+from webhook.validation.ruleset import check, check_file, check_update
 from webhook.validation.settings import RuleSettings
 
 FOLDER = Path(__file__).parent / "examples"
@@ -25,15 +25,19 @@ class Sample(Struct, forbid_unknown_fields=True):
     old: Json | None = None
     gates: dict[str, bool] = field(default_factory=dict)
     pod_groups: bool | None = None
+    kuberay: tuple[int, int] | None = None
+    file: bool = False
 
     @property
     def settings(self) -> RuleSettings:
-        """The settings with the gates of this example, and what its API server serves."""
-        return RuleSettings(gates=self.gates, pod_groups=self.pod_groups)
+        """The settings with the gates of this example, and its KubeRay and API server."""
+        return RuleSettings(gates=self.gates, pod_groups=self.pod_groups, kuberay=self.kuberay)
 
     def findings(self, overlay: Json) -> list[Finding]:
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""
         value = standing(overlay)
+        if self.file:
+            return check_file(value["kind"], value, self.settings)
         if self.old is None:
             return check(value["kind"], value, self.settings)
         return check_update(value["kind"], standing(self.old), value, self.settings)

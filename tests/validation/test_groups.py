@@ -3,6 +3,7 @@
 import pytest
 
 from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service, found
+from webhook.validation.finding import DENY, WARN
 from webhook.validation.ruleset import check
 
 GROUP = "spec.workerGroupSpecs[0]"
@@ -51,7 +52,14 @@ def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
     assert found(a_cluster().group(hosts=hosts)) == {("num-of-hosts-invalid", f"{GROUP}.numOfHosts")}
 
 
-@pytest.mark.parametrize("name", ["", "a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
+def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
+    wrong = {("group-name-invalid", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("")) == set()
+    assert wrong <= found(a_cluster().group("", hosts=2))
+    assert wrong <= found(a_cluster().group("").group("other"))
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "-a", "a-", "a b", "a/b", "ä", "under_score"])
 def test_a_group_name_that_kubernetes_would_refuse(name: str) -> None:
     assert found(a_cluster().group(name)) == {("group-name-invalid", f"{GROUP}.groupName")}
 
@@ -184,3 +192,18 @@ def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(written: st
     findings = check("RayCluster", a_cluster().group(rayStartParams={written: "1"}).build())
     assert [finding.rule for finding in findings] == ["ray-start-param-unknown"]
     assert findings[0].message.endswith(f"write {suggested}")
+
+
+@pytest.mark.parametrize(("selector", "hosts", "levels"), [
+    ({}, 1, [WARN, DENY]),
+    ({"cloud.google.com/gke-nodepool": "tpus"}, 1, [WARN, WARN]),
+    ({"cloud.google.com/compute-class": "tpus"}, 1, [WARN, WARN]),
+    ({"cloud.google.com/gke-nodepool": "tpus"}, 2, [WARN, DENY]),
+    ({"cloud.google.com/gke-tpu-topology": "2x2x1"}, 1, [WARN]),
+])  # fmt: skip
+def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(selector: dict[str, str], hosts: int, levels: list[str]) -> None:
+    value = a_cluster().group(hosts=hosts).tpu("", 4).build()
+    pod = value["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    pod["nodeSelector"] = selector
+    found_levels = [each.level for each in check("RayCluster", value) if each.rule == "tpu-node-selector-missing"]
+    assert sorted(found_levels) == sorted(levels)

@@ -103,3 +103,10 @@ def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
         ("deletion-of-autoscaled-workers", "spec.deletionStrategy.onSuccess.policy"),
         ("deletion-incomplete", "spec.deletionStrategy.onFailure.policy"),
     }
+
+
+@pytest.mark.parametrize(("schedule", "taken"), [
+    ("*/+5 * * * *", True), ("*/-5 * * * *", False), ("@every 1h", True), ("@every 2562048h", False),
+])  # fmt: skip
+def test_a_schedule_is_read_as_gos_parsers_do(schedule: str, *, taken: bool) -> None:
+    assert (found(a_cron_job().spec(schedule=schedule)) == set()) is taken

@@ -15,8 +15,8 @@ from webhook.kube import names
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY, OFF, WARN
-from webhook.validation.ruleset import check, unknown_names
-from webhook.validation.settings import RuleSettings
+from webhook.validation.ruleset import check_file, unknown_names
+from webhook.validation.settings import RuleSettings, parse_kuberay
 
 CLEAN: Final = 0
 DENIED: Final = 1
@@ -57,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--gate", action="append", default=[], metavar="NAME=BOOL", help="a feature gate of the KubeRay operator; may be repeated"
+    )
+    parser.add_argument(
+        "--kuberay",
+        default="",
+        metavar="RELEASE",
+        help="the release of KubeRay, such as 1.6 (default: the newest that the rules know)",
     )
 
 
@@ -103,7 +109,7 @@ def summary(result: Result) -> str:
 def _entries(item: Manifest, settings: RuleSettings) -> list[Entry]:
     entries = [
         Entry(item.file, item.line(finding.field.tokens), finding.level, finding.rule, finding.path, finding.message)
-        for finding in check(item.kind, item.document, settings)
+        for finding in check_file(item.kind, item.document, settings)
         if finding.level != OFF
     ]
     return sorted(entries, key=lambda entry: entry.line)
@@ -117,7 +123,12 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
         gates[name] = value.lower() in _ON
         if value.lower() not in _ON + _OFF:
             problems.append(f"--gate {pair}: write {name}=true or {name}=false")
-    settings = RuleSettings(levels, gates, frozenset(available_timezones()))
+    try:
+        kuberay = parse_kuberay(arguments.kuberay)
+    except ValueError:
+        kuberay = None
+        problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
+    settings = RuleSettings(levels, gates, frozenset(available_timezones()), kuberay=kuberay)
     return settings, problems + unknown_names(settings)
 
 

@@ -68,6 +68,7 @@ RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
 NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
 NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
 # Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one, or
 # to none yet; and that the user wants no checks of topologies.

@@ -1,45 +1,165 @@
-"""YAML that stands in a field of an object."""
+"""YAML that stands in a field of an object, as Go reads it."""
 
+import base64
+import binascii
+from collections.abc import Iterator
 from typing import Final
 
 import yaml
+from msgspec import Struct
 from yaml.events import (
     AliasEvent,
     CollectionEndEvent,
     CollectionStartEvent,
+    DocumentEndEvent,
+    Event,
     MappingStartEvent,
     NodeEvent,
     ScalarEvent,
 )
 
 from webhook.manifest.nesting import DEEPEST
+from webhook.manifest.scalars import PLAIN, scalar
 
-_NULL: Final = ("", "~", "null", "Null", "NULL")
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_CORE: Final = "tag:yaml.org,2002:"
+_TYPES: Final = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
+_SPECIAL: Final = (".inf", "-.inf", "+.inf", ".nan")
+
+_MAP: Final = "a map"
+_LIST: Final = "a list"
+_SCALAR: Final = "a scalar"
+
+
+class _RefusedError(Exception):
+    """What is wrong with the text."""
+
+
+class _Open(Struct):
+    """A map or list that is being read; `merges` is the depth of what `<<` still has to find."""
+
+    kind: str
+    anchor: str
+    at_key: bool = False
+    merges: bool = False
 
 
 def problem_of_map(text: str) -> str:
     """Return what is wrong with a text that should be a YAML map, or nothing.
 
-    Events are read, and never composed: the composer in C does not survive deep nesting.
+    Only the first document counts, as for Go. Events are read, and never composed: the composer in C
+    does not survive deep nesting.
     """
-    anchors, first, depth = set(), None, 0
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
-            depth += isinstance(event, CollectionStartEvent)
-            depth -= isinstance(event, CollectionEndEvent)
-            if depth > DEEPEST:
-                return "not YAML: nested too deeply"
-            if isinstance(event, AliasEvent) and event.anchor not in anchors:
-                return f"not YAML: there is no anchor {str(event.anchor)[:40]}"
-            if isinstance(event, NodeEvent):
-                anchors.add(event.anchor)
-                first = first or event
+        first = _Reader().read(_first_document(text))
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         return f"not YAML: {line}{error.problem}"
     except (yaml.YAMLError, UnicodeEncodeError):
         return "not YAML: it has characters that YAML does not allow"
-    empty = isinstance(first, ScalarEvent) and not first.style and first.value in _NULL
-    is_map = first is None or empty or isinstance(first, MappingStartEvent)
+    except _RefusedError as error:
+        return f"not YAML: {error}"
+    is_map = first is None or isinstance(first, MappingStartEvent) or _empty(first)
     return "" if is_map else "write a YAML map, such as pip: [requests]"
+
+
+def _first_document(text: str) -> Iterator[Event]:
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, DocumentEndEvent):
+            return
+        yield event
+
+
+def _empty(event: Event) -> bool:
+    return isinstance(event, ScalarEvent) and _value(event) is None
+
+
+def _value(event: ScalarEvent) -> object:
+    """Return the value of a scalar without a tag."""
+    return scalar(PLAIN, event.value) if event.implicit[0] else event.value
+
+
+class _Reader:
+    """Walks through the events of a document."""
+
+    def __init__(self) -> None:
+        self._open: list[_Open] = []
+        self._anchors: dict[str, str] = {}
+
+    def read(self, events: Iterator[Event]) -> Event | None:
+        """Return the first node. Raises _RefusedError for what Go does not take."""
+        first = None
+        for event in events:
+            if isinstance(event, CollectionEndEvent):
+                closed = self._open.pop()
+                self._anchors[closed.anchor] = closed.kind
+            elif isinstance(event, NodeEvent):
+                first = first or event
+                self._node(event)
+        return first
+
+    def _node(self, event: NodeEvent) -> None:
+        kind = self._kind(event)
+        merges = self._place(event, kind)
+        if isinstance(event, CollectionStartEvent):
+            self._open.append(_Open(kind, str(event.anchor), kind == _MAP, merges))
+            if len(self._open) > DEEPEST:
+                raise _RefusedError("nested too deeply")
+        elif isinstance(event, ScalarEvent):
+            self._anchors[str(event.anchor)] = kind
+            _check_tag(event)
+
+    def _kind(self, event: NodeEvent) -> str:
+        if isinstance(event, AliasEvent):
+            kind = self._anchors.get(str(event.anchor))
+            if kind is None:
+                raise _RefusedError(f"there is no anchor {str(event.anchor)[:40]}")
+            return kind
+        if isinstance(event, ScalarEvent):
+            return _SCALAR
+        return _MAP if isinstance(event, MappingStartEvent) else _LIST
+
+    def _place(self, event: NodeEvent, kind: str) -> bool:
+        """Check a node where it stands; return whether its elements have to be maps for `<<`."""
+        holder = self._open[-1] if self._open else None
+        if holder is None:
+            return False
+        if holder.kind == _LIST:
+            if holder.merges and kind != _MAP:
+                raise _RefusedError("<< merges maps only")
+            return False
+        holder.at_key = not holder.at_key
+        if not holder.at_key:
+            _check_key(event, kind)
+            holder.merges = isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]
+            return False
+        if holder.merges and (kind == _SCALAR or (kind == _LIST and isinstance(event, AliasEvent))):
+            raise _RefusedError("<< merges maps only")
+        return holder.merges and kind == _LIST
+
+
+def _check_key(event: NodeEvent, kind: str) -> None:
+    if kind != _SCALAR:
+        raise _RefusedError(f"{kind} cannot be a key")
+    if isinstance(event, ScalarEvent) and _empty(event):
+        raise _RefusedError("null cannot be a key")
+
+
+def _check_tag(event: ScalarEvent) -> None:
+    """Raise _RefusedError for a value that its own tag contradicts."""
+    name = str(event.tag or "").removeprefix(_CORE)
+    if name == "binary" and not _is_base64(event.value):
+        raise _RefusedError("!!binary needs base64")
+    if event.value.lower() in _SPECIAL and (event.implicit[0] or name == "float"):
+        raise _RefusedError(f"{event.value} is no number in JSON")
+    value = scalar(PLAIN, event.value)
+    if name in _TYPES and type(value) not in _TYPES[name]:
+        raise _RefusedError(f"{event.value[:40]!r} is no !!{name}")
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode("".join(text.split("\n")).replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

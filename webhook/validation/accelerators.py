@@ -15,6 +15,9 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 
+_POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
+"""Labels that choose nodes of one machine type, and so of one TPU."""
+
 
 def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A TPU topology whose chips do not make `numOfHosts` hosts.
@@ -82,19 +85,25 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
 
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A required node affinity
     on the label does as well. Where Kueue chooses the nodes, the slice may be formed after that, so only the accelerator is
-    needed.
+    needed. This is a warning for the accelerator, and for the topology of a single host that selects a node pool or a compute
+    class.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
     for group in cluster.groups_with(TPU):
         if group.slice.unchecked:
             continue
+        affinity = _affinity_keys(group)
+        pooled = any(group.selector.key(key).given or key in affinity for key in _POOLS)
         for label in TPU.selectors:
             field = group.selector.key(label)
             if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
                 continue
-            if field.value in (None, "") and label not in _affinity_keys(group):
-                yield Fault(field, f"group {group.name} asks for TPUs: select its nodes by this label", REQUIRED)
+            if field.value in (None, "") and label not in affinity:
+                text = f"group {group.name} asks for TPUs: select its nodes by this label"
+                single = pooled and group.hosts == 1
+                mild = label == names.NODE_TPU_ACCELERATOR or single
+                yield Fault(field, text, REQUIRED, doubtful=mild)
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
@@ -251,7 +260,7 @@ ACCELERATORS: Final = (
     deny(tpu_addresses_too_long),
     deny(device_count_invalid),
     deny(device_request_differs),
-    warn(device_only_requested),
+    deny(device_only_requested),
     warn(device_outside_first_container),
     warn(identity_by_hand),
 )

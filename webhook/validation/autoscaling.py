@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube import names
+from webhook.kube.quantity import parse_quantity
 from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
@@ -56,10 +57,10 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
         field = group.field / "priority"
         if not field.number:
             continue
-        if release is None or release < PRIORITY_SINCE:
-            yield Fault(field, f"set rayVersion to 2.56.0 or later, or remove the priority of group {group.name}", FORBIDDEN)
-        elif not cluster.v2_on:
-            yield Fault(field, f"set autoscalerOptions.version to v2, or remove the priority of group {group.name}", FORBIDDEN)
+        if release is None or release < PRIORITY_SINCE or not cluster.v2_on:
+            needed = "set rayVersion to 2.56.0 or later and autoscalerOptions.version to v2"
+            text = f"{needed}, or remove it from group {group.name}"
+            yield Fault(field, text, FORBIDDEN)
 
 
 def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
@@ -150,13 +151,16 @@ def _restart_policy(group: Group) -> Field:
 def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
     """The variable with the autoscaler's start command, among the options.
 
-    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the RayCluster.
+    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the RayCluster. Before 1.7 it did
+    not, so this is a warning where the release of KubeRay is not known.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
-    for entry in (cluster.options / "env").items():
+    checked = cluster.settings.since((1, 7))
+    for entry in (cluster.options / "env").items() if checked is not False else ():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
-            yield Fault(entry / "name", "remove the variable: KubeRay sets it", FORBIDDEN)
+            text = "remove the variable: KubeRay sets it"
+            yield Fault(entry / "name", text, FORBIDDEN, doubtful=checked is None)
 
 
 def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
@@ -218,6 +222,42 @@ def _resources(text: str) -> bool:
     return isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values())
 
 
+def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
+    """A cluster that autoscales and has no field `workerGroupSpecs`.
+
+    Ray's autoscaler ends with a KeyError. An empty list is enough in a RayCluster of its own, but
+    KubeRay does not pass it on from a RayJob or RayService.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    field = cluster.field / "workerGroupSpecs"
+    if cluster.autoscaling and not field.size and (cluster.owner or not field.given):
+        yield Fault(field, "add a worker group: the autoscaler ends without one", REQUIRED)
+
+
+def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
+    """An amount in the `resources` of an autoscaled group that is not a quantity.
+
+    Ray's autoscaler reads all of them and ends with an exception, so nothing scales.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
+    """
+    for group in cluster.everyone if cluster.autoscaling else ():
+        resources = group.field / "resources"
+        for key, value in resources.strings.items():
+            if not _readable(value):
+                text = f"{value[:40]!r} ends the autoscaler: write an amount such as 4 or 8Gi"
+                yield Fault(resources.key(key), text)
+
+
+def _readable(text: str) -> bool:
+    try:
+        parse_quantity(text)
+    except ValueError:
+        return False
+    return True
+
+
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
     """An autoscaled group whose number of CPUs nothing tells.
 
@@ -232,7 +272,7 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
     requests_count = release is None or release >= REQUESTS_SINCE
     for group in cluster.everyone:
         first = group.first
-        if first is None or "num-cpus" in group.params or any(key.lower() == "cpu" for key in (group.field / "resources").map):
+        if first is None or "num-cpus" in group.params or "CPU" in (group.field / "resources").map:
             continue
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
             yield Fault(first.amounts("limits") / "cpu", f"set it: the autoscaler must know the CPUs of {group.label}", REQUIRED)
@@ -252,5 +292,7 @@ AUTOSCALING: Final = (
     warn(autoscaler_options_unused),
     deny(amount_not_integer),
     deny(resources_unreadable),
+    deny(autoscaled_without_groups),
+    deny(group_resource_ends_autoscaler),
     deny(cpu_unknown),
 )

@@ -15,11 +15,16 @@ DENY: Final = "deny"
 
 
 class Fault(Struct, frozen=True):
-    """What a rule yields: the field, what to write instead, and the Kubernetes cause type."""
+    """What a rule yields: the field, what to write instead, and the Kubernetes cause type.
+
+    One that is `doubtful` is a warning at most: whether it is wrong depends on what the object does
+    not say, such as the release of KubeRay.
+    """
 
     field: Field
     message: str
     reason: str = INVALID
+    doubtful: bool = False
 
 
 class Finding(Struct, frozen=True):

@@ -80,8 +80,10 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
-        if not name:
+        if not name and (not field.given or len(cluster.groups) > 1 or group.hosts > 1):
             yield Fault(field, "a worker group needs a name", REQUIRED)
+        elif not name:
+            continue  # KubeRay takes a single group without one
         elif len(name) > LABEL_VALUE_MAX:
             yield Fault(field, f"{len(name)} characters: pods carry the name as a label, so use at most {LABEL_VALUE_MAX}")
         elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):

@@ -8,6 +8,7 @@ from typing import Final
 from webhook.groups.optins import ANNOTATIONS
 from webhook.kube import names
 from webhook.kube.review import NOT_SUPPORTED
+from webhook.validation.duration import parse_duration
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
@@ -20,14 +21,14 @@ LONGEST: Final = {
     names.RAYCRONJOB_KIND: 36,
 }
 _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_INT64_MAX: Final = 2**63 - 1
 _GENERATED: Final = 5
 """Characters that the API server adds to `generateName`."""
 _GENERATED_BASE: Final = 58
 """Characters of `generateName` that the API server keeps."""
-_DURATION: Final = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _KEY_MAX: Final = 63
 """Characters of a key behind its prefix."""
-_SECONDS: Final = re.compile(r"[-+]?\d+", re.ASCII)
+_SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 
 
 def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
@@ -39,11 +40,18 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
     longest = LONGEST[ray_object.kind]
+    newer = ray_object.kind == names.RAYCRONJOB_KIND
+    checked = ray_object.settings.since((1, 7)) if newer else True
+    if checked is False:
+        return
+    doubtful = checked is None
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     if len(name.text) > longest:
-        yield Fault(name, f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}")
+        yield Fault(name, f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}", doubtful=doubtful)
     elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
-        yield Fault(prefix, f"{len(prefix.text)} characters and {_GENERATED} more: a {ray_object.kind} may have {longest} in all")
+        text = f"{len(prefix.text)} characters and {_GENERATED} more"
+        text = f"{text}: a {ray_object.kind} may have {longest} in all"
+        yield Fault(prefix, text, doubtful=doubtful)
 
 
 def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
@@ -107,8 +115,10 @@ def _other(name: str) -> str:
 
 def _positive(text: str) -> bool:
     """Tell whether Go reads a duration above zero, or whole seconds above zero."""
-    readable = _DURATION.fullmatch(text) or _SECONDS.fullmatch(text)
-    return bool(readable) and not text.startswith("-") and any(digit in "123456789" for digit in text)
+    duration = parse_duration(text)
+    if duration is None and _SECONDS.fullmatch(text):
+        return 0 < int(text) <= _INT64_MAX
+    return (duration or 0) > 0
 
 
 METADATA: Final = (

@@ -74,7 +74,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
 
 
 def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
-    """An amount in a group's `resources` that is not a quantity.
+    """An amount in a group's `resources` that is negative or, without autoscaling, not a quantity.
 
     KubeRay leaves it out of `ray start` without a word, so Ray does not know that the group has it.
 
@@ -83,15 +83,16 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
-            if not _amount(value):
+            if not _amount(value, autoscaling=cluster.autoscaling):
                 yield Fault(resources.key(key), f"{value[:40]!r} is no amount, so KubeRay drops it: write one such as 4 or 8Gi")
 
 
-def _amount(text: str) -> bool:
+def _amount(text: str, *, autoscaling: bool) -> bool:
+    """Tell whether a text is an amount. With autoscaling, another rule knows what is none."""
     try:
         return parse_quantity(text) >= 0
     except ValueError:
-        return False
+        return autoscaling
 
 
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:

@@ -64,6 +64,7 @@ class RayObject(Struct):
 
     kind: str
     root: Field
+    settings: RuleSettings
     cluster: Cluster | None = None
     job: Job | None = None
     service: Service | None = None
@@ -86,7 +87,7 @@ def read_ray_object(kind: str, value: object, settings: RuleSettings) -> RayObje
     """Return the view of an object of one of the four Ray kinds."""
     root = Field(value)
     spec, meta = root / "spec", root / "metadata"
-    ray_object = RayObject(kind, root)
+    ray_object = RayObject(kind, root, settings)
     if kind == names.RAYCLUSTER_KIND:
         ray_object.cluster = read_cluster(spec, meta, settings)
     elif kind == names.RAYSERVICE_KIND:

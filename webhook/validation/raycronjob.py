@@ -12,23 +12,31 @@ from webhook.validation.schedule import problem_of
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _ALWAYS: Final = ("UTC", "Local")
+_COPIES: Final = ("posix/", "right/")
+"""Folders of the time zone database that have all of it once more."""
+_OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=[^ ]* +")
+"""A time zone before a schedule, as KubeRay's parser has it."""
 
 
 def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
     """A schedule that cannot be read, or that carries its own time zone.
 
-    KubeRay would never start a job. The time zone has a field of its own.
+    KubeRay would never start a job. The time zone has a field of its own since KubeRay 1.7; where the release is not known, a
+    time zone in the schedule is a warning.
 
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "schedule"
     if field.given and not isinstance(field.value, str):
         return
-    if "TZ" in field.text:
-        yield Fault(field, "write the time zone to the field timeZone, not into the schedule")
-    elif not field.text:
+    text, checked = field.text, cron.settings.since((1, 7))
+    if "TZ" in text and checked is not False:
+        advice = "write the time zone to the field timeZone, not into the schedule"
+        yield Fault(field, advice, doubtful=checked is None)
+        text = _OWN_ZONE.sub("", text)
+    if not text:
         yield Fault(field, "set a schedule such as '0 3 * * *'", REQUIRED)
-    elif problem := problem_of(field.text):
+    elif problem := problem_of(_OWN_ZONE.sub("", text)):
         yield Fault(field, problem)
 
 
@@ -40,6 +48,8 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "timeZone"
+    if cron.settings.since((1, 7)) is False:
+        return
     if field.value == "":
         yield Fault(field, "remove it, or name a zone such as Europe/Berlin")
     elif field.text and not _known(field.text, cron.settings.time_zones):
@@ -47,6 +57,8 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
 
 
 def _known(zone: str, zones: frozenset[str]) -> bool:
+    for folder in _COPIES:
+        zone = zone.removeprefix(folder)
     return zone in _ALWAYS or (zone in zones if zones else _ZONE.fullmatch(zone) is not None)
 
 

@@ -38,6 +38,22 @@ def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
         yield Fault(field, f"{str(field.value)[:40]!r}: write {NEW_CLUSTER}, {INCREMENTAL} or {NONE}", NOT_SUPPORTED)
 
 
+def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
+    """An upgrade strategy without a type.
+
+    KubeRay 1.5 and 1.6 panic over it when their feature gate RayServiceIncrementalUpgrade is on, and
+    never start the RayService. Where the release of KubeRay is not known, this is a warning.
+
+    https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go (`IsIncrementalUpgradeEnabled`)
+    """
+    mended = service.settings.since((1, 7))
+    if not _strategy(service).given or (_strategy(service) / "type").given or mended:
+        return
+    if mended is None or service.settings.enabled(_GATE):
+        text = f"set it to {NEW_CLUSTER} or {NONE}: KubeRay before 1.7 may end without it"
+        yield Fault(_strategy(service) / "type", text, REQUIRED, doubtful=mended is None)
+
+
 def service_deletion_delay_negative(service: Service) -> Iterator[Fault]:
     """A negative delay before the old cluster goes.
 
@@ -116,6 +132,7 @@ def _incremental(service: Service) -> bool:
 RAYSERVICE: Final = (
     deny(service_head_service_named),
     deny(service_upgrade_type_unknown),
+    deny(service_upgrade_type_missing),
     deny(service_deletion_delay_negative),
     deny(incremental_without_autoscaling),
     deny(incremental_options_missing),

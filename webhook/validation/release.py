@@ -8,7 +8,8 @@ Release = tuple[int, ...]
 
 # Kubernetes reads versions so: at least two numbers, whatever follows.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/version/version.go (`ParseGeneric`)
-_GENERIC: Final = re.compile(r"\s*v?((?:0|[1-9][0-9]{0,8})(?:\.(?:0|[1-9][0-9]{0,8}))+)(?![0-9])", re.ASCII)
+_GENERIC: Final = re.compile(r"\s*v?((?:0|[1-9][0-9]{0,19})(?:\.(?:0|[1-9][0-9]{0,19}))+)(?![0-9])", re.ASCII)
+_LARGEST: Final = 2**64 - 1
 # Only the names of Ray's own images: the tag of anything else says nothing about Ray. https://docs.ray.io/en/latest/ray-overview/installation.html
 _IMAGE: Final = re.compile(
     r"(?:.*/)?ray(?:-ml|-llm)?:(2\.[0-9]{1,4}\.[0-9]{1,4})(?:\.[0-9a-f]{6})?(?:-(py[0-9]{2,3}))?(?:-.*)?", re.ASCII
@@ -18,7 +19,8 @@ _IMAGE: Final = re.compile(
 def parse_release(text: str) -> Release | None:
     """Return the numbers of a version such as `2.46.0`, or None when KubeRay could not read it."""
     match = _GENERIC.match(text)
-    return tuple(int(number) for number in match[1].split(".")) if match else None
+    numbers = tuple(int(number) for number in match[1].split(".")) if match else ()
+    return numbers if numbers and max(numbers) <= _LARGEST else None
 
 
 @lru_cache(maxsize=256)

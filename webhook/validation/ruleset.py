@@ -27,6 +27,7 @@ from webhook.validation.rayservice import RAYSERVICE
 from webhook.validation.resize import RESIZE
 from webhook.validation.rule import Rule
 from webhook.validation.scheduling import SCHEDULING
+from webhook.validation.schema import SCHEMA, pruned
 from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
@@ -73,6 +74,8 @@ SERVICE_RULES: Final = RAYSERVICE
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 
+FILE_RULES: Final = SCHEMA
+
 RULES: Final[tuple[Rule[Any], ...]] = (
     *OBJECT_RULES,
     *CLUSTER_RULES,
@@ -80,12 +83,26 @@ RULES: Final[tuple[Rule[Any], ...]] = (
     *SERVICE_RULES,
     *CRON_RULES,
     *UPDATE_RULES,
+    *FILE_RULES,
 )
 
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an object of one of the four Ray kinds: denials first, then by field."""
     return _ordered(_findings(read_ray_object(kind, value, settings), settings))
+
+
+def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+    """Return what the rules find in an object that no API server has seen yet.
+
+    The CRD is checked too, and the other rules see the object as the API server would keep it. What
+    one of them says of a field is not said again by the CRD.
+    """
+    kept = pruned(kind, value, settings.kuberay)
+    found = check(kind, kept, settings)
+    said = {finding.field.tokens for finding in found if finding.level == DENY}
+    own = _run(FILE_RULES, read_ray_object(kind, value, settings), settings)
+    return _ordered([*found, *(each for each in own if each.field.tokens not in said)])
 
 
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -167,7 +184,8 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
         level = settings.levels.get(rule.id, rule.level)
         if level != OFF:
             for fault in islice(rule.check(view), FAULTS_MAX):
-                yield Finding(rule.id, level, fault.field, fault.message[:MESSAGE_MAX], fault.reason)
+                own = WARN if fault.doubtful else level
+                yield Finding(rule.id, own, fault.field, fault.message[:MESSAGE_MAX], fault.reason)
 
 
 def _softened(finding: Finding) -> Finding:

@@ -20,12 +20,20 @@ GATES: Final[Mapping[str, bool]] = {
 }
 
 
+# Gates that were off by default before a release.
+_OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
+    "RayJobDeletionPolicy": (1, 6),
+    "RayServiceIncrementalUpgrade": (1, 7),
+}
+
+
 class RuleSettings(Struct, frozen=True):
     """Levels by rule id and operator feature gates by name, each where it differs from its default.
 
     `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its shape is checked. `pod_groups`
     tells whether the API server serves PodGroups; None, where nobody knows, says nothing about it.
-    `operators` are the accounts of KubeRay's operator.
+    `operators` are the accounts of KubeRay's operator, and `kuberay` is its release, where it is
+    known; where it is not, the rules speak for the newest, and only warn where an older one differs.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
@@ -33,10 +41,25 @@ class RuleSettings(Struct, frozen=True):
     time_zones: frozenset[str] = frozenset()
     pod_groups: bool | None = None
     operators: frozenset[str] = frozenset()
+    kuberay: tuple[int, int] | None = None
 
     def enabled(self, gate: str) -> bool:
         """Tell whether the operator runs with a feature gate on."""
-        return self.gates.get(gate, GATES[gate])
+        since = _OFF_BEFORE.get(gate)
+        old = since is not None and self.kuberay is not None and self.kuberay < since
+        return self.gates.get(gate, GATES[gate] and not old)
+
+    def since(self, release: tuple[int, int]) -> bool | None:
+        """Tell whether KubeRay is of this release or a later one; None where nobody knows."""
+        return None if self.kuberay is None else self.kuberay >= release
+
+
+def parse_kuberay(text: str) -> tuple[int, int] | None:
+    """Return the release in a text such as `1.6` or `v1.6.2`, or None. Raises ValueError."""
+    if not text:
+        return None
+    major, _, rest = text.removeprefix("v").partition(".")
+    return int(major), int(rest.partition(".")[0])
 
 
 DEFAULTS: Final = RuleSettings()

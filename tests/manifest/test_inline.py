@@ -1,0 +1,24 @@
+"""YAML in a field is taken and refused as Go does it; each case was tried with KubeRay 1.6.2."""
+
+import pytest
+
+from webhook.manifest.inline import problem_of_map
+
+
+@pytest.mark.parametrize("text", [
+    "", "~", "---\n...\n", "a: b", "{a: b}}", "a: b\n---\n[", "a: 1\na: 2", "true: x", "1.5: a",
+    "a: &b 1\nb: *b", "<<: {a: b}", "<<: [{a: b}, {c: d}]", "a: &x {b: c}\n<<: *x", "'<<': 1",
+    "a: !foo b", "a: !!str [b]", "a: !!float 1", "a: !!bool yes", "a: !!binary aGk=", "{a, b}",
+    "!!str a: b", '"null": x', "a: 0b_",
+])  # fmt: skip
+def test_what_go_takes_is_taken(text: str) -> None:
+    assert problem_of_map(text) == ""
+
+
+@pytest.mark.parametrize("text", [
+    "null: x", "~: 1", ": x", "[a]: b", "? {a: b}\n: c", "a: !!int x", "a: !!float b",
+    "a: !!null x", "a: !!binary x", "<<: 1", "<<: [1]", "a: &x [{b: c}]\n<<: *x", "a: *b",
+    "a: &a {b: *a}", "- a", "x", "a: [", "a: .inf", "a: !!float .nan", "!!int a: b", "a: \x07",
+])  # fmt: skip
+def test_what_go_refuses_is_refused(text: str) -> None:
+    assert problem_of_map(text)

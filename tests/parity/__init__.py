@@ -1,0 +1,1 @@
+"""Holds the rules against KubeRay's own code: `make parity`."""

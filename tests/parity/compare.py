@@ -1,0 +1,49 @@
+"""Compares the rules with KubeRay on one object."""
+
+from typing import Any, NamedTuple
+
+from tests.parity.disagreements import DISAGREEMENTS
+from tests.parity.oracle import Verdict
+from tests.validation.parity import PARITY
+from webhook.validation.finding import DENY, Finding
+from webhook.validation.ruleset import check_file
+from webhook.validation.settings import RuleSettings
+
+KUBERAYS = {rule for row in PARITY for rule in row.rules if row.where != "webhooks/v1"}
+"""The rules that are checks of KubeRay; the others know more than it does."""
+CRDS = {"schema-violated", "field-type-wrong", "value-not-decodable"}
+
+
+class Odd(NamedTuple):
+    """One disagreement: our rule if it denies, what KubeRay says, and the field."""
+
+    rule: str
+    said: str
+    path: str
+
+    @property
+    def explained(self) -> bool:
+        """Tell whether the table has it."""
+        return any(each.explains(*self) for each in DISAGREEMENTS)
+
+
+def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401 - JSON
+    """Return where the two disagree about an object."""
+    denials = [each for each in check_file(value["kind"], value, settings) if each.level == DENY]
+    if not verdict.stored:
+        said = "; ".join(verdict.schema) or verdict.unknown
+        return [] if denials else [Odd("", f"schema: {said}", "")]
+    if verdict.refusal:
+        return [] if denials else [Odd("", verdict.refusal, "")]
+    return [Odd(each.rule, "", each.path) for each in denials if _wrong(each)]
+
+
+def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401 - JSON
+    """Return where the rules and the API server disagree about an object, KubeRay aside."""
+    found = compare(value, Verdict(verdict.schema, unknown=verdict.unknown), settings)
+    return [each for each in found if each.rule in {"", "schema-violated", "field-type-wrong"}]
+
+
+def _wrong(finding: Finding) -> bool:
+    """Tell whether a denial claims that KubeRay or the API server would refuse the object."""
+    return finding.rule in KUBERAYS or finding.rule in CRDS

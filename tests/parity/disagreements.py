@@ -1,0 +1,33 @@
+"""Where the rules and KubeRay disagree, who is right, and why. At most 30 entries, by rule and field."""
+
+import re
+
+from msgspec import Struct
+
+
+class Disagreement(Struct, frozen=True):
+    """A kind of disagreement.
+
+    `ours` is the rule that denies what KubeRay takes, or nothing where KubeRay refuses what no rule
+    denies; `said` is part of what KubeRay says then; `at` is the end of the field's path.
+    """
+
+    right: str
+    why: str
+    ours: str = ""
+    said: str = ""
+    at: str = ""
+
+    def explains(self, rule: str, text: str, path: str) -> bool:
+        """Tell whether it is this one."""
+        return self.ours == rule and bool(re.search(self.said, text)) and bool(re.search(self.at, path))
+
+
+DISAGREEMENTS = (
+    Disagreement(
+        right="the rule",
+        why="KubeRay takes the RayService or RayJob, and then refuses the RayCluster that it makes",
+        ours="upgrade-strategy-not-own",
+        at=r"upgradeStrategy\.type$",
+    ),
+)

@@ -1,0 +1,122 @@
+"""Broken copies of real Ray objects: the same ones for the same seed."""
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.validation.samples import samples, standing
+from webhook.cli.files import read_files
+from webhook.kube import names
+from webhook.manifest.reader import Manifest
+
+Json = dict[str, Any]
+Way = tuple[str | int, ...]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NUMBERS = (-1, 0, 1, 2, 50, 100, 101, 4096, 65536, 2**31 - 1, 2**31, 3_000_000_000, 10**10)
+TEXTS = (
+    "", "x", "true", "false", "1", "-1", "v1", "v2", "4Gi", "four", "1e1.5", "Always", "Never",
+    "5m", "token", "a" * 64, "Upper", "under_score", "2.46.0", "2.56.0", "None", "NewCluster",
+    "SidecarMode", "InteractiveMode", "DeleteCluster", "0 3 * * *", "kueue.x-k8s.io/multikueue",
+)  # fmt: skip
+
+
+def seeds(kuberay_samples: Path) -> list[Json]:
+    """Return the examples, KubeRay's samples, and the examples of the rules, good and bad."""
+    files = read_files([EXAMPLES, kuberay_samples])
+    manifests = [item for item in files if isinstance(item, Manifest)]
+    found: list[Json] = [item.document for item in manifests if item.kind in names.RAY_KINDS]
+    for sample in samples().values():
+        found += [standing(sample.passes), standing(sample.fails)]
+    return found
+
+
+def mutants(given: list[Json], seed: int) -> Iterator[Json]:
+    """Yield broken copies for ever."""
+    random = Random(seed)  # noqa: S311 - the same ones each time
+    by_kind: dict[str, list[Json]] = {}
+    for value in given:
+        by_kind.setdefault(value["kind"], []).append(value)
+    while True:
+        value = copy.deepcopy(random.choice(given))
+        for _ in range(random.choice((1, 1, 2, 3))):
+            _mutate(value, random, by_kind[value["kind"]])
+        yield value
+
+
+def _mutate(value: Json, random: Random, others: list[Json]) -> None:
+    ways = [way for way in _ways(value) if way and way[0] in ("metadata", "spec")]
+    if not ways:
+        return
+    way = random.choice(ways)
+    draw = random.random()
+    if draw < 0.25:
+        _delete(value, way)
+    elif draw < 0.65:
+        _set(value, way, _other(_get(value, way), random))
+    elif draw < 0.9:
+        _graft(value, random.choice(others), random)
+    else:
+        _set(value, way, copy.deepcopy(_get(value, random.choice(ways))))
+
+
+def _ways(value: Any, way: Way = ()) -> Iterator[Way]:  # noqa: ANN401 - JSON
+    yield way
+    items: Any = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        yield from _ways(item, (*way, key))
+
+
+def _get(value: Any, way: Way) -> Any:  # noqa: ANN401 - JSON
+    for token in way:
+        value = value[token]
+    return value
+
+
+def _set(value: Any, way: Way, item: Any) -> None:  # noqa: ANN401 - JSON
+    _get(value, way[:-1])[way[-1]] = item
+
+
+def _delete(value: Any, way: Way) -> None:  # noqa: ANN401 - JSON
+    holder = _get(value, way[:-1])
+    del holder[way[-1]]
+
+
+def _other(value: Any, random: Random) -> Any:  # noqa: ANN401 - JSON
+    """Return another value, most often of the same type."""
+    draw = random.random()
+    if draw < 0.1:
+        return random.choice((None, {}, [], "", 0, False, 1.5, [None], {"a": None}))
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
+        return random.choice(NUMBERS)
+    if isinstance(value, str):
+        return random.choice(TEXTS)
+    if isinstance(value, list) and value:
+        return [*value, copy.deepcopy(random.choice(value))] if draw < 0.6 else []
+    return {} if isinstance(value, dict) else []
+
+
+def _graft(value: Json, other: Json, random: Random) -> None:
+    """Bring a part of another object of the same kind to its place in this one."""
+    ways = [way for way in _ways(other) if way and way[0] in ("metadata", "spec")]
+    way = random.choice(ways)
+    item = copy.deepcopy(_get(other, way))
+    for depth in range(len(way) - 1, 0, -1):
+        try:
+            holder = _get(value, way[:depth])
+        except (KeyError, IndexError, TypeError):
+            continue
+        key = way[depth]
+        if isinstance(holder, dict) and isinstance(key, str):
+            holder[key] = copy.deepcopy(_get(other, way[: depth + 1]))
+        elif isinstance(holder, list):
+            holder.append(item)
+        return

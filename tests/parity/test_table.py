@@ -1,0 +1,41 @@
+"""The table of disagreements stays small, and its entries speak of rules that exist."""
+
+from itertools import islice
+
+from tests.parity.compare import Odd, compare
+from tests.parity.disagreements import DISAGREEMENTS
+from tests.parity.mutants import EXAMPLES, mutants, seeds
+from tests.parity.oracle import Verdict
+from tests.validation.builders import a_cluster
+from webhook.validation.ruleset import RULES
+from webhook.validation.settings import RuleSettings
+
+NEWEST = RuleSettings(kuberay=(1, 7))
+
+
+def test_the_table_has_at_most_30_entries_that_name_rules_and_reasons() -> None:
+    assert len(DISAGREEMENTS) <= 30
+    known = {rule.id for rule in RULES} | {""}
+    for each in DISAGREEMENTS:
+        assert each.ours in known
+        assert each.right
+        assert each.why
+        assert each.ours or each.said, "an entry says what it is about"
+
+
+def test_the_same_seed_gives_the_same_mutants() -> None:
+    given = seeds(EXAMPLES)
+    one, two = (list(islice(mutants(given, 7), 50)) for _ in range(2))
+    assert one == two
+    assert one != list(islice(mutants(given, 8), 50))
+
+
+def test_what_only_one_of_the_two_refuses_is_a_disagreement() -> None:
+    good, bad = a_cluster().group().build(), a_cluster("2nd").group().build()
+    assert compare(good, Verdict(), NEWEST) == []
+    assert compare(good, Verdict(operator="no"), NEWEST) == [Odd("", "no", "")]
+    assert compare(good, Verdict(schema=["no"]), NEWEST) == [Odd("", "schema: no", "")]
+    assert compare(bad, Verdict(operator="no"), NEWEST) == []
+    (odd,) = compare(bad, Verdict(), NEWEST)
+    assert odd.rule == "name-not-dns-label"
+    assert not odd.explained

@@ -1,0 +1,97 @@
+"""Files are checked by KubeRay's CRD, as `kubectl apply` would have them checked."""
+
+from typing import Any
+
+import pytest
+
+from tests.validation.builders import Built, Json, a_cluster, a_job
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.ruleset import check_file
+from webhook.validation.settings import RuleSettings
+
+CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
+
+
+def denied(value: Json) -> set[str]:
+    """Return the paths that the CRD refuses."""
+    found = check_file(value["kind"], value)
+    return {each.path for each in found if each.rule == "schema-violated" and each.level == DENY}
+
+
+def with_container(**fields: Any) -> Json:  # noqa: ANN401 - fields of a container
+    """Return a RayCluster whose worker has these fields."""
+    value = a_cluster().group().build()
+    value["spec"]["workerGroupSpecs"][0]["template"]["spec"]["containers"][0] |= fields
+    return value
+
+
+@pytest.mark.parametrize(("fields", "path"), [
+    ({"resources": {"limits": {"cpu": 0.5}}}, "resources.limits[cpu]"),
+    ({"resources": {"limits": {"cpu": "half"}}}, "resources.limits[cpu]"),
+    ({"env": [{"value": "x"}]}, "env[0].name"),
+    ({"env": [{"name": "a"}, {"name": "a"}]}, "env[1]"),
+    ({"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "TCP"}]}, "ports[1]"),
+    ({"readinessProbe": {"httpGet": {"path": "/"}}}, "readinessProbe.httpGet.port"),
+    ({"tty": "yes"}, "tty"),
+    ({"command": "ray"}, "command"),
+])  # fmt: skip
+def test_a_container_that_the_crd_refuses(fields: Json, path: str) -> None:
+    assert denied(with_container(**fields)) == {f"{CONTAINER}.{path}"}
+
+
+@pytest.mark.parametrize("fields", [
+    {"resources": {"limits": {"cpu": "500m", "memory": 10**9, "nvidia.com/gpu": None}}},
+    {"env": [{"name": "a"}, {"name": "b", "value": None}]},
+    {"ports": [{"containerPort": 1}, {"containerPort": 1, "protocol": "UDP"}]},
+    {"readinessProbe": {"httpGet": {"port": "http"}}},
+])  # fmt: skip
+def test_a_container_that_the_crd_takes(fields: Json) -> None:
+    assert denied(with_container(**fields)) == set()
+
+
+@pytest.mark.parametrize(("built", "path"), [
+    (a_cluster().spec(managedBy="me"), "spec.managedBy"),
+    (a_cluster().spec(headGroupSpec=None), "spec.headGroupSpec"),
+    (a_cluster().meta(name=None), "metadata.name"),
+    (a_cluster().meta(labels={"a b": "c"}), "metadata.labels[a b]"),
+    (a_cluster().meta(labels={"a": "c" * 64}), "metadata.labels[a]"),
+    (a_job().spec(preRunningDeadlineSeconds="x"), "spec.preRunningDeadlineSeconds"),
+])  # fmt: skip
+def test_an_object_that_the_api_server_refuses(built: Built, path: str) -> None:
+    assert path in denied(built.build())
+
+
+def test_an_unknown_field_is_named_with_the_one_that_is_like_it() -> None:
+    (finding,) = check_file("RayCluster", a_cluster().spec(enableInTreeAutoscalling=True).build())
+    assert (finding.rule, finding.level) == ("field-unknown", WARN)
+    assert "enableInTreeAutoscaling" in finding.message
+
+
+def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look() -> None:
+    built = a_cluster().spec(upgradeStrategy={"type": "RollingUpdate"}).build()
+    assert any(each.level == DENY for each in check_file("RayCluster", built))
+    built["apiVersion"] = "ray.io/v1alpha1"
+    assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {("field-unknown", "spec.upgradeStrategy")}
+
+
+def test_a_status_in_a_file_counts_for_nothing() -> None:
+    built = a_job().build()
+    built["status"] = {"jobDeploymentStatus": "Waiting"}
+    assert check_file("RayJob", built) == []
+
+
+def test_a_field_of_a_newer_kuberay_is_unknown_to_an_older_one() -> None:
+    value = a_cluster().spec(tlsOptions={"enabled": False}).build()
+    older = check_file("RayCluster", value, RuleSettings(kuberay=(1, 6)))
+    assert [each.rule for each in older] == ["field-unknown"]
+
+
+def test_a_kind_that_a_version_does_not_serve_is_refused() -> None:
+    value = {"apiVersion": "ray.io/v1alpha1", "kind": "RayCronJob", "metadata": {"name": "a"}}
+    assert "apiVersion" in denied(value)
+
+
+@pytest.mark.parametrize("garbage", [1, [], {"spec": 1}, {"metadata": 1, "spec": [None]}])
+def test_garbage_is_refused_without_an_exception(garbage: Any) -> None:  # noqa: ANN401 - garbage
+    value = {"apiVersion": "ray.io/v1", **garbage} if isinstance(garbage, dict) else garbage
+    assert isinstance(check_file("RayCluster", value), list)

@@ -1,0 +1,271 @@
+"""What the API server says of an object before KubeRay sees it: the CRD's types, limits and field names.
+
+For files only: a review shows an object that has passed all this. Left out are the CRD's CEL rules;
+those of `deletionStrategy` are rules of ours, and the others compare an object with its older self.
+"""
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Final
+
+from webhook.kube.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.validation.crd import Part, Schema, schema_of
+from webhook.validation.field import Field, Key
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import deny, warn
+
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go
+_QUANTITY: Final = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
+    r"(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))?",
+    re.ASCII,
+)
+_DATE: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
+_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_HOLDERS: Final = (
+    ("labels", dict, "a map"),
+    ("annotations", dict, "a map"),
+    ("finalizers", list, "a list"),
+)
+_SHOWN: Final = 40
+_WANTED: Final = {
+    "string": "a string",
+    "boolean": "true or false",
+    "int32": "an integer",
+    "int64": "an integer",
+    "number": "a number",
+    "int-or-string": "an integer or a string",
+    "quantity": "a quantity such as 4, 500m or 8Gi; one with a point needs quotes",
+    "date-time": "a time such as 2026-01-01T00:00:00Z",
+}
+
+
+def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
+    """A value in a file that KubeRay's CRD does not allow.
+
+    The API server refuses the object: a field that is required is missing, or a value has another
+    type, is not among those allowed, or is out of its limits.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
+    """
+    schema = _schema(ray_object)
+    root = _root(ray_object, schema)
+    if root is None:
+        version = (ray_object.root / "apiVersion").text[:_SHOWN]
+        text = f"KubeRay has no {ray_object.kind} in {version}: write ray.io/v1"
+        yield Fault(ray_object.root / "apiVersion", text, NOT_SUPPORTED)
+    else:
+        yield from _metadata(ray_object.meta)
+        yield from _check(ray_object.root, schema, root)
+
+
+def _metadata(meta: Field) -> Iterator[Fault]:
+    """Check what every object of Kubernetes has; the CRD says nothing of it."""
+    if type(meta.value) is not dict:
+        yield Fault(meta / "name", "set it: every object needs a name", REQUIRED)
+        return
+    yield from _meta_types(meta)
+    yield from _labels(meta / "labels")
+    name, prefix = meta / "name", meta / "generateName"
+    if name.value in (None, "") and prefix.value in (None, ""):
+        yield Fault(name, "set it: every object needs a name", REQUIRED)
+    text = name.text or prefix.text.rstrip("-")
+    if text and not _SUBDOMAIN.fullmatch(text):
+        yield Fault(name, f"{text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'")
+
+
+def _meta_types(meta: Field) -> Iterator[Fault]:
+    texts = [meta / name for name in ("name", "generateName", "namespace")]
+    for name, kind, wanted in _HOLDERS:
+        holder = meta / name
+        if holder.given and type(holder.value) is not kind:
+            yield from _type(holder, wanted)
+        texts += [*holder.items(), *(holder.key(key) for key in holder.map)]
+    for text in texts:
+        if text.given and type(text.value) is not str:
+            yield from _type(text, _WANTED["string"])
+
+
+def _labels(labels: Field) -> Iterator[Fault]:
+    for key, value in labels.strings.items():
+        if not is_qualified_name(key):
+            yield Fault(labels.key(key), f"{key[:_SHOWN]!r} cannot be the key of a label")
+        elif not is_label_value(value):
+            yield Fault(labels.key(key), LABEL_VALUE_ADVICE)
+
+
+def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
+    """A field in a file that KubeRay's CRD does not have.
+
+    `kubectl apply` refuses it, and whoever does not ask for that check loses the field without a word.
+
+    https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
+    """
+    schema = _schema(ray_object)
+    root = _root(ray_object, schema)
+    if root is not None:
+        for field, known in _unknown(ray_object.root, schema, root):
+            near = get_close_matches(str(field.token), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
+            yield Fault(field, f"no such field: {hint}", NOT_SUPPORTED)
+
+
+def pruned(kind: str, value: Any, release: tuple[int, int] | None) -> Any:  # noqa: ANN401 - JSON
+    """Return an object as the API server keeps it: without status, unknown fields and nulls."""
+    schema = schema_of(release)
+    version = value.get("apiVersion") if isinstance(value, dict) else None
+    root = schema.roots.get(f"{str(version).partition('/')[2]}/{kind}")
+    if root is None:
+        return value
+    kept: dict[str, Any] = _pruned(value, schema, root)
+    kept.pop("status", None)
+    return kept
+
+
+def _schema(ray_object: RayObject) -> Schema:
+    return schema_of(ray_object.settings.kuberay)
+
+
+def _root(ray_object: RayObject, schema: Schema) -> int | None:
+    version = (ray_object.root / "apiVersion").text.partition("/")[2]
+    return schema.roots.get(f"{version}/{ray_object.kind}")
+
+
+def _check(field: Field, schema: Schema, name: str | int) -> Iterator[Fault]:
+    part, value = schema.part(name), field.value
+    if part.type == "any":
+        return
+    if part.fields is not None or part.map is not None:
+        yield from _check_map(field, schema, part) if type(value) is dict else _type(field, "a map")
+    elif part.list is not None:
+        yield from _check_list(field, schema, part) if type(value) is list else _type(field, "a list")
+    elif not _has_type(value, part.type):
+        yield from _type(field, _WANTED[part.type])
+    else:
+        yield from _limits(field, part)
+
+
+def _check_map(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
+    if part.map is not None:
+        for key in field.value:
+            if field.key(key).given:
+                yield from _check(field.key(key), schema, part.map)
+        return
+    for name in part.required:
+        if not (field / name).given and name not in part.defaulted:
+            yield Fault(field / name, "set it: the CRD requires it", REQUIRED)
+    for name, below in (part.fields or {}).items():
+        if (field / name).given:
+            yield from _check(field / name, schema, below)
+
+
+def _check_list(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
+    if part.min_items is not None and field.size < part.min_items:
+        yield Fault(field, f"{field.size} entries: write at least {part.min_items}")
+    seen: list[Any] = []
+    for item in field.items():
+        yield from _check(item, schema, part.list if part.list is not None else "any")
+        key = _identity(item, part)
+        if key is not None and key in seen:
+            yield Fault(item, "another entry of the list has the same name or key", DUPLICATE)
+        seen.append(key)
+
+
+def _identity(item: Field, part: Part) -> Any:  # noqa: ANN401 - JSON
+    """Return what must be different in each entry, or None."""
+    if part.set:
+        return item.value
+    if not part.keys or type(item.value) is not dict:
+        return None
+    defaults = {"protocol": "TCP"} if "protocol" in part.keys else {}
+    return [item.value.get(key, defaults.get(key)) for key in part.keys]
+
+
+def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values of every type
+    found = type(value)
+    if kind == "string":
+        return found is str
+    if kind == "boolean":
+        return found is bool
+    if kind in ("int32", "int64"):
+        return found is int or (found is float and value.is_integer())
+    if kind == "number":
+        return found in (int, float)
+    if kind == "date-time":
+        return found is str and _DATE.fullmatch(value) is not None
+    whole = found is int or (found is float and value.is_integer())
+    return whole or (found is str and (kind != "quantity" or _QUANTITY.fullmatch(value) is not None))
+
+
+def _limits(field: Field, part: Part) -> Iterator[Fault]:
+    value = field.value
+    if part.enum and value not in part.enum:
+        allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004 - what fits
+        yield Fault(field, f"{str(value)[:_SHOWN]!r}: write {allowed}", NOT_SUPPORTED)
+    if part.minimum is not None and value < part.minimum:
+        yield Fault(field, f"{value}: write {part.minimum:g} or more")
+    if part.maximum is not None and value > part.maximum:
+        yield Fault(field, f"{value}: write at most {part.maximum:g}")
+    if part.min_length is not None and len(value) < part.min_length:
+        yield Fault(field, f"{len(value)} characters: write at least {part.min_length}")
+    if part.max_length is not None and len(value) > part.max_length:
+        yield Fault(field, f"{len(value)} characters: write at most {part.max_length}")
+    if part.pattern and not _pattern(part.pattern).search(value):
+        yield Fault(field, f"{value[:_SHOWN]!r} is not of the form {part.pattern[:_SHOWN]}")
+
+
+@lru_cache(maxsize=64)
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text.removesuffix("$") + r"\Z" if text.endswith("$") else text, re.ASCII)
+
+
+def _type(field: Field, wanted: str) -> Iterator[Fault]:
+    held = field.value
+    text = str(held).lower() if isinstance(held, bool) else str(held)
+    quoted = wanted == _WANTED["string"] and held is not None and not isinstance(held, dict | list)
+    if quoted:
+        yield Fault(field, f'{text[:_SHOWN]} is no string: quote it, as in "{text[:_SHOWN]}"')
+    else:
+        yield Fault(field, f"{text[:_SHOWN]!r}: write {wanted}")
+
+
+def _unknown(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Field, list[str]]]:
+    """Yield the fields that no schema knows, each with the names that there are in its place."""
+    part, value = schema.part(name), field.value
+    if part.type == "any":
+        return
+    if type(value) is list and part.list is not None:
+        for item in field.items():
+            yield from _unknown(item, schema, part.list)
+    elif type(value) is dict:
+        for key in value:
+            below = part.map if part.map is not None else (part.fields or {}).get(key)
+            if below is not None:
+                yield from _unknown(field / (Key(key) if part.map is not None else key), schema, below)
+            elif part.fields is not None:
+                yield field / key, list(part.fields)
+
+
+def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401 - JSON
+    part = schema.part(name)
+    if type(value) is list and part.list is not None:
+        return [_pruned(item, schema, part.list) for item in value]
+    if type(value) is not dict or part.type == "any":
+        return value
+    if part.map is not None:
+        return {key: _pruned(item, schema, part.map) for key, item in value.items() if item is not None}
+    fields = part.fields
+    if fields is None:
+        return value
+    return {key: _pruned(item, schema, fields[key]) for key, item in value.items() if key in fields and item is not None}
+
+
+SCHEMA: Final = (deny(schema_violated), warn(field_unknown))
