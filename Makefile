@@ -19,7 +19,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz hostile e2e matrix newest-ray facts ray-judge autoscaler check bench parity schema format clean
+.PHONY: help demo run tools test test-fast fuzz hostile e2e chaos matrix newest-ray facts ray-judge autoscaler check bench parity schema format clean
 .DEFAULT_GOAL := test
 
 $(READY): pyproject.toml constraints.txt
@@ -65,6 +65,10 @@ export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/e2e -m e2e
+
+chaos: $(READY) tools  ## Break processes and the control plane for SECONDS, by SEED; no seat may be held twice
+	$(BIN)/python -m tests.e2e.build
+	$(BIN)/python -m tests.e2e.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
 
 matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; goes on when interrupted
 	$(BIN)/python -m tests.e2e.matrix

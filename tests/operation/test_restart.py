@@ -124,7 +124,7 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
 def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(tmp_path: Path) -> None:
     body = json.dumps(pod_review(pod())).encode()
     with (
-        draining(tmp_path, 2) as server,
+        draining(tmp_path, 4) as server,
         httpx.Client(verify=trusting(server), headers={"content-type": "application/json"}) as client,
     ):
         before = client.post(f"{server.url}/mutate", content=body)
