@@ -216,6 +216,14 @@ class Resize(_Section):
     """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about `pods/resize`."""
 
 
+class Affinity(_Section):
+    """Where the replicas of worker groups run."""
+
+    apart: Literal["all", "own"] = "all"
+    """From which replicas one of several hosts is kept apart: those of `all` namespaces, or of its `own`. With `all`, pods of
+    another namespace that carry seat labels can keep a slice from it; with `own`, two namespaces can share a slice."""
+
+
 class Settings(BaseSettings):
     """Everything that can be set."""
 
@@ -245,6 +253,7 @@ class Settings(BaseSettings):
     scheduling: Scheduling = Scheduling()
     resize: Resize = Resize()
     claims: Claims = Claims()
+    affinity: Affinity = Affinity()
     controller: Controller = Controller()
 
     file: Path | None = None

@@ -10,7 +10,7 @@ import pytest
 
 from tests.status.scenes import Scene
 from tests.status.served import serving
-from webhook.cli.main import main
+from webhook.cli.main import COMMANDS, main
 
 Capture = pytest.CaptureFixture[str]
 PROGRAM = [sys.executable, "-m", "webhook.cli.main"]
@@ -26,7 +26,7 @@ def test_the_nearest_command_is_named(capsys: Capture) -> None:
 def test_a_command_like_no_other_is_answered_with_all_of_them(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["xyzzy"])
-    assert "there are certs, check, controller, diff" in capsys.readouterr().err
+    assert "there are certs, check, completion, controller, diff" in capsys.readouterr().err
 
 
 def test_the_nearest_flag_is_named(capsys: Capture) -> None:
@@ -34,6 +34,14 @@ def test_the_nearest_flag_is_named(capsys: Capture) -> None:
         main(["status", "--wach"])
     assert ended.value.code == 2
     assert "there is no argument --wach; did you mean --watch?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_can_complete_every_command_and_its_flags(shell: str, capsys: Capture) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    for word in (*COMMANDS, "--watch", "--all-namespaces", "--pre", "--multi-host-indexing"):
+        assert word in script
 
 
 def test_a_full_disk_is_told_without_a_traceback() -> None:

@@ -86,7 +86,8 @@ SCHEDULING = ("kube-controller-manager", "kube-scheduler")
 def required() -> tuple[str, ...]:
     """The programs that the stories of the chosen pair start."""
     pair = chosen()
-    return (*SERVING, *((OPERATOR,) if pair.operator else ()), *(SCHEDULING if pair.pod_groups else ()))
+    operator, scheduling = (OPERATOR,) if pair.operator else (), SCHEDULING if pair.operator and pair.pod_groups else ()
+    return (*SERVING, *operator, *scheduling)
 
 
 def cache_directory() -> Path:

@@ -22,7 +22,8 @@ from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pa
 DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
 """Folders of what runs: when they change, every pair is to run again."""
-REPORTING: Final = ("matrix.py", "outcomes.py", "compatibility.py", "test_compatibility.py")
+IGNORED: Final = {"__pycache__", "tools", "matrix.py", "outcomes.py", "compatibility.py", "test_compatibility.py"}
+"""Of these, what decides nothing about a story: tools are built anew when their pins change."""
 COMPLETE: Final = (0, 1)
 """The exit codes of pytest after which every story has run, whether it passed or not."""
 
@@ -65,7 +66,7 @@ def state() -> str:
     digest = hashlib.sha256()
     for folder in RUNNING:
         for path in sorted((build.ROOT / folder).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts and path.name not in REPORTING:
+            if path.is_file() and not IGNORED & {*path.parts, path.name}:
                 digest.update(f"{path.relative_to(build.ROOT)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 

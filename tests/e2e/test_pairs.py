@@ -66,7 +66,7 @@ def test_what_a_pair_needs_is_pinned(pair: Pair, choose: Choose) -> None:
     choose(pair)
     names = build.required()
     assert ("kuberay-operator" in names) == (pair != SCHEMAS_ONLY)
-    assert ("kube-scheduler" in names) == bool(pair.pod_groups)
+    assert ("kube-scheduler" in names) == bool(pair.pod_groups and pair.operator)
     assert build.missing() == [*names, build.CRDS]
     assert all(build.BY_NAME[name].pins.is_dir() for name in names)
 

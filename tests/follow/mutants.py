@@ -16,7 +16,6 @@ from webhook.follow.claims import Book
 from webhook.follow.timing import ClaimTiming
 from webhook.groups import ledger
 from webhook.groups.ledger import Draft, Ledger
-from webhook.groups.membership import Membership
 
 STEPS: Final = 1500
 SEEDS: Final = 60
@@ -36,7 +35,6 @@ def _fold_without_floor(self: Draft, key: ledger.Key, ident: str, version: int) 
 _FOLD: Final = Draft.fold
 _SAW: Final = Ledger.saw
 _TAKE: Final = Book.take
-_MEMBER_PUT: Final = Membership.put
 
 
 def _saw_any(self: Ledger, key: ledger.Key, value: ledger.Value, version: int) -> None:
@@ -96,10 +94,6 @@ def _hears_always(self: Book, key: ledger.Key) -> bool:  # noqa: ARG001 - a muta
     return True
 
 
-def _no_name(self: Membership, key: object, replica: int) -> str:  # noqa: ARG001 - a mutant
-    return ""
-
-
 def _after_zero(self: agreement.Objects, key: object) -> int:  # noqa: ARG001 - a mutant
     return 0
 
@@ -123,7 +117,6 @@ MUTANTS: Final[dict[str, Mutation]] = {
     "a claim is given up while its pod may yet be stored": _patched(ledger, "ASSUMED_SECONDS", 5.0),
     "a new Lease is written at once": _timing(settle=0.0),
     "a silent watch is believed": _patched(Book, "_hears", _hears_always),
-    "a replica that another process began has a name of one's own": _patched(Membership, "claimed_name", _no_name),
 }
 """Each step that exactness rests on, as it would be without it."""
 

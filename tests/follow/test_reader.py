@@ -120,3 +120,30 @@ def test_a_caller_who_leaves_does_not_take_the_others_with_him_and_nobody_hears_
         await flights.close()
 
     asyncio.run(story())
+
+
+def test_one_cluster_is_read_once_a_second_and_those_who_ask_in_between_share_a_read() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: f.synced)
+            before, started = api.count("list", RAYCLUSTERS), asyncio.get_running_loop().time()
+            await f.state.reader.read(RAY)
+            await asyncio.gather(*(f.state.reader.read(RAY) for _ in range(20)))
+            assert asyncio.get_running_loop().time() - started >= 1.0
+            assert api.count("list", RAYCLUSTERS) == before + 2
+
+    asyncio.run(story())
+
+
+def test_clusters_that_do_not_exist_are_read_only_so_many_at_once() -> None:
+    async def story() -> None:
+        async with FakeApi(list_delay=0.2).serving() as api, following(api) as f:
+            await eventually(lambda: f.synced)
+            before = api.count("list", RAYCLUSTERS)
+            reads = [asyncio.create_task(f.state.reader.read(ReadCluster("default", f"ray-{number}", ""))) for number in range(40)]
+            await asyncio.sleep(0.1)
+            assert api.count("list", RAYCLUSTERS) - before <= 16
+            await asyncio.gather(*reads)
+            assert api.count("list", RAYCLUSTERS) == before + 40
+
+    asyncio.run(story())

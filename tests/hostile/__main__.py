@@ -1,4 +1,4 @@
-"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`; all of them write docs/hardening.md."""
+"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. Writes docs/hardening.md after all."""
 
 import argparse
 import os

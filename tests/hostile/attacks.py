@@ -15,6 +15,9 @@ from urllib.parse import urlsplit
 
 MIB: Final = 1024 * 1024
 _FULL: Final = b"x" * 65536
+_APART: Final = 0.01
+"""Seconds between the first connections: all at once, they would be a flood of handshakes, which is another attack."""
+
 _POST: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _GET: Final = b"GET /livez HTTP/1.1\r\nhost: x\r\n"
 
@@ -124,7 +127,7 @@ ATTACKS: Final = {
     "endless-lines": Attack(endless(b"", b"\r\n" * 30_000), 3, "reviews", "empty lines before a request"),
     "probes-endless-header": Attack(endless(_GET + b"a: ", _FULL), 3, "probes", "a header value that never ends"),
     "probes-endless-headers": Attack(endless(_GET, b"a: b\r\n" * 10_000), 3, "probes", "headers that never end"),
-    "many-headers": Attack(held(_POST + b"a: b\r\n" * 99, 0, b""), 900, "reviews", "heads with 99 headers and no end"),
+    "many-headers": Attack(held(_POST + b"a: b\r\n" * 97, 0, b""), 400, "reviews", "heads with 100 headers and no end"),
     "unfinished-bodies": Attack(
         held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000), 100, "reviews", "bodies of 6.9 MB without their last bytes"
     ),
@@ -151,7 +154,8 @@ async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
     target = Target(str(url.hostname), url.port or 0, url.scheme == "https")
     until = time.monotonic() + seconds
 
-    async def again() -> None:
+    async def again(number: int) -> None:
+        await asyncio.sleep(number * _APART)
         for _ in _until(until):
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 await chosen.run(target)
@@ -159,7 +163,7 @@ async def attack(name: str, reviews: str, probes: str, seconds: float) -> None:
 
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await asyncio.gather(*(again() for _ in range(chosen.connections)))
+            await asyncio.gather(*(again(number) for number in range(chosen.connections)))
 
 
 def _until(end: float) -> Iterator[int]:

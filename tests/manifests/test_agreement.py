@@ -182,7 +182,8 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
     deployment = one(objects, "Deployment")["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
-    assert (deployment["replicas"], deployment["strategy"]["type"]) == (1, "Recreate")
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
     security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
@@ -247,13 +248,20 @@ def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_cluster_wide_only_pods_and_rayclusters_are_read(mode: str) -> None:
+def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_own_namespace(mode: str) -> None:
     objects = overlay(mode)
-    unnamed = [rule for role in objects if "Role" in role["kind"] for rule in role.get("rules", ()) if "resourceNames" not in rule]
+    unnamed = [
+        (role["kind"], rule["apiGroups"], rule["resources"], rule["verbs"])
+        for role in objects
+        if "Role" in role["kind"]
+        for rule in role.get("rules", ())
+        if "resourceNames" not in rule
+    ]
     read = ["list", "watch"]
-    assert unnamed == [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": read},
-        {"apiGroups": [names.RAY_GROUP], "resources": ["rayclusters"], "verbs": read},
+    assert sorted(unnamed) == [
+        ("ClusterRole", [""], ["pods"], read),
+        ("ClusterRole", [names.RAY_GROUP], ["rayclusters"], read),
+        ("Role", ["coordination.k8s.io"], ["leases"], [*read, "create", "update"]),
     ]
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}

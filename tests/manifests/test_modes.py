@@ -88,7 +88,7 @@ POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 
 def test_every_object_of_a_namespace_names_it() -> None:
-    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", *POLICIES}
+    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "FlowSchema", *POLICIES}
     for mode in MODES:
         for found in overlay(mode):
             if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:
@@ -124,7 +124,7 @@ def references(objects: list[Object]) -> list[str]:
         ("certificates.source=acme", "certificates/source"),
         ("mutating.failurePolicy=Maybe", "mutating/failurePolicy"),
         ("mutating.timeoutSeconds=31", "mutating/timeoutSeconds"),
-        ("replicas=2", "replicas"),
+        ("replicas=0", "replicas"),
         ("resizeCheck.beyond=refuse", "resizeCheck/beyond"),
         ("config.resize.beyond=deny", "config/resize"),
         ("config.tls.source=files", "config/tls"),

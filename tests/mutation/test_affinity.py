@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import NAMESPACE, Object, PodBuilder, Webhook, a_cluster, a_pod, decide
 from webhook.kube import names
+from webhook.mutation.policy import Policy
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
@@ -130,3 +131,11 @@ def test_a_topology_key_that_is_no_label_key_is_a_warning_and_gives_no_affinity(
 
 def test_a_single_host_gets_none() -> None:
     assert "affinity" not in decide(a_pod().worker("single").of("c").tpu(4), CLUSTER).pod["spec"]
+
+
+def test_a_policy_may_keep_replicas_apart_only_from_those_of_their_namespace() -> None:
+    pod = decide(a_host(), CLUSTER, Policy(apart="own")).pod
+    other = {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-abcde"}
+    assert any(matches(term, NAMESPACE, other) for term in terms(pod, "podAntiAffinity"))
+    assert not any(matches(term, "elsewhere", other) for term in terms(pod, "podAntiAffinity"))
+    assert any(matches(term, "elsewhere", other) for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity"))

@@ -240,3 +240,9 @@ def test_resources_and_everything_else_of_a_container_stay_as_they_were() -> Non
     before = {key: value for key, value in container_of(pod, "ray-worker").items() if key != "env"}
     after = container_of(decide(pod, CLUSTER).pod, "ray-worker")
     assert {key: value for key, value in after.items() if key != "env"} == before
+
+
+def test_an_empty_value_where_a_field_belongs_counts_as_unset() -> None:
+    pod = decide(a_pod().worker("g").of("c").tpu(4).env(names.TPU_DEVICE_PLUGIN_HOST_IP, ""), a_cluster("c").group("g")).pod
+    found = [entry for entry in container_of(pod, "ray-worker")["env"] if entry["name"] == names.TPU_DEVICE_PLUGIN_HOST_IP]
+    assert found == [{"name": names.TPU_DEVICE_PLUGIN_HOST_IP, "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}]

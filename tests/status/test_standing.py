@@ -1,5 +1,7 @@
 """Where pods stand, and how hosts and replicas are shown."""
 
+from time import process_time
+
 from msgspec import structs
 
 from tests.builders import a_cluster
@@ -106,3 +108,12 @@ def test_what_could_not_be_read_is_not_missed() -> None:
     assert scene.ids() == ["headless-service-missing"]
     unread = structs.replace(scene.observed(), services=None)
     assert examine(unread, NOW).every_trouble == []
+
+
+def test_a_thousand_pods_are_examined_in_under_a_second_of_the_processor() -> None:
+    observed = Scene(llama(replicas=250)).observed()
+    begun = process_time()
+    picture = examine(observed, NOW)
+    assert process_time() - begun < 1.0
+    assert len(picture.clusters[0].groups[0].replicas) == 250
+    assert picture.every_trouble == []

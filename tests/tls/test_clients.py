@@ -92,3 +92,17 @@ def test_the_names_of_a_client_are_its_common_name_and_its_dns_names() -> None:
         "subjectAltName": (("DNS", "b"), ("IP Address", "c")),
     }
     assert names_of(certificate) == {"a", "b"}
+
+
+@pytest.mark.parametrize(("cipher", "spoken"), [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False)])
+def test_tls_1_2_is_spoken_without_cbc(tmp_path: Path, signer: Pair, cipher: str, spoken: bool) -> None:  # noqa: FBT001
+    write(tmp_path, server_pair(signer))
+    with Listener(tmp_path) as listener:
+        until(lambda: listener.notes.loads != [])
+        client = trusting(signer, ssl.TLSVersion.TLSv1_2)
+        client.set_ciphers(cipher)
+        if spoken:
+            assert ask(listener.port, client)[1].startswith(b"HTTP/1.1 200")
+        else:
+            with pytest.raises(REFUSED):
+                ask(listener.port, client)

@@ -4,7 +4,7 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import import_module
 from typing import Final
 
@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "mutate": "show what the pods of a RayCluster, or one pod, would receive",
     "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
+    "completion": "print what lets a shell complete commands and flags",
 }
 
 _PROCESSES: Final = ("serve", "controller")
@@ -56,7 +57,8 @@ def plugin() -> int:
     return main(program="kubectl ray-webhook")
 
 
-def _run(words: list[str], command: str | None, program: str) -> int:
+def parser_of(program: str, wanted: Collection[str]) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Return the parser of all commands, the arguments of those that are wanted among them, and that of the last of these."""
     description = "Seats, completes and checks Ray pods on Kubernetes."
     parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=__version__)
@@ -64,9 +66,14 @@ def _run(words: list[str], command: str | None, program: str) -> int:
     used = parser
     for name, text in COMMANDS.items():
         sub = commands.add_parser(name, help=text, description=text.capitalize() + ".")
-        if name == command:
+        if name in wanted and name not in _PROCESSES:
             used = sub
             import_module(f"webhook.cli.{name}").add_arguments(sub)
+    return parser, used
+
+
+def _run(words: list[str], command: str | None, program: str) -> int:
+    parser, used = parser_of(program, [command] if command else [])
     if command is None and words and not words[0].startswith("-"):
         parser.print_usage(sys.stderr)
         parser.exit(WRONG, f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")

@@ -17,7 +17,8 @@ def shared(replica: Replica) -> list[Edit]:
     """Return the required terms of a multi-host replica, unless the pod has them already.
 
     Together: pods of this replica. Apart: pods of any other replica, in whichever cluster or namespace, because node pools
-    know neither. Replica names alone are unique only by chance, so the cluster is matched too.
+    know neither; the policy may say the own namespace. Replica names alone are unique only by chance, so the cluster is
+    matched too.
     """
     if replica.hosts == 1:
         return []
@@ -38,7 +39,11 @@ def shared(replica: Replica) -> list[Edit]:
         edits.append(AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain"))
     if replica.slice.parent and key == names.NODE_POOL:
         return edits  # sub-slices share the pool
-    apart = [_other(names.LABEL_REPLICA_NAME, name, key), _other(names.LABEL_CLUSTER, cluster, key)]
+    everywhere = replica.policy.apart == "all"
+    apart = [
+        _other(label, value, key, everywhere=everywhere)
+        for label, value in ((names.LABEL_REPLICA_NAME, name), (names.LABEL_CLUSTER, cluster))
+    ]
     known = _terms(present.pod_anti_affinity)
     edits += [AppendTerm(APART, term, "no host of another replica in that domain") for term in apart if term not in known]
     return edits
@@ -62,9 +67,10 @@ def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:
     return (affinity and affinity.required_during_scheduling_ignored_during_execution) or []
 
 
-def _other(label: str, value: str, key: str) -> dict[str, Any]:
-    """Return the term that matches seated pods whose `label` is another one."""
+def _other(label: str, value: str, key: str, *, everywhere: bool) -> dict[str, Any]:
+    """Return the term that matches seated pods whose `label` is another one, in all namespaces or in the pod's own."""
     expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
     # A label that is absent satisfies NotIn, so say that these pods are hosts of a replica.
     expressions.append({"key": names.LABEL_REPLICA_NAME, "operator": "Exists"})
-    return {"labelSelector": {"matchExpressions": expressions}, "namespaceSelector": {}, "topologyKey": key}
+    scope: dict[str, Any] = {"namespaceSelector": {}} if everywhere else {}
+    return {"labelSelector": {"matchExpressions": expressions}, **scope, "topologyKey": key}

@@ -95,18 +95,18 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
             yield Symptom(
                 f"the service {service} does not exist, so no host finds another",
                 "create it, if KubeRay does not",
-                f"echo '{_headless(cluster, service)}' | kubectl create -f -",
+                _create(cluster, service),
                 newest(cluster.pods),
             )
 
 
-def _headless(cluster: Cluster, name: str) -> str:
-    """Return the service as KubeRay would create it, in JSON."""
+def _create(cluster: Cluster, name: str) -> str:
+    """Return the command that creates the service as KubeRay would."""
     selector = {names.LABEL_CLUSTER: cluster.name, names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
-    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": selector}
-    meta = {"name": name, "namespace": cluster.namespace}
-    document = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
-    return msgspec.json.encode(document).decode()
+    change = {"spec": {"publishNotReadyAddresses": True, "selector": {"app": None, **selector}}}
+    where = f"{name} -n {cluster.namespace}"
+    patch = msgspec.json.encode(change).decode()
+    return f"kubectl create service clusterip {where} --clusterip=None && kubectl patch service {where} -p '{patch}'"
 
 
 def _service(group: Group) -> str:

@@ -39,6 +39,8 @@ class Expected:
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self._template = _template(replica)
+        self._edits: dict[int, list[Edit]] = {}
+        self._variables: dict[tuple[str, str], dict[str, EnvVar]] = {}
 
     @property
     def service(self) -> str:
@@ -101,11 +103,20 @@ class Expected:
         return self._template.slot(edit.container).name if self._template is not None else ""
 
     def _own(self, host: int) -> list[Edit]:
-        return own_edits(Worker(self._template, host)) if self._template is not None else []
+        if self._template is None:
+            return []
+        found = self._edits.get(host)
+        if found is None:
+            found = self._edits[host] = own_edits(Worker(self._template, host))
+        return found
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
         """Return what a variable is where an edit sets it, None when unset. A field counts as right."""
-        found = _variable(pod, self.container(edit), edit.name)
+        key = pod.name, self.container(edit)
+        variables = self._variables.get(key)
+        if variables is None:
+            variables = self._variables[key] = _variables(pod, key[1])
+        found = variables.get(edit.name)
         if found is None:
             return None
         return str(edit.value) if found.value_from is not None else found.value
@@ -140,12 +151,12 @@ def _strip(slot: Slot) -> None:
     slot.env = {asked.name: 0} if asked else {}
 
 
-def _variable(pod: LivePod, container: str, name: str) -> EnvVar | None:
-    """Return the entry of a variable that counts: of several, the kubelet takes the last."""
+def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
+    """Return the variables of a container by name: of several entries, the kubelet takes the last."""
     for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         if each.name == container:
-            return next((variable for variable in reversed(each.variables()) if variable.name == name), None)
-    return None
+            return {variable.name: variable for variable in each.variables()}
+    return {}
 
 
 def _size(name: str, value: str) -> int | str:

@@ -106,7 +106,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
     gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
 
-    policy = Policy(known.discovery is None, kept, settings.resize.policy)
+    policy = Policy(known.discovery is None, kept, settings.resize.policy, settings.affinity.apart)
     pods = PodHandler(known.clusters, known.seats, policy)
     rays = RayHandler(settings.validation.rules())
     if known.discovery is not None:

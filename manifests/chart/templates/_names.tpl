@@ -1,6 +1,9 @@
 {{/* Every object bears this name; those of the cluster would meet those of another release otherwise. */}}
 {{- define "ray-webhook.name" -}}
-{{- if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{ end }}
+{{- $chart := .Values.nameOverride | default .Chart.Name -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 52 | trimSuffix "-" }}
+{{- else if contains $chart .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name $chart | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
 {{/* The process that writes to the cluster. Its pods must not be selected as those that answer reviews. */}}
@@ -9,12 +12,12 @@
 {{- end }}
 
 {{- define "ray-webhook.controllerSelector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}-controller
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-controller
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "ray-webhook.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
@@ -22,6 +25,14 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "ray-webhook.selector" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* The account of the process that answers reviews. */}}
+{{- define "ray-webhook.account" -}}
+{{ .Values.serviceAccount.name | default (include "ray-webhook.name" .) }}
 {{- end }}
 
 {{/* The one file of settings. */}}
@@ -32,6 +43,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* What other values set. These variables stand above the file. */}}
 {{- define "ray-webhook.components" -}}
 RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
+{{- if ne (int .Values.webhook.port) 9443 }}
+RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
+{{- end }}
+{{- if ne (int .Values.webhook.adminPort) 8080 }}
+RAY_WEBHOOK_SERVING__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
+{{- end }}
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
@@ -56,6 +73,11 @@ namespaceSelector:
     - key: admission.ray.io/ignore
       operator: NotIn
       values: ["true"]
+    {{- if .Values.optIn.enabled }}
+    - key: {{ .Values.optIn.label }}
+      operator: In
+      values: ["true"]
+    {{- end }}
 {{- end }}
 
 {{/* What the configurations have in their metadata. */}}

@@ -1,0 +1,63 @@
+"""Writes the chart's README.md from its values: `python -m tests.manifests.chart_page`."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+
+from tests.manifests.render import CHART
+
+PAGE: Final = CHART / "README.md"
+
+_HEAD: Final = """# Chart
+
+Generated from `values.yaml` by `python -m tests.manifests.chart_page`; a test fails when it is out of date.
+`docs/install.md` walks through the installation, which has two steps; `manifests/README.md` gives the reason for each choice.
+
+```
+helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace --set image.repository=YOUR/ray-webhook
+helm upgrade ray-webhook manifests/chart --namespace ray-webhook --reuse-values --set mutating.failurePolicy=Fail
+```
+
+| value | default | |
+|---|---|---|
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    text = (CHART / "values.yaml").read_text()
+    defaults = yaml.safe_load(text)
+    rows = [f"| `{name}` | {_default(defaults, name)} | {said} |\n" for name, said in _values(text)]
+    return _HEAD + "".join(rows)
+
+
+def _values(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each value with the comment above it, by its path; those with values of their own only when one is said of them."""
+    path: list[str] = []
+    said: list[str] = []
+    for line in text.splitlines():
+        found = re.match(r"^( *)([A-Za-z_]+):(.*)$", line)
+        if line.lstrip().startswith("#"):
+            said.append(line.lstrip("# "))
+        elif found:
+            depth = len(found[1]) // 2
+            path = [*path[:depth], found[2]]
+            if said or found[3].strip():
+                yield ".".join(path), " ".join(said)
+            said = []
+        else:
+            said = []
+
+
+def _default(values: object, name: str) -> str:
+    for word in name.split("."):
+        assert isinstance(values, dict)
+        values = values[word]
+    return "" if isinstance(values, dict) and values else f"`{json.dumps(values)}`"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

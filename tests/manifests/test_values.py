@@ -1,0 +1,107 @@
+"""Values of the chart that are not among those of the manifests, and where they end up."""
+
+import json
+import re
+
+import pytest
+
+from tests.manifests.chart_page import PAGE, page
+from tests.manifests.render import CHART, ROOT, Object, helm, one
+
+
+def pod(objects: list[Object], name: str = "ray-webhook") -> Object:
+    """Return the pod of a Deployment."""
+    found: Object = one(objects, "Deployment", name)["spec"]["template"]["spec"]
+    return found
+
+
+def test_names_and_labels_can_be_your_own() -> None:
+    objects = helm("--set", "fullnameOverride=gate,commonLabels.team=ml,podLabels.tier=edge,schedulingGroups.publish=true")
+    assert {found["metadata"]["name"].partition("-")[0] for found in objects} == {"gate"}
+    assert {found["metadata"]["labels"]["team"] for found in objects} == {"ml"}
+    for name in ("gate", "gate-controller"):
+        labels = one(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        assert (labels["team"], labels["tier"]) == ("ml", "edge")
+        assert "team" not in one(objects, "Deployment", name)["spec"]["selector"]["matchLabels"]
+    assert one(helm("--set", "nameOverride=gate", release="x"), "Deployment")["metadata"]["name"] == "x-gate"
+
+
+def test_the_account_can_be_one_that_exists() -> None:
+    objects = helm("--set", "serviceAccount.create=false,serviceAccount.name=theirs")
+    assert "ServiceAccount" not in {found["kind"] for found in objects}
+    assert pod(objects)["serviceAccountName"] == "theirs"
+    assert {subject["name"] for found in objects for subject in found.get("subjects", ())} == {"theirs"}
+
+
+def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook() -> None:
+    objects = helm("--set", "webhook.port=10250,webhook.adminPort=9090,webhook.hostNetwork=true")
+    (container,) = pod(objects)["containers"]
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"https": 10250, "admin": 9090}
+    data = one(objects, "ConfigMap", "ray-webhook-components")["data"]
+    assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_SERVING__ADMIN_PORT"]) == ("10250", "9090")
+    assert (pod(objects)["hostNetwork"], pod(objects)["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    plain = helm()
+    assert "dnsPolicy" not in pod(plain)
+    assert "RAY_WEBHOOK_SERVING__PORT" not in one(plain, "ConfigMap", "ray-webhook-components")["data"]
+
+
+def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
+    objects = helm("--set", "optIn.enabled=true,resizeCheck.enabled=true")
+    asked = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
+    entries = [entry for found in objects for entry in found.get("webhooks", ())]
+    assert len(entries) == 4
+    assert all(asked in entry["namespaceSelector"]["matchExpressions"] for entry in entries)
+
+
+@pytest.mark.parametrize("mode", ["cert-manager", "self-signed"])
+def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
+    extra = {
+        "extraArgs": ["--log.admissions=denied"],
+        "extraEnv": [{"name": "MINE", "value": "1"}],
+        "extraVolumes": [{"name": "mine", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "mine", "mountPath": "/mine"}],
+        "extraObjects": [{"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "{{ .Release.Name }}-mine"}}],
+        "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+        "terminationGracePeriodSeconds": 60,
+    }
+    flags = [word for key, value in extra.items() for word in ("--set-json", f"{key}={json.dumps(value)}")]
+    objects = helm("--set", f"certificates.source={mode}", *flags)
+    (container,) = pod(objects)["containers"]
+    assert container["args"] == ["serve", "--log.admissions=denied"]
+    assert {"name": "MINE", "value": "1"} in container["env"]
+    assert {"name": "mine", "mountPath": "/mine"} in container["volumeMounts"]
+    assert {"name": "mine", "emptyDir": {}} in pod(objects)["volumes"]
+    assert one(objects, "LimitRange")["metadata"]["name"] == "ray-webhook-mine"
+    assert pod(objects)["topologySpreadConstraints"] == extra["topologySpreadConstraints"]
+    assert pod(objects)["terminationGracePeriodSeconds"] == 60
+
+
+def test_monitoring_stacks_find_what_is_theirs() -> None:
+    flags = "serviceMonitor=true,prometheusRule=true,labels.release=prom,interval=30s,podMonitoring=true,dashboard.enabled=true"
+    objects = helm("--set", ",".join(f"monitoring.{flag}" for flag in flags.split(",")))
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert one(objects, kind)["metadata"]["labels"]["release"] == "prom"
+    for kind in ("ServiceMonitor", "PodMonitoring"):
+        assert one(objects, kind)["spec"]["endpoints"][0]["interval"] == "30s"
+    labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    selector = one(objects, "PodMonitoring")["spec"]["selector"]
+    assert selector["matchLabels"].items() <= labels.items()
+    (names,) = selector["matchExpressions"]
+    assert names["values"] == [labels["app.kubernetes.io/name"], "ray-webhook-controller"]
+    dashboard = one(objects, "ConfigMap", "ray-webhook-dashboard")
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"
+    shipped = (ROOT / "manifests" / "monitoring" / "dashboard.json").read_text()
+    assert json.loads(dashboard["data"]["ray-webhook.json"]) == json.loads(shipped)
+
+
+def test_the_page_of_the_chart_is_up_to_date() -> None:
+    assert PAGE.read_text() == page(), "run `python -m tests.manifests.chart_page`"
+
+
+def test_every_value_that_a_template_reads_is_in_the_values() -> None:
+    read = {
+        name for template in (CHART / "templates").iterdir() for name in re.findall(r"\.Values\.([a-zA-Z]+)", template.read_text())
+    }
+    values = {line.partition(":")[0] for line in (CHART / "values.yaml").read_text().splitlines() if line[:1].isalpha()}
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys() - {"global"}
+    assert read == values == schema
