@@ -288,7 +288,7 @@ class FakeApi:
             version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
             if version not in self.served or not resource or verb in _VERBS.values():
                 return await self._schedule(writer, url.path, method, version, body)
-        if resource == LEASES:
+        if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
@@ -338,19 +338,21 @@ class FakeApi:
         return {"kind": "Status"}, 200
 
     async def _answer_lease(self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes) -> bool:
-        """Return, create or patch a Lease."""
+        """Return, create, replace or patch a Lease."""
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         body = msgspec.json.decode(content) if content else {}
         name = _resource(path)[1] or body["metadata"]["name"]
         old = self._objects[LEASES].get((namespace, name))
         if (method == "POST") == (old is not None):
             return await _refuse(writer, 409 if old else 404)
-        if method == "PATCH":
+        if method in {"PATCH", "PUT"}:
             assert old is not None
-            new: Object = jsonpatch.apply_patch(deepcopy(old), body)
+            new: Object = jsonpatch.apply_patch(deepcopy(old), body) if method == "PATCH" else body
             if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
                 return await _refuse(writer, 409)
             body = new
+        if content:
+            body["metadata"].setdefault("namespace", namespace)
         return await _succeed(writer, self.put(LEASES, body) if content else old or {})
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
@@ -438,7 +440,7 @@ class FakeApi:
 
 
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/"
-_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete"}
+_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 
 
 def _resource(path: str) -> tuple[str, str]:

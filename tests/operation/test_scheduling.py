@@ -16,13 +16,13 @@ import yaml
 from tests.apiserver import pod_review
 from tests.control.publishing import a_cluster, counts, sweeps, templates
 from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.follow.fake_api import LEASES, PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
 from webhook.groups.gang import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
-from webhook.settings import Controller, Scheduling, Serving, Settings, Tls
+from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls
 from webhook.wiring import controller, serve
 
 
@@ -108,6 +108,7 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
+        claims=Claims(namespace="ray-webhook", settle_seconds=0),
         kubeconfig=config,
     )
 
@@ -146,13 +147,14 @@ def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_
         async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
-            await eventually(lambda: api.watching == 2)
+            await eventually(lambda: api.watching == 3)
             warnings, paths = await served.admit()
             assert warnings == []
             assert "/spec/schedulingGroup" in paths
             assert "ray_webhook_scheduling_kept 1.0" in (await served.admin.get("/metrics")).text
-            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS}
-            assert {request.verb for request in api.requests} == {"list", "watch"}
+            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS, LEASES}
+            changes = {request.resource for request in api.requests if request.verb not in {"list", "watch"}}
+            assert changes <= {LEASES}, "its claims, and nothing else"
 
     asyncio.run(story())
 
@@ -210,7 +212,7 @@ def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling()) as served:
             api.before = lambda request: 500 if request.resource == "" else 0
-            await eventually(lambda: api.watching == 2)
+            await eventually(lambda: api.watching == 3)
             said = await served.admin.get("/readyz")
             assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
             assert "[-] discovery" in said.text
@@ -226,10 +228,10 @@ def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_pat
         async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, Scheduling()) as served:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
-            await eventually(lambda: api.watching == 2)
+            await eventually(lambda: api.watching == 3)
             warnings, paths = await served.admit()
             assert "until you create this PodGroup" in warnings[0]
             assert "/spec/schedulingGroup" in paths
-            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS}
+            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS, LEASES}
 
     asyncio.run(story())
