@@ -15,10 +15,10 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "lo
 
 
 class Gate(Protocol):
-    """Whether reviews are answered now, and if not, why."""
+    """Whether new connections may come to this process, and if not, why."""
 
-    def closed(self) -> str | None:
-        """Return why no review can be answered now, or None when they can."""
+    def ready(self) -> bool:
+        """Tell whether they may."""
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition."""
@@ -60,9 +60,8 @@ def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> F
 
     @app.get("/readyz")
     async def readyz(request: Request) -> Response:
-        ready = gate.closed() is None
         lines = gate.lines(verbose="verbose" in request.query_params)
-        return PlainTextResponse("\n".join(lines) + "\n", 200 if ready else 503)
+        return PlainTextResponse("\n".join(lines) + "\n", 200 if gate.ready() else 503)
 
     @app.get("/metrics")
     async def exposition() -> Response:

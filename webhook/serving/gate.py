@@ -8,7 +8,7 @@ Condition = Callable[[], bool]
 
 @dataclass
 class Gate:
-    """Open when every named condition holds and the process is not draining: a conjunction that can be read."""
+    """Open while every named condition holds; ready when, beside, the process is not draining. A conjunction that can be read."""
 
     conditions: dict[str, Condition] = field(default_factory=dict)
     details: dict[str, Callable[[], str]] = field(default_factory=dict)
@@ -18,6 +18,10 @@ class Gate:
     def report(self) -> dict[str, bool]:
         """Return each condition with its state, draining included."""
         return {**{name: condition() for name, condition in self.conditions.items()}, "not draining": not self.draining}
+
+    def ready(self) -> bool:
+        """Tell whether new connections may come here: every condition holds, and the process is not draining."""
+        return all(self.report().values())
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
