@@ -30,7 +30,8 @@ def pytest_runtest_makereport(
     """Adds the end of every log to the report of a failed test."""
     report = yield
     fixtures: dict[str, object] = getattr(item, "funcargs", {})
-    for name, plane in fixtures.items():
+    for name, fixture in fixtures.items():
+        plane = getattr(fixture, "plane", fixture)
         if report.failed and isinstance(plane, ControlPlane):
             report.sections.append((name.replace("_", " "), plane.tail()))
     return report

@@ -17,6 +17,9 @@ USER = "system:serviceaccount:ray-system:kuberay-operator"
 
 START_SECONDS = 60
 
+REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
+"""KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted before it saw it."""
+
 
 class Operator:
     """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is made.
@@ -50,7 +53,7 @@ class Operator:
             f"--metrics-addr=127.0.0.1:{free_port()}",
             *flags,
         ]
-        self._program = plane.program("kuberay-operator", command, environment)
+        self._program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
 
     def __enter__(self) -> Self:
         self.start()
