@@ -15,10 +15,11 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "lo
 
 
 class Gate(Protocol):
-    """Whether reviews are answered now, and if not, why."""
+    """Whether this process should be asked, and if not, why."""
 
-    def closed(self) -> str | None:
-        """Return why no review can be answered now, or None when they can."""
+    @property
+    def ready(self) -> bool:
+        """Whether every condition holds and the process is not draining."""
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition."""
@@ -60,7 +61,7 @@ def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> F
 
     @app.get("/readyz")
     async def readyz(request: Request) -> Response:
-        ready = gate.closed() is None
+        ready = gate.ready
         lines = gate.lines(verbose="verbose" in request.query_params)
         return PlainTextResponse("\n".join(lines) + "\n", 200 if ready else 503)
 

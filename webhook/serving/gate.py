@@ -15,6 +15,11 @@ class Gate:
     """What more there is to say of a condition of the same name."""
     draining: bool = False
 
+    @property
+    def ready(self) -> bool:
+        """Whether it should be asked: not while draining, although it still answers then."""
+        return not self.draining and self.closed() is None
+
     def report(self) -> dict[str, bool]:
         """Return each condition with its state, draining included."""
         return {**{name: condition() for name, condition in self.conditions.items()}, "not draining": not self.draining}
