@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_origin
 from zoneinfo import available_timezones
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -21,6 +20,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import read
 from webhook.validation.ruleset import unknown_names
 from webhook.validation.settings import RuleSettings, parse_kuberay
 
@@ -33,6 +34,12 @@ KIND: Final = "Settings"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
+Level = Annotated[
+    Literal["off", "warn", "deny"],
+    BeforeValidator(lambda value: "off" if value is False else value),
+    WithJsonSchema({"enum": ["off", "warn", "deny", False]}),
+]
+"""What YAML reads `off` as, without quotes, means the same."""
 
 
 class _Section(BaseModel):
@@ -126,7 +133,7 @@ class Log(_Section):
 class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
-    levels: dict[str, Literal["off", "warn", "deny"]] = {}
+    levels: dict[str, Level] = {}
     """Level of a rule by its id, where it is not the default: `off`, `warn` or `deny`."""
 
     gates: dict[str, bool] = {}
@@ -212,7 +219,7 @@ class Resize(_Section):
     policy: Literal["listed", "all", "none"] = "listed"
     """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`, or `none`."""
 
-    beyond: Literal["off", "warn", "deny"] = "warn"
+    beyond: Level = "warn"
     """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about `pods/resize`."""
 
 
@@ -335,7 +342,7 @@ def read_settings(arguments: Sequence[str], command: str = "serve") -> Settings:
     except ValidationError as error:
         lines = [_explain(item["loc"], item["type"], item["msg"], item["input"]) for item in error.errors()]
         raise WrongSettingsError("\n".join(lines)) from None
-    except (SettingsError, yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+    except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise WrongSettingsError(f"settings cannot be read: {error}{cause}") from None
 
@@ -404,9 +411,13 @@ def _file(arguments: Sequence[str], environ: Mapping[str, str]) -> Path | None:
 
 def _document(file: Path) -> dict[str, Any]:
     """Return the settings in a file, without its first two lines. Raises WrongSettingsError."""
-    found = yaml.safe_load(file.read_bytes())
-    if not isinstance(found, dict):
-        raise WrongSettingsError(f"setting file: {file} holds no settings")
+    try:
+        documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
+    except (ManifestError, OSError) as error:
+        raise WrongSettingsError(f"setting file: {error}") from None
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise WrongSettingsError(f"setting file: {file} has to hold one document with settings, and has {len(documents)}")
+    found = dict(documents[0])
     version, kind = found.pop("apiVersion", None), found.pop("kind", None)
     if (version, kind) != (API_VERSION, KIND):
         wanted = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"

@@ -38,6 +38,7 @@ def installed(server: Server, bundle: str) -> None:
     configuration: Object = server.scene.webhooks[0]
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"]["caBundle"] = bundle
+        webhook["failurePolicy"] = "Fail"  # the base has Ignore, until the webhook answers
     service = {"service": {"name": "ray-webhook", "namespace": "ray-webhook"}, "caBundle": bundle}
     validating = {"name": "clusters.admission.ray.io", "clientConfig": service, "failurePolicy": "Ignore"}
     image = "quay.io/kuberay/operator:v1.7.0"
@@ -78,7 +79,7 @@ def check(folder: Path, bundle: str, capsys: Capture, *arguments: str, **changes
 def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys: Capture) -> None:
     status, found = check(tmp_path, bundle, capsys)
     assert status == 0
-    assert set(found.values()) == {"fine"}
+    assert {name: verdict for name, verdict in found.items() if verdict != "fine"} == {}
     sections = re.findall(r"^## (.+)$", CHECKS.read_text(), re.MULTILINE)
     assert list(found) == sections
 

@@ -19,6 +19,11 @@ change: {NEWEST}, and {OLD}.
 
 """
 
+LEGEND: Final = """\
+KubeRay stands above Kubernetes. A number says how many cases of a story passed; where there is none, one did. No result is
+no success: the story did not run on this pair, or came later than the pair ran.
+"""
+
 
 def document(results: Results, state: str) -> str:
     """The whole document. `state` names the present code; results of other code say so."""
@@ -72,7 +77,7 @@ def _stories(ran: Mapping[Pair, Outcomes]) -> str:
     reasons: dict[str, int] = {}
     heads = [f"{pair.kuberay}<br>{pair.kubernetes}" for pair in ran]
     lines = [
-        "KubeRay stands above Kubernetes. A number says how many cases of a story passed; where there is none, one did.\n",
+        LEGEND,
         f"| story | {' | '.join(heads)} |",
         "|---|" + "---|" * len(heads),
     ]
@@ -88,7 +93,7 @@ def _stories(ran: Mapping[Pair, Outcomes]) -> str:
 def _cell(outcome: Outcome | None, reasons: dict[str, int]) -> str:
     """One story on one pair; the reasons are numbered as they come."""
     if outcome is None:
-        return "not there then"
+        return "no result"
     cases = outcome.passed + outcome.failed + outcome.not_run
     parts = []
     if outcome.passed:

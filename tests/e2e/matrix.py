@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -39,12 +40,23 @@ def main() -> int:
     parser.add_argument("pairs", nargs="*", metavar="PAIR", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--again", action="store_true", help="run pairs that ran with this code, too")
     parser.add_argument("--write", action="store_true", help="run nothing: write the document from what is there")
+    parser.add_argument(
+        "--take",
+        nargs="+",
+        type=Path,
+        metavar="REPORT",
+        help="run nothing: the one pair that is named ran elsewhere, and these JUnit reports of pytest say what came of it",
+    )
     options = parser.parse_args()
     if unknown := [name for name in options.pairs if name not in names]:
         parser.error(f"no such pair: {', '.join(unknown)}")
     wanted = [names[name] for name in options.pairs] or list(MATRIX)
+    if options.take:
+        if len(options.pairs) != 1:
+            parser.error("--take needs one pair")
+        taken(wanted[0], options.take).save()
     try:
-        for pair in [] if options.write else wanted:
+        for pair in [] if options.write or options.take else wanted:
             if options.again or not is_current(pair):
                 _run(pair).save()
                 _write()
@@ -53,6 +65,14 @@ def main() -> int:
         return 2
     _write()
     return int(any(found.total("failed") for pair in wanted if (found := Outcomes.load(pair))))
+
+
+def taken(pair: Pair, reports: Sequence[Path]) -> Outcomes:
+    """What came of a pair by reports. They do not say of which code they are: it counts as earlier code."""
+    stories = {name: outcome for path in reports for name, outcome in read(path.read_text()).items()}
+    ended = max(path.stat().st_mtime for path in reports)
+    day = datetime.fromtimestamp(ended, UTC).date().isoformat()
+    return Outcomes(pair.kuberay, pair.kubernetes, day=day, stories=stories)
 
 
 def is_current(pair: Pair) -> bool:

@@ -1,9 +1,12 @@
 """The document about compatibility, from reports of pytest. Needs no control plane."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e import build
 from tests.e2e.compatibility import document
+from tests.e2e.matrix import taken
 from tests.e2e.outcomes import Outcome, Outcomes, read
 from tests.e2e.versions import NEWEST, OLD, SCHEMAS_ONLY, Pair
 
@@ -70,3 +73,17 @@ def test_outcomes_are_kept_in_a_file_for_each_pair(monkeypatch: pytest.MonkeyPat
     kept.save()
     assert Outcomes.load(OLD) == kept
     assert Outcomes.load(NEWEST) is None
+
+
+def test_a_story_that_has_no_result_on_a_pair_does_not_read_as_passed() -> None:
+    text = document({NEWEST: outcomes(NEWEST, test_new=Outcome(passed=1)), OLD: outcomes(OLD)}, "now")
+    assert "| New | passed | no result |" in text
+
+
+def test_reports_of_a_run_elsewhere_are_taken_together_and_count_as_earlier_code(tmp_path: Path) -> None:
+    case = '<testsuite><testcase classname="tests.e2e.test_{0}" name="test_{0}"/></testsuite>'
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(case.format(name))
+    found = taken(OLD, [tmp_path / "one", tmp_path / "two"])
+    assert set(found.stories) == {"tests.e2e.test_one.test_one", "tests.e2e.test_two.test_two"}
+    assert "with earlier code" in document({OLD: found}, "now")

@@ -288,7 +288,7 @@ class FakeApi:
             version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
             if version not in self.served or not resource or verb in _VERBS.values():
                 return await self._schedule(writer, url.path, method, version, body)
-        if resource == LEASES and (verb in _VERBS.values() or _resource(url.path)[1]):
+        if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
@@ -347,10 +347,12 @@ class FakeApi:
             return await _refuse(writer, 409 if old else 404)
         if method in {"PATCH", "PUT"}:
             assert old is not None
-            new: Object = body if method == "PUT" else jsonpatch.apply_patch(deepcopy(old), body)
+            new: Object = jsonpatch.apply_patch(deepcopy(old), body) if method == "PATCH" else body
             if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
                 return await _refuse(writer, 409)
             body = new
+        if content:
+            body["metadata"].setdefault("namespace", namespace)
         return await _succeed(writer, self.put(LEASES, body) if content else old or {})
 
     def _fault(self, verb: str, resource: str) -> Fault | None:
@@ -438,7 +440,7 @@ class FakeApi:
 
 
 _SCHEDULING: Final = "/apis/scheduling.k8s.io/"
-_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 
 
 def _resource(path: str) -> tuple[str, str]:

@@ -130,7 +130,7 @@ def page(rows: Iterable[Row], cores: int) -> str:
             "`make hostile` runs each attack against a server of its own, which has one core, from another core (this table:",
             f"{cores} cores in all, shared with other work). Beside it a good client asks for reviews, on a connection that it",
             "keeps and on a new one each, and something asks for `/livez` and `/readyz`. Times are in milliseconds, memory is the",
-            "peak of the process in MiB.",
+            f"peak of the process in MiB. The load average was {os.getloadavg()[1]:.0f}; compare a row with the first one only.",
             "",
             "| attack | port | connections | kept: answered/asked | new | probes | kept: p99 | new | probes | peak |",
             "|---|---|---|---|---|---|---|---|---|---|",

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 MIB: Final = 1024 * 1024
 _FULL: Final = b"x" * 65536
-_APART: Final = 0.01
+_APART: Final = 0.02
 """Seconds between the first connections: all at once, they would be a flood of handshakes, which is another attack."""
 
 _POST: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"

@@ -19,6 +19,7 @@ ELSEWHERE: Final = (
     "scheduling.publish",
     "resize.beyond",
     "controller",
+    "claims.namespace",
     "file",
     "standalone",
     "state",

@@ -22,6 +22,7 @@ from tests.manifests.render import (
     template,
     with_component,
 )
+from webhook.settings import read_settings
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -180,6 +181,15 @@ def test_settings_of_the_chart_reach_the_file() -> None:
     assert file["serving"]["drain_seconds"] == 20
     assert file["namespaces"] == ["a", "b"]
     assert file["validation"] == {"levels": {"tpu-topology-mismatch": "warn"}}
+
+
+@pytest.mark.parametrize("written_as", ["off", "warn"])
+def test_a_level_is_written_without_quotes(written_as: str, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(f"config: {{validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}}}")
+    file = tmp_path / "settings.yaml"
+    file.write_text(config_map(helm("--values", str(values)), "settings")["data"]["settings.yaml"])
+    assert read_settings(["--file", str(file)]).validation.levels == {"tpu-topology-mismatch": written_as}
 
 
 def test_the_chart_fails_closed_like_the_component() -> None:

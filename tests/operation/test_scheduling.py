@@ -153,7 +153,8 @@ def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_
             assert "/spec/schedulingGroup" in paths
             assert "ray_webhook_scheduling_kept 1.0" in (await served.admin.get("/metrics")).text
             assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS, LEASES}
-            assert {request.resource for request in api.requests if request.verb not in {"list", "watch"}} == {LEASES}
+            changes = {request.resource for request in api.requests if request.verb not in {"list", "watch"}}
+            assert changes <= {LEASES}, "its claims, and nothing else"
 
     asyncio.run(story())
 

@@ -68,7 +68,9 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
         ("serving: {port: x}", r"setting serving\.port: .*valid integer"),
         ("surving: {}", r"setting surving: .*none of this name \(did you mean serving\?\); known are serving, .*standalone"),
         ("serving: {drain_second: 1}", r"did you mean serving\.drain_seconds\?"),
-        ("serving: [", "cannot be read"),
+        ("serving: [", r"settings\.yaml:\d+: not YAML"),
+        ("log: {admissions: all}\nlog: {admissions: denied}", "the key 'log' stands on line 3 already"),
+        ("---\nlog: {}", "one document"),
         ("tls: {self_signed: {secrets: a}}", r"setting tls\.self_signed\.secrets: .*tls\.self_signed\.secret"),
     ],
 )
@@ -129,6 +131,14 @@ def test_lists_and_maps_are_written_as_people_write_them(monkeypatch: pytest.Mon
     assert settings.namespaces == ["a", "b"]
     assert settings.validation.levels == {"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}
     assert settings.validation.gates == {"RayClusterMTLS": True}
+
+
+@pytest.mark.parametrize("written_as", ["off", '"off"', "false"])
+def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as: str) -> None:
+    text = f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\nresize: {{beyond: {written_as}}}"
+    settings = read_settings(["--file", str(written(tmp_path, text))])
+    assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
+    assert settings.resize.beyond == "off"
 
 
 def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,8 @@ class Scene:
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
         self.webhooks = [yaml.safe_load(_MUTATING.read_text().split("\n---\n")[0])]
+        for entry in self.webhooks[0]["webhooks"]:
+            entry["failurePolicy"] = "Fail"  # as the second step of an installation leaves it
         self._start(indexed=indexed)
 
     def without(self, *pods: str) -> Self:

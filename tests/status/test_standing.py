@@ -110,6 +110,21 @@ def test_what_could_not_be_read_is_not_missed() -> None:
     assert examine(unread, NOW).every_trouble == []
 
 
+def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=2))
+    for name in [name for name in scene.pods if name != "llama-head"]:
+        scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
+    assert scene.ids() == []
+    assert len(scene.examined().clusters[0].groups[0].unseated) == 2
+
+
+def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
+    scene = Scene().without(*Scene().pods)
+    assert scene.ids() == ["head-missing", "replica-missing"]
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    assert scene.ids() == []
+
+
 def test_a_thousand_pods_are_examined_in_under_a_second_of_the_processor() -> None:
     observed = Scene(llama(replicas=250)).observed()
     begun = process_time()

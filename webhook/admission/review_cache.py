@@ -32,7 +32,7 @@ BODY_MAX: Final = 32 * 1024
 HOLES_MAX: Final = 32
 """Texts that are made up in one body; the volume's name stands in each container."""
 
-CREDIT_MAX: Final = 2048
+CREDIT_MAX: Final = 10_000
 """What may be spent at once on knowing bodies again; the unit is what it costs to read one. Each review earns one.
 
 So whatever the bodies are, they take no longer, all in all, than reading each of them twice.
@@ -85,12 +85,12 @@ class _Known(Struct, frozen=True, gc=False):
 class ReviewCache:
     """Reads reviews of Pods, and those that are like an earlier one at a glance."""
 
-    def __init__(self) -> None:
+    def __init__(self, credit: int = CREDIT_MAX) -> None:
         self.hits = 0
         """Reviews that were like an earlier one."""
         self.misses = 0
         """Reviews that were read."""
-        self._credit = CREDIT_MAX
+        self._credit = self._credit_max = credit
         self._known: dict[tuple[int, bytes], list[_Known]] = {}
 
     def read(self, body: bytes) -> AdmissionRequest[Pod]:
@@ -98,7 +98,7 @@ class ReviewCache:
         at = body.find(_NAME, 0, BODY_MAX)
         key = len(body), body[at : at + _NAME_MAX]
         known = self._known.get(key)
-        if self._credit < CREDIT_MAX:
+        if self._credit < self._credit_max:
             self._credit += 1
         for each in known or ():
             if self._credit <= 0:

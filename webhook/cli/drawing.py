@@ -80,7 +80,9 @@ def _rows(group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide
         yield _row(group, replica, troubles, now, wide=wide)
     if group.unseated:
         held = counted(len(group.unseated), "pod")
-        yield Text("no seat"), Text(), Text(held), Text(model.WAITS, style("error"))
+        lost = any((each.id, each.group) == ("pod-without-seat", group.name) for each in troubles)
+        state = Text(model.WAITS, style("error")) if lost else Text("none needed", style("dim"))
+        yield Text("no seat"), Text(), Text(held), state
     if not group.replicas and not group.unseated:
         yield Text("no replicas"), Text(), Text(), Text("as asked for", style("dim"))
 

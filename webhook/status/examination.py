@@ -53,6 +53,8 @@ def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, now: float) -> Iterator[
 
 def _troubles(cluster: Cluster, now: float) -> Iterator[Trouble]:
     """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's."""
+    if cluster.facts.deleting:
+        return
     yield from _run(CLUSTER, cluster, now)
     for group in cluster.groups if not cluster.ignored else ():
         for trouble in _run(GROUP, group, now):

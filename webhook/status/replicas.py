@@ -214,15 +214,17 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
 
     It was created while the webhook was away or did not see it, and nobody else gave it its labels:
     it does not know its replica, its place there, or its peers. The label of a former webhook,
-    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`.
+    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is a
+    replica by itself, and has no TPU, needs none.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
-    if group.cluster.ignored or not group.unseated:
+    lost = group.lost
+    if group.cluster.ignored or not lost:
         return
-    pods = [unseated.pod for unseated in group.unseated]
+    pods = [unseated.pod for unseated in lost]
     names_ = [pod.name for pod in pods]
-    why = next((f": {unseated.why}" for unseated in group.unseated if unseated.why), "")
+    why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")
     yield Symptom(
         f"{listed(names_)} {'has' if len(pods) == 1 else 'have'} no seat{why}",
         "run `ray-webhook check`, and when it finds nothing, have them created again",

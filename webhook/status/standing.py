@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from webhook.accelerators.devices import TPU
 from webhook.groups.adoption import adopted_seat
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS, Seat
@@ -63,6 +64,11 @@ class Group(Struct):
     def desired(self) -> int:
         """How many replicas there should be."""
         return 0 if self.cluster.facts.suspended else self.spec.desired
+
+    @property
+    def lost(self) -> list[Unseated]:
+        """The pods without a seat that need one: hosts among several, and those of a TPU slice."""
+        return [each for each in self.unseated if self.spec.num_of_hosts > 1 or _has_tpu(each.pod)]
 
     @property
     def pods(self) -> Iterator[LivePod]:
@@ -169,6 +175,11 @@ def seat_of(pod: LivePod, group: WorkerGroup) -> Seat | None:
     if seat is not None or former is None:
         return seat
     return adopted_seat(group.group_name, former, _worker_id(pod))
+
+
+def _has_tpu(pod: LivePod) -> bool:
+    held = [each.resources for each in pod.spec.containers or () if each.resources is not None]
+    return any(TPU.named_by(name) for each in held for name in {**(each.limits or {}), **(each.requests or {})})
 
 
 def _worker_id(pod: LivePod) -> str | None:
