@@ -15,10 +15,11 @@ _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "lo
 
 
 class Gate(Protocol):
-    """Whether new connections may come to this process, and if not, why."""
+    """Whether this process should be asked, and if not, why."""
 
+    @property
     def ready(self) -> bool:
-        """Tell whether they may."""
+        """Whether every condition holds and the process is not draining."""
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition."""
@@ -60,8 +61,9 @@ def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> F
 
     @app.get("/readyz")
     async def readyz(request: Request) -> Response:
+        ready = gate.ready
         lines = gate.lines(verbose="verbose" in request.query_params)
-        return PlainTextResponse("\n".join(lines) + "\n", 200 if gate.ready() else 503)
+        return PlainTextResponse("\n".join(lines) + "\n", 200 if ready else 503)
 
     @app.get("/metrics")
     async def exposition() -> Response:

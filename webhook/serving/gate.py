@@ -15,13 +15,14 @@ class Gate:
     """What more there is to say of a condition of the same name."""
     draining: bool = False
 
+    @property
+    def ready(self) -> bool:
+        """Whether it should be asked: not while draining, although it still answers then."""
+        return not self.draining and self.closed() is None
+
     def report(self) -> dict[str, bool]:
         """Return each condition with its state, draining included."""
         return {**{name: condition() for name, condition in self.conditions.items()}, "not draining": not self.draining}
-
-    def ready(self) -> bool:
-        """Tell whether new connections may come here: every condition holds, and the process is not draining."""
-        return all(self.report().values())
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
