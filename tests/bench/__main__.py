@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-PARTS = ("reviews_over_https", "layers", "seating", "validation", "watch")
+PARTS = ("reviews_over_https", "layers", "leases", "seating", "validation", "watch")
 
 
 def main() -> int:
