@@ -121,8 +121,12 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
 
 @contextmanager
 def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterator[tuple[str, str]]:
-    """Run the service as its account and with its settings, on free ports, without a drain."""
+    """Run the service as its account and with its settings, on free ports, without a drain.
+
+    The namespace is the one that a pod would find itself in.
+    """
     flags = ["--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
+    flags += ["--claims.namespace", NAMESPACE]
     command = [sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0"]
     variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
     with subprocess.Popen(
