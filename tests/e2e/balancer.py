@@ -21,6 +21,7 @@ class Balancer:
         self._next = 0
         self._loop = asyncio.new_event_loop()
         self._stopped = threading.Event()
+        self._ended = asyncio.Event()
         self._threads = [threading.Thread(target=self._serve, daemon=True), threading.Thread(target=self._look, daemon=True)]
 
     def start(self) -> None:
@@ -31,7 +32,7 @@ class Balancer:
     def stop(self) -> None:
         """Close the listener and all connections."""
         self._stopped.set()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._ended.set)
         for thread in self._threads:
             thread.join(10)
 
@@ -45,8 +46,20 @@ class Balancer:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(asyncio.start_server(self._connected, HOST, self._port))
-        self._loop.run_forever()
+        try:
+            self._loop.run_until_complete(self._listen())
+        finally:
+            self._loop.close()
+
+    async def _listen(self) -> None:
+        server = await asyncio.start_server(self._connected, HOST, self._port)
+        await self._ended.wait()
+        server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # until transports that were aborted have closed their sockets
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -54,7 +67,12 @@ class Balancer:
         except OSError:
             writer.transport.abort()
             return
-        await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+        try:
+            with suppress(asyncio.CancelledError):  # it is stopped
+                await asyncio.gather(_pipe(reader, far_writer), _pipe(far_reader, writer))
+        finally:
+            writer.transport.abort()
+            far_writer.transport.abort()
 
     def _choose(self) -> int:
         now = monotonic()
