@@ -20,8 +20,10 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import Operator
+from tests.e2e.needs import CLIENT_RATE
 from tests.e2e.process import Program
 from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
+from tests.e2e.versions import chosen
 from tests.seats import seat_of
 
 NAMESPACE = "chaos"
@@ -135,7 +137,7 @@ def run(plane: ControlPlane, story: Story) -> str:
     plane.namespace(NAMESPACE)
     names = [f"chaos-{number}" for number in range(story.clusters)]
     wanted = story.clusters * story.replicas * HOSTS
-    flags = ("--qps=500", "--burst=1000")
+    flags = ("--qps=500", "--burst=1000") if CLIENT_RATE.met(chosen()) else ()
     with (
         Fleet(plane, story.processes, story.lag) as fleet,
         Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags),
