@@ -121,7 +121,7 @@ class Tls(_Section):
 
 
 class Log(_Section):
-    """The journal on standard output."""
+    """The log on standard output."""
 
     admissions: Literal["all", "denied"] = "all"
     """Which reviews get a line. `denied` saves a few microseconds a review."""

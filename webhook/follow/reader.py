@@ -45,7 +45,7 @@ class LiveReader:
     """Reads one RayCluster, or the pods of one group with it, into the feeds.
 
     A read is a list: it needs no other permission than the feeds do, and its answer has a version, also when it is empty, so that
-    the ledger can tell which events of the watch are older than it.
+    the version tracker can tell which events of the watch are older than it.
     """
 
     def __init__(self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS) -> None:

@@ -1,4 +1,4 @@
-"""The ledger of one resource: which objects are known at which version, however the knowledge arrives.
+"""The version tracker of one resource: which objects are known at which version, however the knowledge arrives.
 
 Knowledge comes from lists, watches and live reads, out of order. Three numbers keep them apart:
 

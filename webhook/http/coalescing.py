@@ -1,4 +1,4 @@
-"""The outbox: what connections have to send leaves together, once the requests that came together are answered.
+"""Coalesced writes: what connections have to send leaves together, once the requests that came together are answered.
 
 A send is dear: it encrypts, enters the kernel, wakes a client that waits, and drives the code that answers out of the caches.
 """
@@ -43,7 +43,7 @@ class CoalescingTransport:
         self.resume_reading = transport.resume_reading
 
     def write(self, data: bytes) -> None:
-        """Send `data` by way of the outbox."""
+        """Send `data` with what others send in this round of the event loop."""
         if not self._held:
             self._writes.put(self)
         self._held.append(data)
@@ -67,7 +67,7 @@ class CoalescingTransport:
 
 
 def coalescing(protocol: type[HttpToolsProtocol]) -> type[HttpToolsProtocol]:
-    """Return the protocol whose connections share an outbox."""
+    """Return the protocol whose connections send together."""
     writes = CoalescedWrites()
 
     class Held(protocol):  # type: ignore[valid-type, misc]  # a class that is an argument

@@ -1,4 +1,4 @@
-"""What becomes of certificates, in the journal and in the metrics."""
+"""What becomes of certificates, in the log and in the metrics."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The observer of reviews: each becomes a line of the journal and a count in the metrics."""
+"""The observer of reviews: each becomes a line of the log and a count in the metrics."""
 
 import traceback
 from time import time
@@ -13,7 +13,7 @@ from webhook.telemetry.refusals import RefusalPace
 
 
 class ReviewObserver:
-    """Tells journal and metrics of reviews. `quiet` leaves out the line of a review that was allowed.
+    """Tells log and metrics of reviews. `quiet` leaves out the line of a review that was allowed.
 
     Both are told a moment later; `settle` tells them now.
     """

@@ -1,4 +1,4 @@
-"""The tally of reviews: plain numbers, which become metrics when they are scraped, for a review should not wait for metrics."""
+"""Metrics of reviews: plain numbers, which become metrics when they are scraped, for a review should not wait for metrics."""
 
 from bisect import bisect_left
 from collections.abc import Iterator

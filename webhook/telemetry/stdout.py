@@ -1,4 +1,4 @@
-"""Where the journal's lines go: a file descriptor."""
+"""Where the log's lines go: a file descriptor."""
 
 import os
 

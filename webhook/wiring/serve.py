@@ -61,7 +61,7 @@ class Service:
     drain: Callable[[], Awaitable[None]]
     log: Log
     settle: Callable[[], None]
-    """Writes what the journal has still to tell of reviews."""
+    """Writes what the log has still to tell of reviews."""
 
 
 @dataclass(frozen=True)
