@@ -44,11 +44,15 @@ def test_limits_count_else_requests() -> None:
     def number(_: str, amount: int) -> int:
         return amount
 
-    assert count_devices({"google.com/tpu": 4}, {"google.com/tpu": 1, "nvidia.com/gpu": 2, "cpu": 8}, number) == {
+    assert count_devices(
+        {"google.com/tpu": 4}, {"google.com/tpu": 1, "nvidia.com/gpu": 2, "cpu": 8}, number
+    ) == {
         TPU.name: 4,
         GPU.name: 2,
     }
-    assert count_devices({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2}, None, number) == {GPU.name: 3}
+    assert count_devices({"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 2}, None, number) == {
+        GPU.name: 3
+    }
     assert count_devices({"google.com/tpu": 0}, None, number) == {}
     assert count_devices(None, None, number) == {}
 
@@ -68,7 +72,9 @@ def test_limits_count_else_requests() -> None:
         ([], [(2, False), (3, False)], 3),
     ],
 )
-def test_a_host_has_what_its_containers_want_at_the_same_time(main: list[int], inits: list[tuple[int, bool]], chips: int) -> None:
+def test_a_host_has_what_its_containers_want_at_the_same_time(
+    main: list[int], inits: list[tuple[int, bool]], chips: int
+) -> None:
     counts: list[Counts] = [{TPU.name: number} for number in main]
     before: list[tuple[Counts, bool]] = [({TPU.name: number}, sidecar) for number, sidecar in inits]
     assert devices_of_host(counts, before) == {TPU.name: chips}
@@ -111,7 +117,13 @@ def test_a_profile_refers_to_no_variable_that_comes_later() -> None:
         if profile.of_slice:
             seen = {"shape", "processes"}
         else:
-            seen = {"hosts", "rank", "master", "devices", *(setting.variable for setting in RENDEZVOUS.settings)}
+            seen = {
+                "hosts",
+                "rank",
+                "master",
+                "devices",
+                *(setting.variable for setting in RENDEZVOUS.settings),
+            }
         for setting in profile.settings:
             assert setting.holes <= seen, setting.variable
             seen.add(setting.variable)

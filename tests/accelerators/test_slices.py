@@ -44,7 +44,9 @@ def test_a_slice_of_v7x_that_is_formed_of_nodes_may_span_pools() -> None:
 
 
 def test_an_empty_annotation_names_nothing() -> None:
-    assert read_slice(named(""), selecting("4x4"), (), 16) == read_slice({}, selecting("4x4"), (), 16)
+    assert read_slice(named(""), selecting("4x4"), (), 16) == read_slice(
+        {}, selecting("4x4"), (), 16
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,13 @@ def test_an_empty_annotation_names_nothing() -> None:
         (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-4x4-id", V6E, 16, "4x4"),
         (names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gke-tpu-slice-2x8-id", V6E, 16, "2x8"),
         (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4"), V7X, 128, "4x4x8"),
-        (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V7X, 16, "2x2x4"),
+        (
+            names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
+            "cloud.google.com/gce-topology-block",
+            V7X,
+            16,
+            "2x2x4",
+        ),
         (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V7X, 192, ""),
         (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block", V6E, 16, ""),
         (names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true", V6E, 8, "2x4"),
@@ -80,9 +88,19 @@ def test_a_gate_of_kueue_tells_that_it_chooses_the_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("part", "whole", "too_large"),
-    [("2x4", "4x4", False), ("4x4", "2x8", True), ("2x2", "2x2x2", True), ("2x2x1", "4x4x4", False), ("4x4", "4x4", False)],
+    [
+        ("2x4", "4x4", False),
+        ("4x4", "2x8", True),
+        ("2x2", "2x2x2", True),
+        ("2x2x1", "4x4x4", False),
+        ("4x4", "4x4", False),
+    ],
 )
-def test_a_sub_slice_has_as_many_dimensions_and_none_is_larger(part: str, whole: str, too_large: bool) -> None:  # noqa: FBT001
+def test_a_sub_slice_has_as_many_dimensions_and_none_is_larger(
+    part: str,
+    whole: str,
+    too_large: bool,  # noqa: FBT001
+) -> None:
     assert read_slice(named(part), selecting(whole), (), 8).too_large == too_large
 
 
@@ -93,11 +111,18 @@ def test_what_cannot_be_read_cannot_be_compared(part: str, whole: str) -> None:
 
 
 @given(
-    st.dictionaries(st.sampled_from([names.ANNOTATION_SLICE_TOPOLOGY, *names.KUEUE_TOPOLOGIES]), st.text(max_size=60)),
-    st.dictionaries(st.sampled_from([names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY]), st.text(max_size=20)),
+    st.dictionaries(
+        st.sampled_from([names.ANNOTATION_SLICE_TOPOLOGY, *names.KUEUE_TOPOLOGIES]),
+        st.text(max_size=60),
+    ),
+    st.dictionaries(
+        st.sampled_from([names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY]), st.text(max_size=20)
+    ),
     st.integers(-1, 10_000),
 )
-def test_whatever_people_write_is_some_slice(annotations: dict[str, str], selector: dict[str, str], chips: int) -> None:
+def test_whatever_people_write_is_some_slice(
+    annotations: dict[str, str], selector: dict[str, str], chips: int
+) -> None:
     found = read_slice(annotations, selector, (), chips)
     assert isinstance(found, Slice)
     assert (

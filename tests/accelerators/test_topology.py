@@ -19,7 +19,14 @@ from webhook.accelerators.topology import (
 
 
 @pytest.mark.parametrize(
-    ("text", "sizes"), [("2x2", (2, 2)), ("2x2x2", (2, 2, 2)), ("16x16", (16, 16)), ("1x1", (1, 1)), ("12x16x24", (12, 16, 24))]
+    ("text", "sizes"),
+    [
+        ("2x2", (2, 2)),
+        ("2x2x2", (2, 2, 2)),
+        ("16x16", (16, 16)),
+        ("1x1", (1, 1)),
+        ("12x16x24", (12, 16, 24)),
+    ],
 )
 def test_a_topology_has_two_or_three_sizes(text: str, sizes: tuple[int, ...]) -> None:
     assert parse_topology(text) == sizes
@@ -28,7 +35,8 @@ def test_a_topology_has_two_or_three_sizes(text: str, sizes: tuple[int, ...]) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "2x", "x2", "0x4", "4x0", "2x-2", "-2x2", "2x2x2x2", "2", "", "x", "2X2", "2x 2", " 2x2", "2x2\n", "2x2.0", "02x2", "+2x2",
+        "2x", "x2", "0x4", "4x0", "2x-2", "-2x2", "2x2x2x2", "2", "", "x", "2X2", "2x 2", " 2x2",
+        "2x2\n", "2x2.0", "02x2", "+2x2",
         "2*2", "2x2x", "\u0662x\u0662", "\u00b2x2", "2xx2", "999999x2", "auto",
     ],
 )  # fmt: skip
@@ -56,7 +64,8 @@ def test_hosts_follow_from_chips(topology: str, chips: int, hosts: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topology", "chips"), [("2x4", 3), ("2x2", 8), ("2x2x2", 5), ("1x1", 2), ("2x2", 0), ("2x2", -4), ("2x", 4)]
+    ("topology", "chips"),
+    [("2x4", 3), ("2x2", 8), ("2x2x2", 5), ("1x1", 2), ("2x2", 0), ("2x2", -4), ("2x", 4)],
 )
 def test_chips_that_do_not_divide_over_hosts_are_a_reason(topology: str, chips: int) -> None:
     with pytest.raises(TopologyError):
@@ -64,7 +73,9 @@ def test_chips_that_do_not_divide_over_hosts_are_a_reason(topology: str, chips: 
 
 
 @given(st.lists(st.integers(1, 99), min_size=2, max_size=3), st.integers(1, 16))
-def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(sizes: list[int], chips: int) -> None:
+def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(
+    sizes: list[int], chips: int
+) -> None:
     text = "x".join(map(str, sizes))
     try:
         hosts = hosts_of(text, chips)
@@ -86,11 +97,15 @@ def test_hosts_times_chips_is_the_whole_slice_or_there_are_no_hosts(sizes: list[
         ("tpu7x-standard-4t", "2x2x4", "tpu7x-32"),
     ],
 )
-def test_the_accelerator_type_counts_tensor_cores(accelerator: str, topology: str, kind: str) -> None:
+def test_the_accelerator_type_counts_tensor_cores(
+    accelerator: str, topology: str, kind: str
+) -> None:
     assert accelerator_type(accelerator, chips_of(topology)) == kind
 
 
-@pytest.mark.parametrize("accelerator", ["", "tpu-v9-slice", "nvidia-h100", "TPU-V4-PODSLICE", "v4"])
+@pytest.mark.parametrize(
+    "accelerator", ["", "tpu-v9-slice", "nvidia-h100", "TPU-V4-PODSLICE", "v4"]
+)
 def test_an_unknown_accelerator_has_no_type(accelerator: str) -> None:
     assert generation_of(accelerator) is None
     assert accelerator_type(accelerator, 4) is None
@@ -113,5 +128,7 @@ def test_a_topology_that_cannot_be_read_has_no_chips() -> None:
         ("", 8, ()),
     ],
 )
-def test_a_number_of_chips_may_have_one_topology_or_several(accelerator: str, chips: int, listed: tuple[str, ...]) -> None:
+def test_a_number_of_chips_may_have_one_topology_or_several(
+    accelerator: str, chips: int, listed: tuple[str, ...]
+) -> None:
     assert listed_with(generation_of(accelerator), chips) == listed

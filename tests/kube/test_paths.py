@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 from webhook.kube.paths import dotted, escape, pointer
 
 
-@pytest.mark.parametrize(("token", "escaped"), [("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), ("", ""), ("a.b", "a.b")])
+@pytest.mark.parametrize(
+    ("token", "escaped"),
+    [("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01"), ("", ""), ("a.b", "a.b")],
+)
 def test_tilde_and_slash_are_escaped_in_that_order(token: str, escaped: str) -> None:
     assert escape(token) == escaped
 

@@ -36,7 +36,8 @@ READABLE = {
 UNREADABLE = [
     "", " ", "4 ", " 4", "four", "4 Gi",
     "4gi", "4GI", "4K", "4KI", "4B", "4GB", "1e", "1e+", "1e3Gi", "1Gie3", "1.5.2", "--4", "+-4",
-    ".", "-", "+", "Gi", "m", "1,5", "0x10", "1_000", "\u0664", "4\n", "1e999", "1e-999", "9" * 65, "NaN", "inf", "1kk", "1mm",
+    ".", "-", "+", "Gi", "m", "1,5", "0x10", "1_000", "\u0664", "4\n", "1e999", "1e-999", "9" * 65,
+    "NaN", "inf", "1kk", "1mm",
 ]  # fmt: skip
 
 
@@ -52,19 +53,27 @@ def test_what_the_api_server_would_not_accept_is_refused_by_its_name(text: str) 
 
 
 @pytest.mark.parametrize(
-    ("amount", "count"), [("4", 4), (4, 4), (4.0, 4), ("4.0", 4), ("4000m", 4), ("1k", 1000), ("0", 0), ("4e0", 4)]
+    ("amount", "count"),
+    [("4", 4), (4, 4), (4.0, 4), ("4.0", 4), ("4000m", 4), ("1k", 1000), ("0", 0), ("4e0", 4)],
 )
-def test_whole_devices_are_counted_however_they_are_written(amount: str | float, count: int) -> None:
+def test_whole_devices_are_counted_however_they_are_written(
+    amount: str | float, count: int
+) -> None:
     assert parse_count(amount) == count
 
 
-@pytest.mark.parametrize("amount", ["-1", -1, "0.5", 0.5, "500m", "1.5", "four", "", "-0.1", "\u00b2", "\u0664"])
+@pytest.mark.parametrize(
+    "amount", ["-1", -1, "0.5", 0.5, "500m", "1.5", "four", "", "-0.1", "\u00b2", "\u0664"]
+)
 def test_a_part_of_a_device_is_refused(amount: str | float) -> None:
     with pytest.raises(ValueError, match=r"whole number of devices|not a Kubernetes quantity"):
         parse_count(amount)
 
 
-@given(st.decimals(min_value=0, max_value=10**9, places=3), st.sampled_from(["m", "k", "Ki", "M", "Mi", "G", "Gi"]))
+@given(
+    st.decimals(min_value=0, max_value=10**9, places=3),
+    st.sampled_from(["m", "k", "Ki", "M", "Mi", "G", "Gi"]),
+)
 def test_a_suffix_scales_and_nothing_is_rounded(number: Decimal, suffix: str) -> None:
     assert parse_quantity(f"{number}{suffix}") / parse_quantity(f"1{suffix}") == number
 

@@ -10,7 +10,9 @@ def test_a_dns_label_is_one(text: str) -> None:
     assert is_dns_label(text)
 
 
-@pytest.mark.parametrize("text", ["", "-a", "a-", "A", "a.b", "a_b", "x" * 64, "a\n", "\u00e9", "a b", "\u0664"])
+@pytest.mark.parametrize(
+    "text", ["", "-a", "a-", "A", "a.b", "a_b", "x" * 64, "a\n", "\u00e9", "a b", "\u0664"]
+)
 def test_anything_else_is_no_dns_label(text: str) -> None:
     assert not is_dns_label(text)
 
@@ -26,14 +28,39 @@ def test_anything_else_is_no_label_value(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "kubernetes.io/hostname", "cloud.google.com/gke-nodepool", "A_b.c", f"{'a.' * 100}b/c", "x" * 63]
+    "text",
+    [
+        "a",
+        "kubernetes.io/hostname",
+        "cloud.google.com/gke-nodepool",
+        "A_b.c",
+        f"{'a.' * 100}b/c",
+        "x" * 63,
+    ],
 )
 def test_a_qualified_name_may_have_a_dns_prefix(text: str) -> None:
     assert is_qualified_name(text)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "a/", "/a", "a/b/c", "A/b", "-a", "a-", "a b", "x" * 64, f"{'a' * 254}/b", "a..b/c", "a\n", "k=v", "b\u00fc"]
+    "text",
+    [
+        "",
+        "/",
+        "a/",
+        "/a",
+        "a/b/c",
+        "A/b",
+        "-a",
+        "a-",
+        "a b",
+        "x" * 64,
+        f"{'a' * 254}/b",
+        "a..b/c",
+        "a\n",
+        "k=v",
+        "b\u00fc",
+    ],
 )
 def test_anything_else_is_no_qualified_name(text: str) -> None:
     assert not is_qualified_name(text)

@@ -4,7 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.builders import NAMESPACE, ClusterBuilder, Object, a_cluster, container_of, env_names, manifest, uid_of
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Object,
+    a_cluster,
+    container_of,
+    env_names,
+    manifest,
+    uid_of,
+)
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster
@@ -18,7 +27,11 @@ def expanded(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list
 
 def workers(cluster: ClusterBuilder | Object, *, indexed: bool = False) -> list[Object]:
     """Return the worker pods of a RayCluster."""
-    return [pod for pod in expanded(cluster, indexed=indexed) if labels(pod)[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER]
+    return [
+        pod
+        for pod in expanded(cluster, indexed=indexed)
+        if labels(pod)[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+    ]
 
 
 def labels(pod: Object) -> dict[str, str]:
@@ -28,9 +41,14 @@ def labels(pod: Object) -> dict[str, str]:
 
 
 def test_the_head_comes_first_then_groups_replicas_and_hosts_in_order() -> None:
-    pods = expanded(a_cluster("c").group("b", hosts=2, replicas=2).group("a", replicas=2), indexed=True)
+    pods = expanded(
+        a_cluster("c").group("b", hosts=2, replicas=2).group("a", replicas=2), indexed=True
+    )
     found = [
-        tuple(labels(pod).get(key) for key in (names.LABEL_GROUP, names.LABEL_REPLICA_INDEX, names.LABEL_HOST_INDEX))
+        tuple(
+            labels(pod).get(key)
+            for key in (names.LABEL_GROUP, names.LABEL_REPLICA_INDEX, names.LABEL_HOST_INDEX)
+        )
         for pod in pods
     ]
     assert found == [
@@ -46,7 +64,10 @@ def test_without_indexing_no_pod_carries_a_seat_label() -> None:
 
 
 def test_hosts_of_a_replica_share_a_name_that_no_other_replica_has() -> None:
-    found = [labels(pod)[names.LABEL_REPLICA_NAME] for pod in workers(a_cluster("c").group("g", hosts=2, replicas=2), indexed=True)]
+    found = [
+        labels(pod)[names.LABEL_REPLICA_NAME]
+        for pod in workers(a_cluster("c").group("g", hosts=2, replicas=2), indexed=True)
+    ]
     assert found[0] == found[1] != found[2] == found[3]
 
 
@@ -58,7 +79,9 @@ def test_a_suspended_group_has_no_pods() -> None:
     ("replicas", "low", "high", "created"),
     [(3, 0, 10, 3), (1, 2, 5, 2), (9, 0, 4, 4), (None, 2, 5, 2), (0, 0, 5, 0), (-1, 0, 5, 0)],
 )
-def test_replicas_are_clamped_as_kuberay_clamps_them(replicas: int | None, low: int, high: int, created: int) -> None:
+def test_replicas_are_clamped_as_kuberay_clamps_them(
+    replicas: int | None, low: int, high: int, created: int
+) -> None:
     cluster = a_cluster("c").group("g", minReplicas=low, maxReplicas=high)
     document = cluster.build()
     document["spec"]["workerGroupSpecs"][0]["replicas"] = replicas
@@ -73,18 +96,29 @@ def test_a_group_that_leaves_everything_out_has_the_defaults_of_the_crd() -> Non
 
 
 def test_group_labels_win_over_template_labels_and_the_protected_ones_over_both() -> None:
-    own = {"a": "group", names.LABEL_CLUSTER: "other", names.LABEL_NODE_TYPE: "head", names.LABEL_GROUP: "x"}
+    own = {
+        "a": "group",
+        names.LABEL_CLUSTER: "other",
+        names.LABEL_NODE_TYPE: "head",
+        names.LABEL_GROUP: "x",
+    }
     cluster = a_cluster("c").group("g", labels=own).build()
     cluster["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = {
         "labels": {"a": "template", "b": "template", "ray.io/identifier": "me"}
     }
     found = labels(workers(cluster)[0])
     assert (found["a"], found["b"], found["ray.io/identifier"]) == ("group", "template", "me")
-    assert (found[names.LABEL_CLUSTER], found[names.LABEL_NODE_TYPE], found[names.LABEL_GROUP]) == ("c", "worker", "g")
+    assert (found[names.LABEL_CLUSTER], found[names.LABEL_NODE_TYPE], found[names.LABEL_GROUP]) == (
+        "c",
+        "worker",
+        "g",
+    )
 
 
 def test_the_seat_labels_of_kuberay_win_over_those_of_a_template() -> None:
-    pod = workers(a_cluster("c").group("g", labels={names.LABEL_REPLICA_INDEX: "9"}), indexed=True)[0]
+    pod = workers(a_cluster("c").group("g", labels={names.LABEL_REPLICA_INDEX: "9"}), indexed=True)[
+        0
+    ]
     assert labels(pod)[names.LABEL_REPLICA_INDEX] == "0"
 
 
@@ -101,7 +135,12 @@ def test_a_name_is_generated_in_lower_case_from_the_first_50_characters() -> Non
 def test_the_owner_is_the_ray_cluster() -> None:
     pod = workers(a_cluster("c").group("g"))[0]
     owner = pod["metadata"]["ownerReferences"][0]
-    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == ("RayCluster", "c", uid_of("c"), True)
+    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
+        "RayCluster",
+        "c",
+        uid_of("c"),
+        True,
+    )
     assert pod["metadata"]["namespace"] == NAMESPACE
 
 
@@ -119,17 +158,30 @@ def with_template(spec: Object) -> Object:
 
 
 def test_the_users_variables_come_first_and_kuberays_keep_its_order() -> None:
-    spec = {"containers": [{"name": "ray-worker", "env": [{"name": "MINE", "value": "1"}, {"name": "RAY_PORT", "value": "6380"}]}]}
+    spec = {
+        "containers": [
+            {
+                "name": "ray-worker",
+                "env": [{"name": "MINE", "value": "1"}, {"name": "RAY_PORT", "value": "6380"}],
+            }
+        ]
+    }
     assert env_names(workers(with_template(spec))[0]) == [
-        "MINE", "RAY_PORT", "FQ_RAY_IP", "RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE", "RAY_CLOUD_INSTANCE_ID",
+        "MINE", "RAY_PORT", "FQ_RAY_IP", "RAY_IP", "RAY_CLUSTER_NAME", "RAY_CLUSTER_NAMESPACE",
+        "RAY_CLOUD_INSTANCE_ID",
         "RAY_NODE_TYPE_NAME", "RAY_ADDRESS", "RAY_USAGE_STATS_KUBERAY_IN_USE",
     ]  # fmt: skip
 
 
-def test_the_init_container_of_kuberay_is_the_last_and_has_the_variables_of_the_ray_container() -> None:
+def test_the_init_container_of_kuberay_is_the_last_and_has_the_variables_of_the_ray_container() -> (
+    None
+):
     spec = {
         "initContainers": [{"name": "mine", "env": [{"name": "A", "value": "1"}]}],
-        "containers": [{"name": "ray-worker", "env": [{"name": "B", "value": "2"}]}, {"name": "sidecar"}],
+        "containers": [
+            {"name": "ray-worker", "env": [{"name": "B", "value": "2"}]},
+            {"name": "sidecar"},
+        ],
     }
     pod = workers(with_template(spec))[0]
     assert [init["name"] for init in pod["spec"]["initContainers"]] == ["mine", "wait-gcs-ready"]
@@ -145,7 +197,9 @@ def test_the_head_waits_for_nobody() -> None:
 
 
 def test_expanding_leaves_the_ray_cluster_as_it_was() -> None:
-    document = with_template({"initContainers": [{"name": "mine"}], "containers": [{"name": "ray-worker"}]})
+    document = with_template(
+        {"initContainers": [{"name": "mine"}], "containers": [{"name": "ray-worker"}]}
+    )
     before = repr(document)
     expanded(document)
     assert repr(document) == before

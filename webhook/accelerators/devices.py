@@ -15,7 +15,9 @@ from webhook.kube import names
 A = TypeVar("A")
 
 Counts = Mapping[str, int]
-"""How many devices of each kind, by the name of the kind; a kind that is not asked for is absent."""
+"""How many devices of each kind, by the name of the kind; a kind that is not asked
+for is absent.
+"""
 
 NO_DEVICES: Final[Counts] = MappingProxyType({})
 

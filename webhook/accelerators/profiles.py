@@ -31,11 +31,11 @@ class Setting(Struct, frozen=True, gc=False):
     """A variable of a profile.
 
     The value may refer to `{hosts}`, the number of hosts; `{rank}`, the place of a host, which must
-    come last; `{master}`, the address of host 0; `{devices}`, those of a container; in profiles of slices, to
-    `{shape}`, the sizes of the slice, and `{processes}`, the address of each device of it; and to another
-    variable by its name, such as `{MASTER_ADDR}`: what the user gave that one counts. Without a
-    value, the variable is the field of the pod at `field_path`. `identity` marks a value that only
-    this replica can have, so that another one set by hand is worth a warning.
+    come last; `{master}`, the address of host 0; `{devices}`, those of a container; in profiles of
+    slices, to `{shape}`, the sizes of the slice, and `{processes}`, the address of each device of
+    it; and to another variable by its name, such as `{MASTER_ADDR}`: what the user gave that one
+    counts. Without a value, the variable is the field of the pod at `field_path`. `identity` marks
+    a value that only this replica can have, so that another one set by hand is worth a warning.
     """
 
     variable: str
@@ -100,7 +100,9 @@ PROFILES: Final = (
         "TorchTPU builds its slice from these, one process for each device",
         (
             Setting(names.TORCH_TPU_TOPOLOGY, "{shape}", _TORCH_TPU),
-            Setting(names.TORCH_TPU_SLICEBUILDER_ADDRESSES, "{processes}", _TORCH_TPU, identity=True),
+            Setting(
+                names.TORCH_TPU_SLICEBUILDER_ADDRESSES, "{processes}", _TORCH_TPU, identity=True
+            ),
         ),
         of_slice=True,
     ),

@@ -1,4 +1,6 @@
-"""TPU slices: what slice the hosts of a replica form, by whichever of the ways to say it a template uses."""
+"""TPU slices: what slice the hosts of a replica form, by whichever of the ways to say it a template
+uses.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,7 +22,9 @@ from webhook.kube.placers import kueue_places
 
 # A level of GKE's topology that is a slice or a partition of one shape.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing
-_LEVEL: Final = re.compile(r"cloud\.google\.com/gke-tpu-(?:slice|partition)-([0-9]+(?:x[0-9]+){1,2})-id")
+_LEVEL: Final = re.compile(
+    r"cloud\.google\.com/gke-tpu-(?:slice|partition)-([0-9]+(?:x[0-9]+){1,2})-id"
+)
 _LEVELS: Final = (
     names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
     names.KUEUE_REQUIRED_TOPOLOGY,
@@ -49,8 +53,12 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def owns_pool(self) -> bool:
-        """Tell whether the slice is all of one node pool, as slices are that nobody carves or joins."""
-        return not (self.placed or self.parent or (self.annotated and (self.v7x or not self.selected)))
+        """Tell whether the slice is all of one node pool, as slices are that nobody carves or
+        joins.
+        """
+        return not (
+            self.placed or self.parent or (self.annotated and (self.v7x or not self.selected))
+        )
 
     @property
     def v7x(self) -> bool:
@@ -73,11 +81,15 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def too_large(self) -> bool:
-        """Tell whether it does not fit into its parent. Raises TopologyError for one that cannot be read."""
+        """Tell whether it does not fit into its parent. Raises TopologyError for one that cannot be
+        read.
+        """
         if not self.parent:
             return False
         part, whole = parse_topology(self.topology), parse_topology(self.parent)
-        return len(part) != len(whole) or any(size > most for size, most in zip(part, whole, strict=True))
+        return len(part) != len(whole) or any(
+            size > most for size, most in zip(part, whole, strict=True)
+        )
 
 
 def read_slice(

@@ -1,4 +1,6 @@
-"""TPU topologies: `2x2x2` read strictly, and the hosts and accelerator type that follow from one."""
+"""TPU topologies: `2x2x2` read strictly, and the hosts and accelerator type that
+follow from one.
+"""
 
 import re
 from functools import lru_cache
@@ -14,13 +16,16 @@ class TopologyError(ValueError):
 
 
 class Generation(NamedTuple):
-    """A TPU generation: its name in accelerator types, and TensorCores per chip, which those types count."""
+    """A TPU generation: its name in accelerator types, and TensorCores per chip, which those types
+    count.
+    """
 
     name: str
     cores: int
 
 
-# Node label value -> generation. https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+# Node label value -> generation.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
 _GENERATIONS: Final = {
     "tpu-v4-podslice": Generation("v4", 2),
     "tpu-v5-lite-device": Generation("v5litepod", 1),
@@ -33,25 +38,35 @@ _V7X_PREFIX: Final = "tpu7x"
 
 
 _SMALL: Final = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
-_FLAT: Final = frozenset(((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)))
+_FLAT: Final = frozenset(
+    ((1, 1), (2, 2), (2, 4), (2, 8), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+)
 _FOURS: Final = (4, 8, 12, 16, 20, 24)
 
-# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py (`VALID_TPU_TOPOLOGY`)
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+# (`VALID_TPU_TOPOLOGY`)
 LISTED: Final[dict[str, frozenset[tuple[int, ...]]]] = {
     "v4": frozenset((*_SMALL, *product(_FOURS[:3], _FOURS[:3], _FOURS[:4]))),
     "v5p": frozenset((*_SMALL, *product(_FOURS[:4], _FOURS[:4], _FOURS))),
     "v5litepod": _FLAT,
     "v6e": _FLAT,
-    "tpu7x": frozenset((*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))),
+    "tpu7x": frozenset(
+        (*_SMALL, (4, 4, 4), (4, 4, 8), (4, 8, 8), (8, 8, 8), (8, 8, 16), (8, 16, 16))
+    ),
 }
 """The topologies that Ray knows of each generation."""
 
 
 @lru_cache(maxsize=256)
 def parse_topology(text: str) -> tuple[int, ...]:
-    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError for anything else."""
+    """Return the sizes of a topology such as `4x4` or `2x2x2`. Raises TopologyError for anything
+    else.
+    """
     if not _TOPOLOGY.fullmatch(text):
-        msg = f"{text!r} is not a TPU topology: write two or three positive numbers joined by x, such as 4x4 or 2x2x2"
+        msg = (
+            f"{text!r} is not a TPU topology: write two or three positive numbers joined by x, "
+            "such as 4x4 or 2x2x2"
+        )
         raise TopologyError(msg)
     return tuple(int(size) for size in text.split("x"))
 
@@ -63,12 +78,16 @@ def hosts_of(text: str, chips_per_host: int) -> int:
     """
     chips = prod(parse_topology(text))
     if chips_per_host < 1:
-        msg = f"a host of a TPU slice needs at least one chip, not {chips_per_host}: set the limit google.com/tpu"
+        msg = (
+            f"a host of a TPU slice needs at least one chip, not {chips_per_host}: set the limit "
+            "google.com/tpu"
+        )
         raise TopologyError(msg)
     hosts, rest = divmod(chips, chips_per_host)
     if rest or not hosts:
         msg = (
-            f"topology {text} has {chips} chips, which do not divide over hosts of {chips_per_host}: "
+            f"topology {text} has {chips} chips, which do not divide over hosts of "
+            f"{chips_per_host}: "
             f"set google.com/tpu to the chips of one host"
         )
         raise TopologyError(msg)
@@ -91,16 +110,22 @@ def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
 
 
 def generation_of(accelerator: str) -> Generation | None:
-    """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator` names, if known."""
+    """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator`
+    names, if known.
+    """
     return _V7X if is_v7x(accelerator) else _GENERATIONS.get(accelerator)
 
 
 def is_v7x(accelerator: str) -> bool:
-    """Tell whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per NUMA node."""
+    """Tell whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per NUMA
+    node.
+    """
     return accelerator.startswith(_V7X_PREFIX)
 
 
 def accelerator_type(accelerator: str, chips: int) -> str | None:
-    """Return the accelerator type of a slice of so many chips, such as `v4-16`, or None for an unknown generation."""
+    """Return the accelerator type of a slice of so many chips, such as `v4-16`, or None for an
+    unknown generation.
+    """
     generation = generation_of(accelerator)
     return None if generation is None else f"{generation.name}-{chips * generation.cores}"

@@ -1,1 +1,3 @@
-"""Kubernetes, KubeRay and Ray as this project sees them: names, views of objects, shapes of values."""
+"""Kubernetes, KubeRay and Ray as this project sees them: names, views of objects,
+shapes of values.
+"""

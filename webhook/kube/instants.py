@@ -2,6 +2,7 @@
 
 import re
 from calendar import timegm
+from functools import lru_cache
 from typing import Final
 
 _INSTANT: Final = re.compile(
@@ -10,8 +11,9 @@ _INSTANT: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 13)  # a replica's pods are made within few seconds, and asked often
 def seconds_of(text: str | None) -> float | None:
-    """Return the seconds since the epoch, or None for a text that is no instant."""
+    """Return the seconds since the epoch, or None for a text that is not an instant."""
     match = _INSTANT.fullmatch(text) if text else None
     if match is None:
         return None

@@ -1,4 +1,6 @@
-"""Every label, annotation, variable, resource and file name that the webhook reads or writes, once, with its source."""
+"""Every label, annotation, variable, resource and file name that the webhook reads or writes, once,
+with its source.
+"""
 
 from typing import Final
 
@@ -21,20 +23,38 @@ SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
 # https://github.com/ray-project/ray/pull/43470
 LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 
-# Our own labels and annotations, all on the RayCluster; `webhook/groups/optins.py` says what each may be.
+# Our own labels and annotations, all on the RayCluster; `webhook/groups/optins.py` says what each
+# may be.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
 LABEL_CLAIMS: Final = PREFIX + "claims"
 ANNOTATION_CLAIMS: Final = PREFIX + "claims"
-"""Of the Leases through which processes agree: the label that selects them, and the annotation with their content."""
+"""Of the Leases through which processes agree: the label that selects them, and the annotation with
+their content.
+"""
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
 """The former name of the annotation of profiles."""
+ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
+ANNOTATION_REPAIR: Final = PREFIX + "repair"
+ANNOTATION_RESTART: Final = PREFIX + "restart"
+RESTART_REPLICA: Final = "replica"
+ANNOTATION_REPLICA_LABEL: Final = PREFIX + "replica-label"
 ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
+ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
+
+# On worker pods of RayClusters that ask for repair: that admission gave the seat, which hosts were
+# there when the replica was whole, and why the pod is about to be deleted.
+ANNOTATION_SEAT: Final = PREFIX + "seat"
+SEAT_ASSIGNED: Final = "assigned"
+ANNOTATION_WHOLE: Final = PREFIX + "whole"
+LABEL_CONDEMNED: Final = PREFIX + "condemned"
+# On the head pod: when replicas were replaced.
+ANNOTATION_REPLACED: Final = PREFIX + "replaced"
 
 # On our PodGroups: the API server fills in the default priority class where we ask for none.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"
@@ -50,6 +70,7 @@ ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
 # Which shard a RayCluster is, for those who run one cluster per shard.
 RAY_SHARD_GROUP: Final = "RAY_SHARD_GROUP"
 RAY_SHARD_INDEX: Final = "RAY_SHARD_INDEX"
+RAY_SHARD_COUNT: Final = "RAY_SHARD_COUNT"
 
 RAYCLUSTER_KIND: Final = "RayCluster"
 RAY_GROUP: Final = "ray.io"
@@ -70,8 +91,8 @@ NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 
-# Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one, or
-# to none yet; and that the user wants no checks of topologies.
+# Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one,
+# or to none yet; and that the user wants no checks of topologies.
 # https://github.com/ai-on-gke/kuberay-tpu-webhook
 ANNOTATION_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 ANNOTATION_SKIP_TPU_CHECK: Final = "cloud.google.com/skip-tpu-webhook-check"
@@ -136,6 +157,7 @@ ANNOTATION_IPPR: Final = "ray.io/ippr"
 ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
 ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
 ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"
+LABEL_ORIGIN_NAME: Final = "ray.io/originated-from-cr-name"
 LABEL_ORIGIN_KIND: Final = "ray.io/originated-from-crd"
 LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
 
@@ -168,8 +190,28 @@ OTHER_SCHEDULER_LABELS: Final = (
     "kai.scheduler/queue",
 )
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-BATCH_SCHEDULERS: Final = frozenset({"volcano", "yunikorn", "kai-scheduler", "scheduler-plugins-scheduler"})
-"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these bring a gang of their own."""
+BATCH_SCHEDULERS: Final = frozenset(
+    {"volcano", "yunikorn", "kai-scheduler", "scheduler-plugins-scheduler"}
+)
+"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these bring a gang of
+their own.
+"""
+
+# How many seconds a node drains when `ray start --block` gets SIGTERM; Ray 2.57 and later know it.
+# https://github.com/ray-project/ray/pull/64454
+RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
+
+# Where a node of Ray is: variables that become its labels, and the labels that Kubernetes 1.35 and
+# later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and stands above all others.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/resource_and_label_spec.py
+# https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
+RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"
+RAY_NODE_REGION: Final = "RAY_NODE_REGION"
+RAY_OVERRIDE_LABELS: Final = "RAY_OVERRIDE_LABELS"
+RAY_LABEL_ZONE: Final = "ray.io/availability-zone"
+RAY_LABEL_REGION: Final = "ray.io/availability-region"
+LABEL_ZONE: Final = "topology.kubernetes.io/zone"
+LABEL_REGION: Final = "topology.kubernetes.io/region"
 
 # Variables that KubeRay or Ray give a meaning to.
 RAY_REDIS_ADDRESS: Final = "RAY_REDIS_ADDRESS"
@@ -179,4 +221,9 @@ RAY_GCS_STORAGE: Final = "RAY_gcs_storage"
 RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
 RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
 AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
-TLS_VARIABLES: Final = ("RAY_USE_TLS", "RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
+TLS_VARIABLES: Final = (
+    "RAY_USE_TLS",
+    "RAY_TLS_SERVER_CERT",
+    "RAY_TLS_SERVER_KEY",
+    "RAY_TLS_CA_CERT",
+)

@@ -1,4 +1,5 @@
-"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the bytes.
+"""Read-only views of the objects we meet: only the fields the code reads, decoded straight from the
+bytes.
 
 Views are trees, so the garbage collector need not look at them (`gc=False`).
 """
@@ -69,7 +70,9 @@ class Resources(Struct, frozen=True, gc=False):
 
 
 class ResizeRule(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `resizePolicy`: whether a container restarts when a resource of it is resized."""
+    """One entry of `resizePolicy`: whether a container restarts when a resource of
+    it is resized.
+    """
 
     resource_name: str = ""
     restart_policy: str = ""
@@ -79,21 +82,36 @@ ALWAYS: Final = "Always"
 """The `restartPolicy` of an init container that is a sidecar."""
 
 
+class Handler(Struct, frozen=True, gc=False):
+    """`preStop` or `postStart` of a container: only known to be there."""
+
+
+class Lifecycle(Struct, rename="camel", frozen=True, gc=False):
+    """`lifecycle` of a container."""
+
+    pre_stop: Handler | None = None
+    post_start: Handler | None = None
+
+
 class Container(Struct, rename="camel", frozen=True, gc=False):
     """One container or init container; its variables stay JSON until they are asked for.
 
-    Variables are most of a pod's text, and the same in all pods of a group, so it pays to compare before reading. An init
-    container that restarts always is a sidecar.
+    Variables are most of a pod's text, and the same in all pods of a group, so it pays to compare
+    before reading. An init container that restarts always is a sidecar.
     """
 
     name: str = ""
+    image: str | None = None
     env: Raw = Raw()
     resources: Resources | None = None
     restart_policy: str | None = None
     resize_policy: list[ResizeRule] | None = None
+    lifecycle: Lifecycle | None = None
 
     def variables(self) -> list[EnvVar]:
-        """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError when it is not a list of variables."""
+        """Return `env`. Raises msgspec.DecodeError or UnicodeDecodeError when it is not a list of
+        variables.
+        """
         return _variables(self.env) or [] if bytes(self.env) else []
 
 
@@ -133,6 +151,7 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class Pod(Struct, rename="camel", frozen=True, gc=False):
@@ -179,6 +198,22 @@ class Template(Struct, frozen=True, gc=False):
     spec: TemplateSpec = field(default_factory=TemplateSpec)
 
 
+class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
+    """A label of the Node that KubeRay makes one of the Ray node; without `map_to`, of that name.
+
+    KubeRay 1.8 plans it: https://github.com/ray-project/kuberay/pull/5260
+    """
+
+    node_label: str = ""
+    map_to: str = ""
+
+
+class Topology(Struct, rename="camel", frozen=True, gc=False):
+    """`topology` of a worker group."""
+
+    label_mappings: list[LabelMapping] | None = None
+
+
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
 
@@ -189,12 +224,24 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     max_replicas: int | None = 2147483647
     suspend: bool | None = None
     template: Template = field(default_factory=Template)
+    topology: Topology | None = None
+    label_mappings: list[LabelMapping] | None = None
+
+    @property
+    def mappings(self) -> list[LabelMapping]:
+        """Return the mappings of labels, at either place that KubeRay has had for them."""
+        return [
+            *((self.topology and self.topology.label_mappings) or ()),
+            *(self.label_mappings or ()),
+        ]
 
     @property
     def desired(self) -> int:
-        """Return how many replicas KubeRay wants: `replicas` clamped into [min, max], 0 while suspended.
+        """Return how many replicas KubeRay wants: `replicas` clamped into [min, max], 0 while
+        suspended.
 
-        KubeRay: https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+        KubeRay:
+        https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
         (`GetWorkerGroupDesiredReplicas`).
         """
         if self.suspend:
@@ -215,6 +262,7 @@ class RayClusterSpec(Struct, rename="camel", frozen=True, gc=False):
 
     head_group_spec: HeadGroup = field(default_factory=HeadGroup)
     enable_in_tree_autoscaling: bool | None = None
+    ray_version: str | None = None
     suspend: bool | None = None
     worker_group_specs: list[WorkerGroup] | None = None
 

@@ -10,11 +10,17 @@ def escape(token: str) -> str:
 
 
 def pointer(*tokens: str | int) -> str:
-    """Return the JSON Pointer of the given tokens: `pointer("spec", "containers", 0)` is `/spec/containers/0`."""
+    """Return the JSON Pointer of the given tokens: `pointer("spec", "containers", 0)` is
+    `/spec/containers/0`.
+    """
     return "".join(f"/{escape(token) if isinstance(token, str) else token}" for token in tokens)
 
 
 def dotted(path: str) -> str:
-    """Return the path of a JSON Pointer as Kubernetes writes it: `/spec/containers/0` is `spec.containers[0]`."""
+    """Return the path of a JSON Pointer as Kubernetes writes it: `/spec/containers/0` is
+    `spec.containers[0]`.
+    """
     tokens = (token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
-    return "".join(f"[{token}]" if token.isdigit() else f".{token}" for token in tokens).removeprefix(".")
+    return "".join(
+        f"[{token}]" if token.isdigit() else f".{token}" for token in tokens
+    ).removeprefix(".")

@@ -13,4 +13,17 @@ def kueue_places(annotations: Mapping[str, str], gates: Iterable[str]) -> bool:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    return names.KUEUE_GATE_TOPOLOGY in gates or any(key in annotations for key in names.KUEUE_TOPOLOGIES)
+    return names.KUEUE_GATE_TOPOLOGY in gates or any(
+        key in annotations for key in names.KUEUE_TOPOLOGIES
+    )
+
+
+def kueue_level(annotations: Mapping[str, str]) -> str:
+    """Return the node label whose every value Kueue keeps a slice of pods within, or nothing.
+
+    https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+    """
+    for key in (names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_REQUIRED_TOPOLOGY):
+        if level := annotations.get(key):
+            return level
+    return ""

@@ -4,7 +4,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
-# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go (the grammar in the type's comment)
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go (the grammar
+# in the type's comment)
 _QUANTITY: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<suffix>Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE])|[eE](?P<exponent>[+-]?\d+))?",
     re.ASCII,
@@ -17,7 +18,7 @@ _SCALE: Final = {
     "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
 }  # fmt: skip
 _LONGEST: Final = 64
-"""Characters; a longer number is no amount of anything, and exponents must stay affordable."""
+"""Characters; a longer number is not an amount of anything, and exponents must stay affordable."""
 
 
 def parse_quantity(text: str | float) -> Decimal:
@@ -28,13 +29,19 @@ def parse_quantity(text: str | float) -> Decimal:
     text = str(text)
     match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        msg = f"{text[:_LONGEST]!r} is not a Kubernetes quantity: write a number with an optional suffix, such as 4, 500m or 8Gi"
+        msg = (
+            f"{text[:_LONGEST]!r} is not a Kubernetes quantity: write a number with an optional "
+            "suffix, such as 4, 500m or 8Gi"
+        )
         raise ValueError(msg)
     number = Decimal(match["number"])
     if match["exponent"]:
         exponent = int(match["exponent"])
-        if abs(exponent) > 100:  # noqa: PLR2004 - the API server caps amounts at 2^63; this only keeps the arithmetic small
-            msg = f"{text!r} has an exponent out of range: write the amount with a suffix such as Gi"
+        # The API server caps amounts at 2^63; this only keeps the arithmetic small
+        if abs(exponent) > 100:  # noqa: PLR2004
+            msg = (
+                f"{text!r} has an exponent out of range: write the amount with a suffix such as Gi"
+            )
             raise ValueError(msg)
         return number.scaleb(exponent)
     return number * _SCALE.get(match["suffix"] or "", Decimal(1))
@@ -45,7 +52,8 @@ def parse_count(text: str | float) -> int:
 
     Raises ValueError for an amount that is negative or not whole: extended resources are integers.
     """
-    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:  # noqa: PLR2004 - the common case, cheap
+    # The common case, cheap
+    if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 10:  # noqa: PLR2004
         return int(text)
     amount = parse_quantity(text)
     if amount < 0 or amount != amount.to_integral_value():

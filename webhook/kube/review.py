@@ -27,7 +27,9 @@ class GroupVersionResource(Struct, frozen=True, gc=False):
 
 
 class UserInfo(Struct, frozen=True, gc=False):
-    """Who asks: the name of a user or, as `system:serviceaccount:<namespace>:<name>`, an account."""
+    """Who asks: the name of a user or, as
+    `system:serviceaccount:<namespace>:<name>`, an account.
+    """
 
     username: str = ""
 
@@ -54,7 +56,8 @@ class AdmissionRequest(Struct, Generic[T], rename="camel", frozen=True, gc=False
 class Cause(Struct, frozen=True, gc=False):
     """One reason of a denial, as `status.details.causes` carries it.
 
-    `reason` is a Kubernetes cause type such as `FieldValueInvalid`, `field` a path such as `metadata.labels[ray.io/group]`.
+    `reason` is a Kubernetes cause type such as `FieldValueInvalid`, `field` a path such as
+    `metadata.labels[ray.io/group]`.
     https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go (CauseType)
     """
 
@@ -82,7 +85,8 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The answer: allowed unless there are causes. `patch` is the base64 of a JSON Patch (RFC 6902), or None.
+    """The answer: allowed unless there are causes. `patch` is the base64 of a JSON Patch (RFC
+    6902), or None.
 
     `rules` are those of ours that refused the object, `warned` those that warned of it, each once.
     Of them and of the `place` of a worker only audit and log tell.
@@ -105,7 +109,9 @@ ALLOWED: Final = Answer()
 
 
 class Denied(Exception):  # noqa: N818 - named for what happened, as the API server reports it
-    """The user's object cannot be admitted: answered with HTTP 200 and a denial that carries every cause."""
+    """The user's object cannot be admitted: answered with HTTP 200 and a denial that carries every
+    cause.
+    """
 
     def __init__(self, *causes: Cause) -> None:
         super().__init__("; ".join(cause.message for cause in causes))

@@ -6,7 +6,10 @@ from typing import Final
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/validation/validation.go
 DNS_LABEL_MAX: Final = 63
 LABEL_VALUE_MAX: Final = 63
-LABEL_VALUE_ADVICE: Final = f"use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', and a letter or digit at both ends"
+LABEL_VALUE_ADVICE: Final = (
+    f"use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', and a letter or digit at "
+)
+"both ends"
 """What to do about a text that is not one."""
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -28,6 +31,9 @@ def is_label_value(text: str) -> bool:
 
 
 def is_qualified_name(text: str) -> bool:
-    """Tell whether `text` can be the key of a label, an annotation or a node label (`prefix/name` or `name`)."""
+    """Tell whether `text` can be the key of a label, an annotation or a node label (`prefix/name`
+    or `name`).
+    """
     match = _QUALIFIED_NAME.fullmatch(text)
-    return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004 - the API's limits
+    # The API's limits
+    return match is not None and len(match["prefix"] or "") <= 253 and len(match["name"]) <= 63  # noqa: PLR2004

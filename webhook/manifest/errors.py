@@ -1,5 +1,9 @@
 """What is wrong with a file that should hold manifests."""
 
+from typing import Final
+
+TEMPLATE: Final = ": a template, such as Helm's, has to be rendered first"
+
 
 class ManifestError(Exception):
     """A file, or a place in it, that cannot be read. `line` counts from 1; 0 is the whole file."""

@@ -47,8 +47,8 @@ class _Open(Struct):
 def problem_of_map(text: str) -> str:
     """Return what is wrong with a text that should be a YAML map, or nothing.
 
-    Only the first document counts, as for Go. Events are read, and never composed: the composer in C
-    does not survive deep nesting.
+    Only the first document counts, as for Go. Events are read, and never composed: the composer in
+    C does not survive deep nesting.
     """
     try:
         first = _Reader().read(_first_document(text))
@@ -131,7 +131,9 @@ class _Reader:
         holder.at_key = not holder.at_key
         if not holder.at_key:
             _check_key(event, kind)
-            holder.merges = isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]
+            holder.merges = (
+                isinstance(event, ScalarEvent) and event.value == "<<" and event.implicit[0]
+            )
             return False
         if holder.merges and (kind == _SCALAR or (kind == _LIST and isinstance(event, AliasEvent))):
             raise _RefusedError("<< merges maps only")
@@ -151,10 +153,10 @@ def _check_tag(event: ScalarEvent) -> None:
     if name == "binary" and not _is_base64(event.value):
         raise _RefusedError("!!binary needs base64")
     if event.value.lower() in _SPECIAL and (event.implicit[0] or name == "float"):
-        raise _RefusedError(f"{event.value} is no number in JSON")
+        raise _RefusedError(f"{event.value} is not a number in JSON")
     value = scalar(PLAIN, event.value)
     if name in _TYPES and type(value) not in _TYPES[name]:
-        raise _RefusedError(f"{event.value[:40]!r} is no !!{name}")
+        raise _RefusedError(f"{event.value[:40]!r} is not of type !!{name}")
 
 
 def _is_base64(text: str) -> bool:

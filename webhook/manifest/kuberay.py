@@ -1,4 +1,6 @@
-"""The pods that KubeRay would create for a RayCluster, in its order, as its template for admission sees them."""
+"""The pods that KubeRay would create for a RayCluster, in its order, as its template for admission
+sees them.
+"""
 
 import copy
 from collections.abc import Iterator
@@ -10,20 +12,24 @@ from webhook.kube.objects import RayCluster, WorkerGroup
 
 Object = dict[str, Any]
 
-# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go (`PodName`)
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+# (`PodName`)
 _PREFIX_MAX: Final = 50
 
 
 def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> Iterator[Object]:
-    """Yield the head pod, then the workers: groups in the order of the spec, replicas by index, hosts by index.
+    """Yield the head pod, then the workers: groups in the order of the spec, replicas by index,
+    hosts by index.
 
-    `document` is the RayCluster as written, `cluster` its view with namespace and uid. `indexed` writes the seat labels, as
-    KubeRay 1.6+ does by default (feature gate RayMultiHostIndexing). Left out, because no mutation reads them: probes,
-    volumes, the start command and its defaults.
+    `document` is the RayCluster as written, `cluster` its view with namespace and uid. `indexed`
+    writes the seat labels, as KubeRay 1.6+ does by default (feature gate RayMultiHostIndexing).
+    Left out, because no mutation reads them: probes, volumes, the start command and its defaults.
     """
     spec = document.get("spec") or {}
     head = spec.get("headGroupSpec") or {}
-    yield _pod(cluster, head, names.HEAD_GROUP, {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD}, head=True)
+    yield _pod(
+        cluster, head, names.HEAD_GROUP, {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD}, head=True
+    )
     for raw, group in zip(spec.get("workerGroupSpecs") or [], cluster.groups, strict=True):
         for replica in range(group.desired):
             for host in range(group.num_of_hosts):
@@ -33,15 +39,60 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
                 yield _pod(cluster, raw, group.group_name, labels)
 
 
-def _seat_labels(cluster: RayCluster, group: WorkerGroup, replica: int, host: int) -> dict[str, str]:
+def cluster_for(document: Object) -> Object | None:
+    """Return the RayCluster that KubeRay makes for a RayJob, RayService or RayCronJob; None for one
+    that runs on a RayCluster which is there already.
+
+    The suffix of its name, which KubeRay draws, is the same for the same object. Labels and
+    annotations are those of the RayJob or RayService; a RayCronJob passes none on.
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayjob_controller.go
+    (`constructRayClusterForRayJob`)
+    """
+    kind, meta, spec = document["kind"], document.get("metadata") or {}, document.get("spec") or {}
+    made = kind
+    if kind == names.RAYCRONJOB_KIND:
+        meta = {key: meta[key] for key in ("name", "namespace") if key in meta}
+        meta["name"] = replica_name(str(meta.get("name") or ""), "job")
+        made, spec = names.RAYJOB_KIND, spec.get("jobTemplate") or {}
+    cluster = spec.get("rayClusterConfig" if kind == names.RAYSERVICE_KIND else "rayClusterSpec")
+    if cluster is None:
+        return None
+    name = str(meta.get("name") or "")
+    labels = {
+        **(meta.get("labels") or {}),
+        names.LABEL_ORIGIN_NAME: name,
+        names.LABEL_ORIGIN_KIND: made,
+    }
+    metadata = {
+        "name": replica_name(name, f"{meta.get('namespace') or 'default'}/{name}"),
+        "labels": labels,
+        "annotations": dict(meta.get("annotations") or {}),
+    }
+    if "namespace" in meta:
+        metadata["namespace"] = meta["namespace"]
+    return {
+        "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
+        "kind": names.RAYCLUSTER_KIND,
+        "metadata": metadata,
+        "spec": copy.deepcopy(cluster),
+    }
+
+
+def _seat_labels(
+    cluster: RayCluster, group: WorkerGroup, replica: int, host: int
+) -> dict[str, str]:
     labels = {names.LABEL_REPLICA_INDEX: str(replica)}
     if group.num_of_hosts > 1:
-        labels[names.LABEL_REPLICA_NAME] = replica_name(group.group_name, f"{cluster.metadata.uid}/{replica}")
+        labels[names.LABEL_REPLICA_NAME] = replica_name(
+            group.group_name, f"{cluster.metadata.uid}/{replica}"
+        )
         labels[names.LABEL_HOST_INDEX] = str(host)
     return labels
 
 
-def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str], *, head: bool = False) -> Object:
+def _pod(
+    cluster: RayCluster, group: Object, name: str, labels: dict[str, str], *, head: bool = False
+) -> Object:
     """Return one pod.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
@@ -50,7 +101,9 @@ def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str], 
     owner = cluster.metadata.name or ""
     template = copy.deepcopy(group.get("template") or {})
     given = template.get("metadata") or {}
-    prefix = f"{owner[:_PREFIX_MAX]}-head-" if head else f"{f'{owner}-{name}'[:_PREFIX_MAX]}-worker-"
+    prefix = (
+        f"{owner[:_PREFIX_MAX]}-head-" if head else f"{f'{owner}-{name}'[:_PREFIX_MAX]}-worker-"
+    )
     spec = template.get("spec") or {}
     _complete(spec, owner, cluster.metadata.namespace or "", head=head)
     return {
@@ -87,11 +140,16 @@ def _pod(cluster: RayCluster, group: Object, name: str, labels: dict[str, str], 
 
 
 def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None:
-    """Add KubeRay's variables to the Ray container, and to a worker the init container that waits for the head."""
+    """Add KubeRay's variables to the Ray container, and to a worker the init container that waits
+    for the head.
+    """
     containers = spec.get("containers") or []
     if not containers:
         return
-    address = {"FQ_RAY_IP": f"{cluster}-head-svc.{namespace}.svc.cluster.local", "RAY_IP": f"{cluster}-head-svc"}
+    address = {
+        "FQ_RAY_IP": f"{cluster}-head-svc.{namespace}.svc.cluster.local",
+        "RAY_IP": f"{cluster}-head-svc",
+    }
     ray = containers[0]
     written = list(ray.get("env") or [])
     if not head:
@@ -100,14 +158,22 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
             "image": ray.get("image"),
             "command": ["/bin/bash", "-c", "--"],
             "env": [*copy.deepcopy(written), *_values(address)],
-            "resources": {"limits": {"cpu": "200m", "memory": "256Mi"}, "requests": {"cpu": "200m", "memory": "256Mi"}},
+            "resources": {
+                "limits": {"cpu": "200m", "memory": "256Mi"},
+                "requests": {"cpu": "200m", "memory": "256Mi"},
+            },
         }
         inits = spec.setdefault("initContainers", [])
         for init in inits:
             init["env"] = [*(init.get("env") or []), *_values(address)]
         inits.append(waiting)
     forced = {} if head else address
-    ray["env"] = [*written, *_values(forced), *_fields(), *_defaults(written, cluster, namespace, head=head)]
+    ray["env"] = [
+        *written,
+        *_values(forced),
+        *_fields(),
+        *_defaults(written, cluster, namespace, head=head),
+    ]
 
 
 def _values(variables: dict[str, str]) -> list[Object]:
@@ -121,7 +187,10 @@ def _fields() -> list[Object]:
         "RAY_CLOUD_INSTANCE_ID": "metadata.name",
         "RAY_NODE_TYPE_NAME": f"metadata.labels['{names.LABEL_GROUP}']",
     }
-    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
+    return [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+        for name, path in fields.items()
+    ]
 
 
 def _defaults(written: list[Object], cluster: str, namespace: str, *, head: bool) -> list[Object]:

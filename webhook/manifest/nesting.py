@@ -1,4 +1,6 @@
-"""How deep YAML is nested: libyaml's composer, which is recursive C, does not survive what its parser reads with ease."""
+"""How deep YAML is nested: libyaml's composer, which is recursive C, does not survive what its
+parser reads with ease.
+"""
 
 from typing import Final
 
@@ -10,7 +12,9 @@ DEEPEST: Final = 200
 
 
 def too_deep_at(text: str) -> int | None:
-    """Return the line, from 1, where a text is nested deeper than `DEEPEST`, or None. Raises yaml.YAMLError."""
+    """Return the line, from 1, where a text is nested deeper than `DEEPEST`, or None. Raises
+    yaml.YAMLError.
+    """
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)

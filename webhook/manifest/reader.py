@@ -1,4 +1,6 @@
-"""The one reader of manifests: the bytes of a file in, its objects out, each with the line of every field."""
+"""The one reader of manifests: the bytes of a file in, its objects out, each with the line of every
+field.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +11,7 @@ from msgspec import Struct
 from yaml.nodes import Node
 
 from webhook.kube.kinds import known_kind
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.errors import TEMPLATE, ManifestError
 from webhook.manifest.nesting import too_deep_at
 from webhook.manifest.positions import child, line_at
 from webhook.manifest.scalars import PLAIN
@@ -30,7 +32,9 @@ class Manifest(Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The kind of a Ray object or a Pod, of a version that we know; nothing for anything else."""
+        """The kind of a Ray object or a Pod, of a version that we know; nothing
+        for anything else.
+        """
         held = self.document if isinstance(self.document, dict) else {}
         return known_kind(held.get("apiVersion"), held.get("kind"))
 
@@ -55,7 +59,9 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 0
-        raise ManifestError(name, line, f"not YAML: {error.problem or 'unreadable'}") from None
+        hint = TEMPLATE if b"{{" in data else ""
+        problem = f"not YAML: {error.problem or 'unreadable'}{hint}"
+        raise ManifestError(name, line, problem) from None
     except yaml.YAMLError as error:
         raise ManifestError(name, 0, f"not YAML: {' '.join(str(error).split())}") from None
 
@@ -107,7 +113,9 @@ def _unfolded(found: Manifest) -> Iterator[Manifest]:
 
 
 def _headed(item: Any, listed: dict[str, Any]) -> Any:  # noqa: ANN401 - whatever a file holds
-    """Return an item with version and kind; the API server leaves them out in a list of one kind."""
+    """Return an item with version and kind; the API server leaves them out in a list
+    of one kind.
+    """
     kind = listed["kind"].removesuffix("List")
     if not kind or not isinstance(item, dict):
         return item

@@ -12,7 +12,9 @@ _TAGS: Final = (
 )
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _LONGEST_NUMBER: Final = 64
-_INTEGER: Final = re.compile(r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)", re.ASCII)
+_INTEGER: Final = re.compile(
+    r"[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|[1-9][0-9_]*|0)", re.ASCII
+)
 _FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 
 

@@ -1,15 +1,17 @@
-"""A cluster made of manifests: RayClusters into the index, their seated pods into the membership."""
+"""A cluster made of manifests: RayClusters into the index, their seated pods
+into the membership.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
 from webhook.groups.memory import SeatRegister
 from webhook.groups.seat import GroupKey
-from webhook.groups.seating import carried_seat
 from webhook.groups.shards import ShardKey, Shards, WantedIndex
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
@@ -28,15 +30,17 @@ class Standalone:
     seats: SeatRegister
 
 
-def load_state(manifests: Sequence[Manifest]) -> Standalone:
-    """Return the state that RayClusters and pods make; other kinds, head pods and terminating pods have no part in it.
+def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Standalone:
+    """Return the state that RayClusters and pods make; other kinds, head pods and terminating pods
+    have no part in it.
 
-    A RayCluster of a shard group that has no index yet gets one.
+    A RayCluster of a shard group that has no index yet gets one. With `ignoring`, RayClusters may
+    be left alone by their label.
 
     Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
     """
     members = Membership()
-    state = Standalone(ClusterIndex(), members, SeatRegister(members))
+    state = Standalone(ClusterIndex(ignoring=ignoring), members, SeatRegister(members))
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
@@ -51,23 +55,30 @@ def load_state(manifests: Sequence[Manifest]) -> Standalone:
 
 
 def _shard(clusters: ClusterIndex) -> None:
-    """Give the RayClusters of shard groups the index that they would have got when they were created."""
+    """Give the RayClusters of shard groups the index that they would have got when they were
+    created.
+    """
     shards = Shards(clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
-        index = shards.choose(WantedIndex(ShardKey(facts.namespace, facts.shard_group), facts.name), 0.0)
+        index = shards.choose(
+            WantedIndex(ShardKey(facts.namespace, facts.shard_group), facts.name), 0.0
+        )
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
 def _seat(state: Standalone, pod: Pod) -> None:
-    if pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER or pod.metadata.deletion_timestamp:
+    if (
+        pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
+        or pod.metadata.deletion_timestamp
+    ):
         return
     namespace = pod.metadata.namespace or "default"
     cluster = state.clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
     group = cluster.groups.get(pod.labels.get(names.LABEL_GROUP, "")) if cluster else None
     if cluster is None or group is None:
         return
-    seat = carried_seat(pod.labels, group.num_of_hosts)
+    seat = seat_of(pod, group)
     if seat is not None:
         identity = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
         state.seats.carried(GroupKey(namespace, cluster.uid, group.group_name), seat, identity, 0.0)

@@ -4,14 +4,16 @@ from typing import Any
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.errors import TEMPLATE, ManifestError
 from webhook.manifest.nesting import DEEPEST
 from webhook.manifest.positions import is_merge, line_of, merged
 from webhook.manifest.scalars import scalar
 
 
 class Converter:
-    """Turns the nodes of a file into values, each shared node once, so that aliases cost nothing."""
+    """Turns the nodes of a file into values, each shared node once, so that
+    aliases cost nothing.
+    """
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -54,7 +56,8 @@ class Converter:
 
     def _key(self, key: Node) -> str:
         if not isinstance(key, ScalarNode):
-            raise self._error(key, "a key that is not a scalar")
+            hint = TEMPLATE if isinstance(key, MappingNode) else ""  # what {{ x }} is in YAML
+            raise self._error(key, f"a key that is not a scalar{hint}")
         name: str = key.value
         return name
 

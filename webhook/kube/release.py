@@ -1,0 +1,48 @@
+"""Versions of Ray: as `rayVersion` has them, and as image tags give them away."""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+Release = tuple[int, ...]
+
+# Kubernetes reads versions so: at least two numbers, whatever follows.
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/util/version/version.go
+# (`ParseGeneric`)
+_GENERIC: Final = re.compile(
+    r"\s*v?((?:0|[1-9][0-9]{0,19})(?:\.(?:0|[1-9][0-9]{0,19}))+)(?![0-9])", re.ASCII
+)
+_LARGEST: Final = 2**64 - 1
+# Only the names of Ray's own images: the tag of anything else says nothing about Ray.
+# https://docs.ray.io/en/latest/ray-overview/installation.html
+_IMAGE: Final = re.compile(
+    r"(?:.*/)?ray(?:-ml|-llm)?:(2\.[0-9]{1,4}\.[0-9]{1,4})(?:\.[0-9a-f]{6})?(?:-(py[0-9]{2,3}))?(?:-.*)?",
+    re.ASCII,
+)
+
+
+def parse_release(text: str) -> Release | None:
+    """Return the numbers of a version such as `2.46.0`, or None when KubeRay could not read it."""
+    match = _GENERIC.match(text)
+    numbers = tuple(int(number) for number in match[1].split(".")) if match else ()
+    return numbers if numbers and max(numbers) <= _LARGEST else None
+
+
+@lru_cache(maxsize=256)
+def image_release(image: str) -> tuple[Release | None, str]:
+    """Return the Ray release and the Python (`py310`) that the tag of an image names, where it
+    names them.
+    """
+    match = _IMAGE.fullmatch(image)
+    return (parse_release(match[1]), match[2] or "") if match else (None, "")
+
+
+def same_release(one: Release, other: Release) -> bool:
+    """Tell whether two versions agree in all numbers that both have."""
+    shared = min(len(one), len(other))
+    return one[:shared] == other[:shared]
+
+
+def shown(release: Release) -> str:
+    """Return a version as people write it."""
+    return ".".join(map(str, release))
