@@ -1,4 +1,6 @@
-"""Writes docs/annotations.md from the table of opt-ins: `python -m tests.groups.annotations_page`."""
+"""Writes docs/annotations.md from the table of opt-ins:
+`python -m tests.groups.annotations_page`.
+"""
 
 from pathlib import Path
 
@@ -22,7 +24,7 @@ the rule in the last column when the object is applied.
 
 AFTER = f"""
 The label `{names.LABEL_IGNORE}: "true"` on a RayCluster or a namespace makes the webhook leave it
-alone.
+alone; on RayClusters it has no effect where the setting `ignore.rayclusters` is off.
 
 ## Profiles
 
@@ -37,10 +39,15 @@ All hosts of a GPU replica of several hosts have {{rendezvous}}. A profile adds 
 def page() -> str:
     """Return the text of the page."""
     rows = "".join(
-        f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) | [{row.rule}](rules.md#{row.rule}) |\n"
+        (
+            f"| `{row.annotation}` | {row.means} | {row.values} | [page]({row.page}) | "
+            f"[{row.rule}](rules.md#{row.rule}) |\n"
+        )
         for row in OPT_INS
     )
-    profiles = "".join(f"| `{each.name}` | {each.purpose} | {_variables(each)} |\n" for each in PROFILES)
+    profiles = "".join(
+        f"| `{each.name}` | {each.purpose} | {_variables(each)} |\n" for each in PROFILES
+    )
     return HEAD + rows + AFTER.format(rendezvous=_variables(RENDEZVOUS)) + profiles
 
 

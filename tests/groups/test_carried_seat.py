@@ -17,7 +17,10 @@ def refused(labels: dict[str, str], hosts: int) -> list[tuple[str, str]]:
     """Return reason and label of each cause for which a seat is refused."""
     with pytest.raises(Denied) as caught:
         carried_seat(labels, hosts)
-    return [(cause.reason, cause.field.removeprefix("metadata.labels[").removesuffix("]")) for cause in caught.value.causes]
+    return [
+        (cause.reason, cause.field.removeprefix("metadata.labels[").removesuffix("]"))
+        for cause in caught.value.causes
+    ]
 
 
 def test_a_whole_seat_is_trusted() -> None:
@@ -45,7 +48,9 @@ PARTS = [part for size in (1, 2) for part in combinations(names.SEAT_LABELS, siz
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_of_a_seat_is_refused_with_every_label_that_is_missing(part: tuple[str, ...]) -> None:
+def test_a_part_of_a_seat_is_refused_with_every_label_that_is_missing(
+    part: tuple[str, ...],
+) -> None:
     missing = [(REQUIRED, label) for label in names.SEAT_LABELS if label not in part]
     assert refused({label: WHOLE[label] for label in part}, 4) == missing
 
@@ -58,7 +63,25 @@ def test_a_part_of_a_seat_is_refused_for_a_single_host_too(part: tuple[str, ...]
 
 @pytest.mark.parametrize("label", [INDEX, HOST])
 @pytest.mark.parametrize(
-    "text", ["", "x", "01", "+1", "-1", " 1", "1 ", "1.0", "1e0", "0x1", "\u0661", "\u00b2", "1\n", "None", "1_0", "99999999999999"]
+    "text",
+    [
+        "",
+        "x",
+        "01",
+        "+1",
+        "-1",
+        " 1",
+        "1 ",
+        "1.0",
+        "1e0",
+        "0x1",
+        "\u0661",
+        "\u00b2",
+        "1\n",
+        "None",
+        "1_0",
+        "99999999999999",
+    ],
 )
 def test_a_number_is_plain_decimal(label: str, text: str) -> None:
     assert refused({**WHOLE, label: text}, 4) == [(INVALID, label)]
@@ -70,7 +93,9 @@ def test_a_host_is_below_the_number_of_hosts(text: str) -> None:
 
 
 def test_the_last_host_and_the_last_replica_are_in_range() -> None:
-    assert carried_seat({**WHOLE, HOST: "3", INDEX: str(MAX_REPLICAS - 1)}, 4) == Seat(MAX_REPLICAS - 1, 3, "g-xh3hf")
+    assert carried_seat({**WHOLE, HOST: "3", INDEX: str(MAX_REPLICAS - 1)}, 4) == Seat(
+        MAX_REPLICAS - 1, 3, "g-xh3hf"
+    )
 
 
 @pytest.mark.parametrize("text", [str(MAX_REPLICAS), "2000000000", "9999999999"])
@@ -84,4 +109,8 @@ def test_a_replica_name_is_a_label_value_that_is_not_empty(text: str) -> None:
 
 
 def test_every_wrong_label_is_named_at_once() -> None:
-    assert refused({INDEX: "x", NAME: "", HOST: "4"}, 4) == [(INVALID, INDEX), (INVALID, NAME), (INVALID, HOST)]
+    assert refused({INDEX: "x", NAME: "", HOST: "4"}, 4) == [
+        (INVALID, INDEX),
+        (INVALID, NAME),
+        (INVALID, HOST),
+    ]

@@ -19,11 +19,15 @@ SUFFIXES = st.text(alphabet="abz09-A", min_size=0, max_size=12)
 
 def asking(granularity: str) -> ClusterBuilder:
     """Return a RayCluster that asks for a gang."""
-    return a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity).group("g", hosts=4)
+    return (
+        a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity).group("g", hosts=4)
+    )
 
 
 def is_subdomain(text: str) -> bool:
-    """Tell whether a text is an RFC 1123 subdomain, as names of PodGroups are; ours have labels that are short only by chance."""
+    """Tell whether a text is an RFC 1123 subdomain, as names of PodGroups are; ours have labels
+    that are short only by chance.
+    """
     return len(text) <= 253 and is_qualified_name(f"{text}/x")
 
 
@@ -38,9 +42,15 @@ def test_a_cluster_gets_the_granularity_that_it_asks_for(granularity: str) -> No
 
 
 def test_the_annotation_of_kuberays_proposal_asks_for_worker_groups() -> None:
-    assert gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "True")).granularity == WORKER_GROUP
+    assert (
+        gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "True")).granularity
+        == WORKER_GROUP
+    )
     assert gang_of(a_cluster("c").annotated(names.ANNOTATION_NATIVE_SCHEDULING, "no")) == Gang()
-    assert gang_of(asking(REPLICA).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")).granularity == REPLICA
+    assert (
+        gang_of(asking(REPLICA).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")).granularity
+        == REPLICA
+    )
 
 
 def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
@@ -93,7 +103,9 @@ def every_name(cluster: str, group: str, suffix: str) -> list[str]:
 
 
 @given(CLUSTERS, GROUPS, SUFFIXES)
-def test_names_are_valid_and_bounded_and_never_kuberays(cluster: str, group: str, suffix: str) -> None:
+def test_names_are_valid_and_bounded_and_never_kuberays(
+    cluster: str, group: str, suffix: str
+) -> None:
     for name in every_name(cluster, group, suffix):
         assert is_subdomain(name)
         assert name != cluster
@@ -115,18 +127,28 @@ def test_two_groups_of_a_cluster_never_share_a_name(cluster: str, one: str, othe
 
 
 REPLICAS = st.tuples(
-    st.sampled_from(["a", "a-b", "a-b-c", "A"]), st.sampled_from(["b", "c", "b-c", "bcdfg", "a-b", "x", "cluster", ""])
+    st.sampled_from(["a", "a-b", "a-b-c", "A"]),
+    st.sampled_from(["b", "c", "b-c", "bcdfg", "a-b", "x", "cluster", ""]),
 )
 
 
 @given(REPLICAS, REPLICAS)
-def test_two_replicas_of_a_cluster_never_share_a_name(one: tuple[str, str], other: tuple[str, str]) -> None:
-    for first, second in product((one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))):
+def test_two_replicas_of_a_cluster_never_share_a_name(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    for first, second in product(
+        (one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))
+    ):
         if first != second:
             assert gang.replica_pod_group("c", *first) != gang.replica_pod_group("c", *second)
 
 
 def test_names_that_people_see_every_day_are_plain() -> None:
-    assert every_name("c", "tpu", "bcdfg")[:4] == ["c-all", "c-head", "c-worker-tpu", "c-worker-tpu-bcdfg"]
+    assert every_name("c", "tpu", "bcdfg")[:4] == [
+        "c-all",
+        "c-head",
+        "c-worker-tpu",
+        "c-worker-tpu-bcdfg",
+    ]
     assert gang.template_name("tpu") == "worker-tpu"
     assert gang.workload_name("c") == "c.gang"

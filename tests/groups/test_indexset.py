@@ -8,7 +8,11 @@ from webhook.groups.indexset import IndexSet
 EDGES = st.sampled_from([0, 1, 1022, 1023, 1024, 1025, 2047, 2048, 3071, 5000])
 INDICES = st.one_of(st.integers(0, 12), EDGES)
 CHANGES = st.lists(
-    st.one_of(st.tuples(st.booleans(), INDICES, st.just(1)), st.tuples(st.booleans(), EDGES, st.integers(1, 2100))), max_size=40
+    st.one_of(
+        st.tuples(st.booleans(), INDICES, st.just(1)),
+        st.tuples(st.booleans(), EDGES, st.integers(1, 2100)),
+    ),
+    max_size=40,
 )
 
 

@@ -92,7 +92,9 @@ def test_a_claim_is_given_up_only_after_its_time_and_a_list_that_began_later() -
     assert table.held == [(KEY, FIRST)]
     book.settle(KEY, ASSUMED_SECONDS)
     assert table.held == []
-    assert book.draft().page().accounts == {KEY: Account(7, {})}, "no pod came, so nobody has to know one"
+    assert book.draft().page().accounts == {KEY: Account(7, {})}, (
+        "no pod came, so nobody has to know one"
+    )
 
 
 def test_a_shard_index_is_confirmed_by_whoever_has_it_as_its_name_may_be_generated_later() -> None:
@@ -104,7 +106,9 @@ def test_a_shard_index_is_confirmed_by_whoever_has_it_as_its_name_may_be_generat
 
 
 def test_a_group_has_so_many_claims_at_most() -> None:
-    claims = {str(number): Claim(Seat(number, 0, ""), 0) for number in range(ledger.GROUP_CLAIMS_MAX)}
+    claims = {
+        str(number): Claim(Seat(number, 0, ""), 0) for number in range(ledger.GROUP_CLAIMS_MAX)
+    }
     book, _ = knowing(Page({KEY: Account(0, claims)}, settled=True))
     assert book.draft().full(KEY)
     assert not book.draft().full(SHARD)
@@ -113,7 +117,9 @@ def test_a_group_has_so_many_claims_at_most() -> None:
 
 
 def test_too_many_groups_lose_the_floors_of_those_without_claims_and_the_page_says_so() -> None:
-    known = Page({KEY: Account(5, {}), SHARD: Account(6, {"a": Claim(ShardIndex(0, "x"), 1)})}, settled=True)
+    known = Page(
+        {KEY: Account(5, {}), SHARD: Account(6, {"a": Claim(ShardIndex(0, "x"), 1)})}, settled=True
+    )
     book, _ = knowing(known)
     with patch.object(ledger, "FLOORS_MAX", 1):
         after = book.draft().page()

@@ -36,7 +36,9 @@ def test_an_empty_group_starts_with_host_0_of_a_new_replica_0() -> None:
 
 
 def test_a_replica_that_lacks_a_host_is_filled_under_its_name_before_another_is_opened() -> None:
-    assert occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0)).next_seat() == Seat(0, 2, "A")
+    assert occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0)).next_seat() == Seat(
+        0, 2, "A"
+    )
 
 
 def test_a_full_group_opens_the_lowest_free_index() -> None:
@@ -113,7 +115,9 @@ def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Se
             group.release(held.pop(number % len(held)))
         found = group.next_seat()
         assert (found.replica, found.host) == expected_place(held)
-        assert not found.name or (found.replica, found.name) in {(seat.replica, seat.name) for seat in held}
+        assert not found.name or (found.replica, found.name) in {
+            (seat.replica, seat.name) for seat in held
+        }
         assert bool(group) == bool(held)
         assert {name for name in "ABC" if group.has_name(name)} == {seat.name for seat in held}
     while held:
@@ -127,5 +131,10 @@ def expected_place(held: list[Seat]) -> tuple[int, int]:
     """Return replica and host that come next, found by looking at every holder."""
     taken = {(seat.replica, seat.host) for seat in held}
     indices = {replica for replica, _ in taken}
-    lacking = [(replica, host) for replica in indices for host in range(HOSTS) if (replica, host) not in taken]
+    lacking = [
+        (replica, host)
+        for replica in indices
+        for host in range(HOSTS)
+        if (replica, host) not in taken
+    ]
     return min(lacking, default=(min(set(range(len(indices) + 1)) - indices), 0))

@@ -8,23 +8,45 @@ import pytest
 from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import ALLOWED
 from webhook.groups.gang import GRANULARITIES
-from webhook.groups.optins import ANNOTATIONS, OPT_INS, PROFILES, SCHEDULING_GROUP, TOPOLOGY_KEY, OptIn
+from webhook.groups.optins import (
+    ANNOTATIONS,
+    OPT_INS,
+    PROFILES,
+    SCHEDULING_GROUP,
+    TOPOLOGY_KEY,
+    OptIn,
+)
 from webhook.kube import names
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.groups.annotations_page"
+    assert PAGE.read_text(encoding="utf-8") == page(), (
+        "run: python -m tests.groups.annotations_page"
+    )
 
 
 def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
-    ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_") and str(value).startswith(names.PREFIX)}
-    assert ours - {names.ANNOTATION_PRIORITY_CLASS, names.ANNOTATION_CLAIMS} == set(ANNOTATIONS)
+    ours = {
+        value
+        for name, value in vars(names).items()
+        if name.startswith("ANNOTATION_") and str(value).startswith(names.PREFIX)
+    }
+    written_here = {
+        names.ANNOTATION_PRIORITY_CLASS,
+        names.ANNOTATION_CLAIMS,
+        names.ANNOTATION_SEAT,
+        names.ANNOTATION_WHOLE,
+        names.ANNOTATION_REPLACED,
+    }
+    assert ours - written_here == set(ANNOTATIONS)
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
-def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(row: OptIn[object]) -> None:
+def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(
+    row: OptIn[object],
+) -> None:
     assert not row.read({})
     assert not row.read({row.annotation: ""})
     assert row.problem("") == ""

@@ -1,4 +1,6 @@
-"""The invariants of seating under any interleaving, as a state machine over a cluster and its webhook."""
+"""The invariants of seating under any interleaving, as a state machine over a cluster and its
+webhook.
+"""
 
 from dataclasses import dataclass, field
 from functools import partial
@@ -31,7 +33,9 @@ ENOUGH = 10_000
 
 @dataclass(eq=False)
 class Admitted:
-    """A pod that the webhook let pass: it may yet be refused by others, be stored, be seen, and go."""
+    """A pod that the webhook let pass: it may yet be refused by others, be stored, be
+    seen, and go.
+    """
 
     uid: str
     key: GroupKey
@@ -55,7 +59,9 @@ class World:
 
 
 class Seating(RuleBasedStateMachine):
-    """Creations, confirmations, deletions, failures, dry runs, reinvocations, restarts and watch delay, in any order."""
+    """Creations, confirmations, deletions, failures, dry runs, reinvocations, restarts and watch
+    delay, in any order.
+    """
 
     steps = 0
     passed = Bundle("passed")
@@ -122,7 +128,9 @@ class Seating(RuleBasedStateMachine):
 
     @rule(target=stored, pod=consumes(passed))
     def store(self, pod: Admitted) -> Admitted:
-        """The API server stores the pod, unless its admission took longer than the API server allows."""
+        """The API server stores the pod, unless its admission took longer than the API server
+        allows.
+        """
         if pod in self.pending:
             self.pending.remove(pod)
             if self.now < pod.since + ASSUMED_SECONDS:
@@ -177,7 +185,9 @@ class Seating(RuleBasedStateMachine):
     @precondition(lambda self: not self.pending)
     @rule()
     def restart(self) -> None:
-        """The process dies while no admission is under way, and reads the surviving pods when it comes back."""
+        """The process dies while no admission is under way, and reads the surviving pods when it
+        comes back.
+        """
         self.world.events.clear()
         self._start()
         for pod in self.admitted:
@@ -192,7 +202,9 @@ class Seating(RuleBasedStateMachine):
         held = self._held(key)
         replicas = {taken.replica for taken in held}
         hosts = self.groups[key]
-        lacking = [i for i in replicas if len({taken.host for taken in held if taken.replica == i}) < hosts]
+        lacking = [
+            i for i in replicas if len({taken.host for taken in held if taken.replica == i}) < hosts
+        ]
         if seat.replica in replicas:
             assert seat.replica == min(lacking)
             assert seat.name in {taken.name for taken in held if taken.replica == seat.replica}
@@ -205,7 +217,9 @@ class Seating(RuleBasedStateMachine):
             assert seat.name not in {taken.name for taken in held} or hosts == 1
 
     def _held(self, key: GroupKey) -> set[Seat]:
-        """Return the seats that the webhook must take for held: seen and not told gone, or assumed and in time."""
+        """Return the seats that the webhook must take for held: seen and not told gone, or assumed
+        and in time.
+        """
         return {pod.seat for pod in self.admitted if pod.key == key and self._holds(pod)}
 
     def _holds(self, pod: Admitted) -> bool:
@@ -217,7 +231,11 @@ class Seating(RuleBasedStateMachine):
     def no_seat_is_held_twice(self) -> None:
         """No two live pods hold one seat, whatever the watch has delivered."""
         Seating.steps += 1
-        live = [(pod.key, pod.seat.replica, pod.seat.host) for pod in self.world.pods.values() if not pod.terminating]
+        live = [
+            (pod.key, pod.seat.replica, pod.seat.host)
+            for pod in self.world.pods.values()
+            if not pod.terminating
+        ]
         assert len(live) == len(set(live))
 
     @invariant()
@@ -253,4 +271,7 @@ def test_the_middle_of_three_replicas_of_four_hosts_comes_back_as_index_1() -> N
         fresh.append(seat)
     assert [(seat.replica, seat.host) for seat in fresh] == [(1, 0), (1, 1), (1, 2), (1, 3)]
     assert len({seat.name for seat in fresh}) == 1
-    assert (next_seat(members, key, 4, "beyond").replica, next_seat(members, key, 4, "beyond").host) == (3, 0)
+    assert (
+        next_seat(members, key, 4, "beyond").replica,
+        next_seat(members, key, 4, "beyond").host,
+    ) == (3, 0)

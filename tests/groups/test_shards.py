@@ -1,4 +1,6 @@
-"""Which index a RayCluster of a shard group gets, and how long it is held for one that nobody has seen yet."""
+"""Which index a RayCluster of a shard group gets, and how long it is held for one that nobody has
+seen yet.
+"""
 
 from math import inf
 
@@ -10,14 +12,27 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.memory import IndexMemory, at_once
-from webhook.groups.shards import COMING, INDEX_LIMIT, Holder, ShardKey, Shards, WantedIndex, read_index
+from webhook.groups.shards import (
+    COMING,
+    INDEX_LIMIT,
+    Full,
+    Holder,
+    ShardKey,
+    Shards,
+    WantedIndex,
+    read_index,
+)
 
 KEY = ShardKey("team", "search")
 
 
-def shard(name: str, index: str, *, group: str = "search", namespace: str = "team", uid: str = "") -> ClusterFacts:
+def shard(
+    name: str, index: str, *, group: str = "search", namespace: str = "team", uid: str = ""
+) -> ClusterFacts:
     """Return a RayCluster that has an index."""
-    return ClusterFacts(namespace, name, uid or f"uid-of-{name}", {}, shard_group=group, shard_index=index)
+    return ClusterFacts(
+        namespace, name, uid or f"uid-of-{name}", {}, shard_group=group, shard_index=index
+    )
 
 
 def knowing(*clusters: ClusterFacts) -> tuple[ClusterIndex, Shards]:
@@ -35,7 +50,7 @@ def told(shards: Shards, name: str, now: float = 0.0, key: ShardKey = KEY) -> in
     return index
 
 
-def free_for(shards: Shards, name: str, now: float = 0.0) -> int | Holder:
+def free_for(shards: Shards, name: str, now: float = 0.0) -> int | Holder | Full:
     """Return the index that a RayCluster would be told."""
     return shards.choose(WantedIndex(KEY, name), now)
 
@@ -51,7 +66,10 @@ def test_a_decimal_number_is_an_index(text: str) -> None:
     assert read_index(text) == int(text)
 
 
-@pytest.mark.parametrize("text", ["", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1", "٣", "²", str(INDEX_LIMIT), "9" * 5000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1", "٣", "²", str(INDEX_LIMIT), "9" * 5000],
+)
 def test_everything_else_is_none(text: str) -> None:
     assert read_index(text) is None
 
@@ -101,7 +119,9 @@ def test_an_index_is_held_while_those_who_tell_of_clusters_are_silent() -> None:
     _, shards = knowing()
     shards.hear("", 0.0)
     assert told(shards, "a") == 0
-    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 1, "a may be there, and nobody has told of it"
+    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 1, (
+        "a may be there, and nobody has told of it"
+    )
     shards.hear("", ASSUMED_SECONDS)
     assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 0
 
@@ -120,7 +140,9 @@ def test_a_cluster_that_is_created_again_keeps_its_index_while_the_old_one_is_st
     index, shards = knowing(shard("a", "0", uid="old"))
     assert told(shards, "a") == 0
     index.put(shard("a", "0", uid="old", group="search"))
-    index.put(ClusterFacts("team", "a", "old", {}, suspended=True, shard_group="search", shard_index="0"))
+    index.put(
+        ClusterFacts("team", "a", "old", {}, suspended=True, shard_group="search", shard_index="0")
+    )
     index.remove("team", "a", "old")
     assert free_for(shards, "b", 1.0) == 1, "the new one was told 0, and nobody has seen it yet"
     index.put(shard("a", "0", uid="new"))
@@ -150,7 +172,9 @@ def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
 
 
 class ShardMachine(RuleBasedStateMachine):
-    """RayClusters are asked for, appear, are refused and go, in any order: no two that may live hold one index."""
+    """RayClusters are asked for, appear, are refused and go, in any order: no two that may live
+    hold one index.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +206,11 @@ class ShardMachine(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         """Time passes; what has not come by now never will."""
         self.now += seconds
-        self.coming = {name: asked for name, asked in self.coming.items() if asked[1] + ASSUMED_SECONDS > self.now}
+        self.coming = {
+            name: asked
+            for name, asked in self.coming.items()
+            if asked[1] + ASSUMED_SECONDS > self.now
+        }
 
     @invariant()
     def no_index_is_held_twice(self) -> None:

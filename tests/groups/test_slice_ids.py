@@ -1,8 +1,17 @@
-"""The ids of the slices of one job are the indices of their replicas: when they are 0 to n-1, and what makes them so again."""
+"""The ids of the slices of one job are the indices of their replicas: when they are 0 to n-1, and
+what makes them so again.
+"""
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from webhook.groups.membership import Membership
 from webhook.groups.memory import SeatRegister, at_once
@@ -13,7 +22,9 @@ KEY = GroupKey("team", "uid", "slices")
 
 
 class SliceIds(RuleBasedStateMachine):
-    """KubeRay fills a group of slices, scales it, and replaces what fails, while the webhook gives the seats."""
+    """KubeRay fills a group of slices, scales it, and replaces what fails, while the webhook gives
+    the seats.
+    """
 
     holes = 0
     """How often ids were not 0 to n-1 in a group that had all its replicas."""
@@ -60,7 +71,9 @@ class SliceIds(RuleBasedStateMachine):
 
     @rule()
     def follow_the_advice(self) -> None:
-        """The user deletes the replicas whose ids are too high, and KubeRay creates what is missing."""
+        """The user deletes the replicas whose ids are too high, and KubeRay creates what is
+        missing.
+        """
         for index in [index for index in self.replicas if index >= self.desired]:
             self._delete(index)
         self.fill()
@@ -73,7 +86,9 @@ class SliceIds(RuleBasedStateMachine):
 
     @invariant()
     def ids_are_below_the_number_exactly_when_none_is_above_it(self) -> None:
-        """A full group without an index at or above the desired count has the ids 0 to n-1; with one it has a hole."""
+        """A full group without an index at or above the desired count has the ids 0 to n-1; with
+        one it has a hole.
+        """
         if not hasattr(self, "replicas") or len(self.replicas) != self.desired:
             return
         high = [index for index in self.replicas if index >= self.desired]

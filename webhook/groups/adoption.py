@@ -1,29 +1,95 @@
-"""The seat that a former webhook gave: label `replicaIndex` and a literal `TPU_WORKER_ID`."""
+"""The seat that Google's webhook for TPUs gave: label `replicaIndex`, and `TPU_WORKER_ID`.
+
+https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
+"""
 
 from typing import Final
 
+from webhook.accelerators.devices import TPU
+from webhook.accelerators.topology import is_v7x
 from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS, Seat
+from webhook.groups.seating import carried_seat
 from webhook.kube import names
+from webhook.kube.objects import Container, Pod, PodSpec, WorkerGroup
 from webhook.kube.review import INVALID, Cause, Denied
 
 _DIGITS: Final = 9
 """Digits of an index; a longer one is out of any bound."""
 
 
-def adopted_seat(group: str, label: str, worker_id: str | None) -> Seat | None:
-    """Return the seat that a former webhook gave: `label` is `<group>-<n>`; None without an id.
+def adopted_seat(group: str, label: str, spec: PodSpec) -> Seat | None:
+    """Return the seat that the former webhook gave: `label` is `<group>-<n>`; None without an id.
 
     The replica's name is the label itself. It is the same for all hosts of the replica, so that
     hosts which we seat later get one name among them, and it is none that KubeRay or we would draw
-    for another replica of the group. Raises Denied.
+    for another replica of the group. Raises Denied, and msgspec.DecodeError for variables that are
+    none.
     """
-    if not worker_id:
+    containers = spec.containers or []
+    asking = [each for each in containers if _asks(each)]
+    ids = [found for each in asking or containers[:1] if (found := _worker_id(each))]
+    if not ids:
         return None
     index = label.removeprefix(f"{group}-")
-    if index == label or not _is_index(index, MAX_REPLICAS) or not _is_index(worker_id, MAX_HOSTS):
-        text = f"{label!r} and {names.TPU_WORKER_ID} {worker_id!r} are no seat: expected {group}-<index> and the number of a host"
+    host = _host(ids, several=len(ids) > 1 and _v7x(spec))
+    if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
+        shown = " and ".join(map(repr, dict.fromkeys(ids)))
+        text = (
+            f"{label!r} and {names.TPU_WORKER_ID} {shown} are no seat: expected {group}-<index> "
+            "and the number of a host"
+        )
         raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
-    return Seat(int(index), int(worker_id), label)
+    return Seat(int(index), host, label)
+
+
+def seat_of(pod: Pod, group: WorkerGroup) -> Seat | None:
+    """Return the seat that a pod carries, by its labels or from the former webhook, or None.
+
+    Raises Denied, and msgspec.DecodeError for variables that are none.
+    """
+    carried = carried_seat(pod.labels, group.num_of_hosts)
+    label = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if carried is not None or label is None:
+        return carried
+    seat = adopted_seat(group.group_name, label, pod.spec)
+    if seat is None or seat.host >= group.num_of_hosts:
+        return None
+    return Seat(seat.replica, 0, "") if group.num_of_hosts == 1 else seat
+
+
+def _host(ids: list[str], *, several: bool) -> int | None:
+    """Return the host that the ids of its TPU containers say, None when they say none.
+
+    On v7x each container is a worker: its id is host x containers + ordinal. Elsewhere, and before
+    the webhook knew v7x, all containers have that of the host.
+    """
+    if not all(_is_index(each, MAX_HOSTS * len(ids)) for each in ids):
+        return None
+    numbers = [int(each) for each in ids]
+    host = numbers[0] // len(numbers)
+    if several and numbers == [host * len(numbers) + each for each in range(len(numbers))]:
+        return host
+    same = set(numbers) == {numbers[0]} and numbers[0] < MAX_HOSTS
+    return numbers[0] if same else None
+
+
+def _worker_id(container: Container) -> str:
+    """Return the id that a container has: of several, the kubelet takes the last.
+
+    Where a template has a placeholder, the former webhook left it and added another one behind.
+    """
+    found = [each for each in container.variables() if each.name == names.TPU_WORKER_ID]
+    return (found[-1].value or "") if found else ""
+
+
+def _asks(container: Container) -> bool:
+    resources = container.resources
+    amounts = {**(resources.requests or {}), **(resources.limits or {})} if resources else {}
+    return any(TPU.named_by(name) for name in amounts)
+
+
+def _v7x(spec: PodSpec) -> bool:
+    return is_v7x((spec.node_selector or {}).get(names.NODE_TPU_ACCELERATOR, ""))
 
 
 def _is_index(text: str, bound: int) -> bool:

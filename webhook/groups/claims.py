@@ -18,9 +18,10 @@ The API server bounds one admission at 34 s; what comes after it is quick.
 class Claimed(Generic[K, V]):
     """Values that were handed out under keys, such as the seats of a worker group.
 
-    A value is *reserved* until its object is seen or it is given back (`release`), or its time is up (`expire`). Time is up
-    only when those who tell of the objects have spoken since (`hear`): while a watch is silent or broken, a value
-    without an object may have one. `now` is a monotonic time in seconds; `seconds` is `inf` where nothing expires.
+    A value is *reserved* until its object is seen or it is given back (`release`), or its time is
+    up (`expire`). Time is up only when those who tell of the objects have spoken since (`hear`):
+    while a watch is silent or broken, a value without an object may have one. `now` is a monotonic
+    time in seconds; `seconds` is `inf` where nothing expires.
     """
 
     def __init__(self, seconds: float = ASSUMED_SECONDS) -> None:
@@ -41,7 +42,9 @@ class Claimed(Generic[K, V]):
         return [*values] if values else ()
 
     def reserve(self, key: K, value: V, now: float) -> bool:
-        """Hold a value, and tell whether it was not held before; its time begins once, however often this is said."""
+        """Hold a value, and tell whether it was not held before; its time begins once, however
+        often this is said.
+        """
         values = self._deadlines.get(key)
         if values is None:
             values = self._deadlines[key] = {}
@@ -54,7 +57,9 @@ class Claimed(Generic[K, V]):
         return True
 
     def release(self, key: K, value: V) -> bool:
-        """Let go of a value, as its object was seen or will never come, and tell whether it was reserved."""
+        """Let go of a value, as its object was seen or will never come, and tell whether it was
+        reserved.
+        """
         values = self._deadlines.get(key) if self._count else None
         if values is None or values.pop(value, None) is None:
             return False
@@ -64,7 +69,9 @@ class Claimed(Generic[K, V]):
         return True
 
     def hear(self, source: str, now: float) -> None:
-        """Note that `source` has told of all objects that were created before `now`, but for what is still on its way."""
+        """Note that `source` has told of all objects that were created before `now`, but for what
+        is still on its way.
+        """
         self._heard[source] = now
         self._told_until = min(self._heard.values())
 
@@ -83,8 +90,12 @@ class Claimed(Generic[K, V]):
         return expired
 
     def settle(self, key: K, now: float) -> Sequence[V]:
-        """Let go of what had no time left at `now` under a key, when all its objects have been seen, and return it."""
-        late = [value for value, deadline in self._deadlines.get(key, {}).items() if deadline <= now]
+        """Let go of what had no time left at `now` under a key, when all its objects have been
+        seen, and return it.
+        """
+        late = [
+            value for value, deadline in self._deadlines.get(key, {}).items() if deadline <= now
+        ]
         for value in late:
             self.release(key, value)
         return late

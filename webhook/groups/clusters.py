@@ -2,13 +2,24 @@
 
 from collections.abc import Callable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
-from webhook.groups.optins import KUEUE_SLICES, PROFILES, SHARD_GROUP, SHARD_INDEX, TOPOLOGY_KEY
+from webhook.groups.optins import (
+    DRAIN_SECONDS,
+    KUEUE_SLICES,
+    PROFILES,
+    REPAIR,
+    REPLICA_LABEL,
+    RESTART,
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    TOPOLOGY_KEY,
+)
 from webhook.kube import names
-from webhook.kube.objects import HeadGroup, RayCluster, WorkerGroup
+from webhook.kube.objects import HeadGroup, RayCluster, Strings, WorkerGroup
 
 _HEAD: HeadGroup = HeadGroup()
 
@@ -30,16 +41,26 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     resizable: dict[str, Maxima] = {}
     shard_group: str = ""
     shard_index: str = ""
+    shard_count: str = ""
     kueue_slices: bool = False
+    drain_seconds: str = ""
+    ray_version: str = ""
+    replica_label: bool = False
+    repair: bool = False
+    restart: bool = False
 
     @property
     def multi_host(self) -> bool:
-        """Tell whether any group has several hosts: only then does KubeRay create the headless service."""
+        """Tell whether any group has several hosts: only then does KubeRay create the headless
+        service.
+        """
         return any(group.num_of_hosts > 1 for group in self.groups.values())
 
 
-def facts_of(cluster: RayCluster) -> ClusterFacts:
-    """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's own look-ups."""
+def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
+    """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's
+    own look-ups. Without `ignoring`, its label does not leave it alone.
+    """
     groups: dict[str, WorkerGroup] = {}
     for group in cluster.groups:
         groups.setdefault(group.group_name, group)
@@ -50,7 +71,7 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         name=meta.name or "",
         uid=meta.uid or "",
         groups=groups,
-        ignored=(meta.labels or {}).get(names.LABEL_IGNORE) == "true",
+        ignored=ignoring and is_ignored(meta.labels),
         deleting=meta.deletion_timestamp is not None,
         topology_key=TOPOLOGY_KEY.read(annotations),
         profiles=PROFILES.read(annotations),
@@ -59,15 +80,30 @@ def facts_of(cluster: RayCluster) -> ClusterFacts:
         gang=read_gang(cluster),
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
         shard_group=SHARD_GROUP.read(annotations),
+        shard_count=SHARD_COUNT.read(annotations),
         shard_index=SHARD_INDEX.read(annotations),
         kueue_slices=KUEUE_SLICES.read(annotations) == "true",
+        drain_seconds=DRAIN_SECONDS.read(annotations),
+        repair=REPAIR.read(annotations) == "true",
+        restart=RESTART.read(annotations) == names.RESTART_REPLICA,
+        replica_label=REPLICA_LABEL.read(annotations) == "true",
+        ray_version=cluster.spec.ray_version or "",
     )
 
 
-class ClusterIndex:
-    """RayClusters by namespace and name."""
+def is_ignored(labels: Strings | None) -> bool:
+    """Tell whether the labels of a RayCluster say that it is to be left alone."""
+    return (labels or {}).get(names.LABEL_IGNORE) == "true"
 
-    def __init__(self) -> None:
+
+class ClusterIndex:
+    """RayClusters by namespace and name.
+
+    Without `ignoring`, none of them is left alone, whatever its labels say.
+    """
+
+    def __init__(self, *, ignoring: bool = True) -> None:
+        self._ignoring = ignoring
         self._clusters: dict[tuple[str, str], ClusterFacts] = {}
         self._followers: list[Callable[[ClusterFacts], None]] = []
 
@@ -82,8 +118,11 @@ class ClusterIndex:
     def put(self, facts: ClusterFacts) -> None:
         """Record a RayCluster, in place of any earlier one of that name.
 
-        Equal facts stay the same object: a status that changes must not make what was worked out from them stale.
+        Equal facts stay the same object: a status that changes must not make what was worked out
+        from them stale.
         """
+        if facts.ignored and not self._ignoring:
+            facts = structs.replace(facts, ignored=False)
         key = facts.namespace, facts.name
         if self._clusters.get(key) != facts:
             self._clusters[key] = facts

@@ -1,4 +1,6 @@
-"""Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their PodGroup."""
+"""Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their
+PodGroup.
+"""
 
 from hashlib import blake2b
 from typing import Final
@@ -16,7 +18,9 @@ GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
 
 _DIGEST_LENGTH: Final = 8
 _OPERATORS_ENDING: Final = "-cluster"
-"""KubeRay's own PodGroup is `<cluster>-cluster`, so none of ours ends like it, whatever clusters a namespace has."""
+"""KubeRay's own PodGroup is `<cluster>-cluster`, so none of ours ends like it, whatever clusters a
+namespace has.
+"""
 
 _POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
 """Characters of the name of a group's PodGroup: it leaves room for the suffix of a replica."""
@@ -41,26 +45,40 @@ NO_GANG: Final = Gang()
 
 
 def read_gang(cluster: RayCluster) -> Gang:
-    """Return the gang that a RayCluster asks for by its annotations; our own annotation counts before KubeRay's."""
+    """Return the gang that a RayCluster asks for by its annotations; our own annotation counts
+    before KubeRay's.
+    """
     annotations = cluster.metadata.annotations or {}
     asked = annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
     if asked is None:
-        asked = WORKER_GROUP if annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true" else ""
+        asked = (
+            WORKER_GROUP
+            if annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
+            else ""
+        )
     return Gang(asked, _obstacle(cluster, asked)) if asked else NO_GANG
 
 
 def _obstacle(cluster: RayCluster, granularity: str) -> str:
-    """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing when they can."""
+    """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing
+    when they can.
+    """
     labels = cluster.metadata.labels or {}
     if granularity not in GRANULARITIES:
         return f"{granularity[:30]!r} is unknown; write {CLUSTER}, {WORKER_GROUP} or {REPLICA}"
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
             return f"label {label} brings another gang; remove it or the annotation"
-    templates = [cluster.spec.head_group_spec.template.spec, *(group.template.spec for group in cluster.groups)]
+    templates = [
+        cluster.spec.head_group_spec.template.spec,
+        *(group.template.spec for group in cluster.groups),
+    ]
     for template in templates:
         if template.scheduler_name in names.BATCH_SCHEDULERS:
-            return f"schedulerName {template.scheduler_name} brings gangs of its own; remove it or the annotation"
+            return (
+                f"schedulerName {template.scheduler_name} brings gangs of its own; remove it or "
+                "the annotation"
+            )
     if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
         return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
     if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
@@ -89,19 +107,25 @@ def head_pod_group(cluster: str) -> str:
 def group_pod_group(cluster: str, group: str) -> str:
     """Return the PodGroup of a worker group: a DNS subdomain with room for a replica's suffix.
 
-    A group name that is no part of one as it stands, or that would make the name end like KubeRay's, is told apart by a digest.
+    A group name that is no part of one as it stands, or that would make the name end like
+    KubeRay's, is told apart by a digest.
     """
     name = f"{cluster}-worker-{group}"
     if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
         return name
-    clean = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower())
-    return f"{f'{cluster}-worker-{clean}'[: _POD_GROUP_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{_digest(group)}"
+    clean = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower()
+    )
+    room = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
+    return f"{f'{cluster}-worker-{clean}'[:room].rstrip('-')}-{_digest(group)}"
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
-    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name adds to the group's.
+    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name
+    adds to the group's.
 
-    What is added has no dash, so that replica `b-c` of group `a` and replica `c` of group `a-b` stay apart.
+    What is added has no dash, so that replica `b-c` of group `a` and replica `c` of group `a-b`
+    stay apart.
     """
     suffix = replica_name.removeprefix(f"{group}-")
     plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
@@ -111,7 +135,9 @@ def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
 
 
 def workload_name(cluster: str) -> str:
-    """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as the RayCluster is."""
+    """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as
+    the RayCluster is.
+    """
     return f"{cluster}.gang"
 
 
@@ -124,7 +150,9 @@ def template_name(group: str) -> str:
     name = f"worker-{group}"
     if is_dns_label(name):
         return name
-    clean = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower())
+    clean = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()
+    )
     return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{_digest(group)}"
 
 

@@ -1,4 +1,6 @@
-"""A set of small integers that answers "the lowest in it" and "the lowest not in it" at once, however large it is."""
+"""A set of small integers that answers "the lowest in it" and "the lowest not in it" at once,
+however large it is.
+"""
 
 from typing import Final
 
@@ -7,9 +9,11 @@ _FULL: Final = (1 << _BITS) - 1
 
 
 class IndexSet:
-    """A bitset of two levels: words of 1,024 bits, and which words have any bit, and which have them all.
+    """A bitset of two levels: words of 1,024 bits, and which words have any bit, and which have
+    them all.
 
-    Every operation costs the same below a million members; a flat integer costs more with each member.
+    Every operation costs the same below a million members; a flat integer costs more with each
+    member.
     """
 
     __slots__ = ("_any", "_full", "_words")

@@ -26,7 +26,9 @@ _decode: Final = msgspec.json.Decoder(_Annotation).decode
 
 
 def read_ippr(text: str) -> dict[str, Maxima]:
-    """Return the maxima of each group that is listed, `headgroup` being the head; nothing for an annotation that Ray refuses."""
+    """Return the maxima of each group that is listed, `headgroup` being the head; nothing for an
+    annotation that Ray refuses.
+    """
     try:
         return _decode(text).groups if text else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,10 @@
-"""The ledger: claims that several processes share, page by page, and what one process knows of a page.
+"""The ledger: claims that several processes share, page by page, and what one process knows of a
+page.
 
-A page holds claims, and for each group a *floor*: no object whose claim is no longer on the page was created at a version above it.
-Whoever has been told of the objects of a group up to its floor knows of all that was ever claimed in it: what is on the page
-is held, and what is not was seen, or will never come. `docs/agreement.md` has the argument.
+A page holds claims, and for each group a *floor*: no object whose claim is no longer on the page
+was created at a version above it. Whoever has been told of the objects of a group up to its floor
+knows of all that was ever claimed in it: what is on the page is held, and what is not was seen, or
+will never come. `docs/agreement.md` has the argument.
 """
 
 from collections.abc import Mapping
@@ -18,17 +20,26 @@ Key = GroupKey | ShardKey
 Value = Seat | ShardIndex
 
 GROUP_CLAIMS_MAX: Final = 256
-"""Claims of one group: pods that were admitted and have not been seen, such as those that a quota refuses."""
+"""Claims of one group: pods that were admitted and have not been seen, such as those that a quota
+refuses.
+"""
 
 PAGE_CLAIMS_MAX: Final = 1024
-"""Claims of a page. It is written with each claim, so one that is full takes tens of milliseconds."""
+"""Claims of a page. It is written with each claim, so one that is full takes
+tens of milliseconds.
+"""
 
 FLOORS_MAX: Final = 1024
 """Groups of a page. A group that is forgotten costs a live read when it is asked for again."""
 
 
+NEVER: Final = 1 << 62
+"""No object has a version above this one: a claim that came `after` it is not confirmed by any."""
+
+
 class Claim(Struct, frozen=True, gc=False):
-    """A value that was handed out by a process that had been told nothing newer than the version `after`.
+    """A value that was handed out by a process that had been told nothing newer than the version
+    `after`.
 
     So an object in this place is the one it was handed out for only when its version is higher.
     """
@@ -47,8 +58,8 @@ class Account(Struct, frozen=True, gc=False):
 class Page(Struct, frozen=True):
     """A page: all processes that know its version know the same content.
 
-    `settled` tells that nothing is underway that the page does not know: a new page knows nothing of what was admitted before.
-    `dropped` counts how often floors were dropped.
+    `settled` tells that nothing is underway that the page does not know: a new page knows nothing
+    of what was admitted before. `dropped` counts how often floors were dropped.
     """
 
     accounts: Mapping[Key, Account] = {}
@@ -75,7 +86,9 @@ class Table(Protocol):
 
 
 class _Known(Struct):
-    """A claim of the page: its group, when it was first seen here, and at which version its object was."""
+    """A claim of the page: its group, when it was first seen here, and at which version its object
+    was.
+    """
 
     key: Key
     claim: Claim
@@ -85,7 +98,9 @@ class _Known(Struct):
 
 
 class Ledger:
-    """What one process knows of a page. It holds the values of the claims on it until their objects are seen."""
+    """What one process knows of a page. It holds the values of the claims on it until their objects
+    are seen.
+    """
 
     def __init__(self, table: Table) -> None:
         self.page = Page()
@@ -109,7 +124,11 @@ class Ledger:
         if version <= self.version:
             return
         self.page, self.version = page, version
-        on_page = {ident: (key, claim) for key, account in page.accounts.items() for ident, claim in account.claims.items()}
+        on_page = {
+            ident: (key, claim)
+            for key, account in page.accounts.items()
+            for ident, claim in account.claims.items()
+        }
         for ident in [ident for ident in self._known if ident not in on_page]:
             self._close(ident, self._known.pop(ident))
         for ident, (key, claim) in on_page.items():
@@ -117,11 +136,15 @@ class Ledger:
                 self._add(ident, _Known(key, claim, now))
 
     def forget(self) -> None:
-        """Take the next page whatever its version: this one was deleted, or the API server's store was set back."""
+        """Take the next page whatever its version: this one was deleted, or the API server's store
+        was set back.
+        """
         self.version = 0
 
     def saw(self, key: Key, value: Value, version: int) -> None:
-        """Take in that an object was seen in a place: the object of each claim of it that is older."""
+        """Take in that an object was seen in a place: the object of each claim of it
+        that is older.
+        """
         known = self._open.get(key)
         if not known:
             return
@@ -132,14 +155,23 @@ class Ledger:
                 self._close(ident, each)
 
     def overdue(self, now: float) -> list[Key]:
-        """Return the groups with a claim whose object has had its time. A live list that begins now shows it, if it is there."""
-        return [key for key, known in self._open.items() if any(each.since + ASSUMED_SECONDS <= now for each in known.values())]
+        """Return the groups with a claim whose object has had its time. A live list that begins now
+        shows it, if it is there.
+        """
+        return [
+            key
+            for key, known in self._open.items()
+            if any(each.since + ASSUMED_SECONDS <= now for each in known.values())
+        ]
 
     def settle(self, key: Key, begun: float) -> None:
-        """Give up the claims of a group whose time was up when a live list began, which has been taken in."""
+        """Give up the claims of a group whose time was up when a live list began, which has been
+        taken in. Where an object is in the place of one, nobody may decide without knowing it.
+        """
         for ident, each in [*self._open.get(key, {}).items()]:
             if each.since + ASSUMED_SECONDS <= begun:
-                each.lost = True
+                each.confirmed = self._table.seen(key, each.claim.value)
+                each.lost = not each.confirmed
                 self._close(ident, each)
 
     def draft(self) -> "Draft":
@@ -191,8 +223,16 @@ class Draft:
         """Tell whether a group or the page has as many claims as it may."""
         return self._size >= PAGE_CLAIMS_MAX or len(self._claims.get(key, ())) >= GROUP_CLAIMS_MAX
 
+    def claimed(self, key: Key, value: Value) -> bool:
+        """Tell whether there is a claim for the place of a value."""
+        place = _place(value)
+        claims = self._claims.get(key, {}).values()
+        return any(_place(claim.value) == place for claim in claims)
+
     def set_floor(self, key: Key, floor: int) -> None:
-        """Set the floor of a group that has none, or one that is above all that there is: the store was set back."""
+        """Set the floor of a group that has none, or one that is above all that there is: the store
+        was set back.
+        """
         self._floors[key] = floor
 
     def add(self, key: Key, ident: str, claim: Claim) -> None:
@@ -201,7 +241,7 @@ class Draft:
         self._size += 1
         self.changed = True
 
-    def settle(self) -> None:
+    def mark_settled(self) -> None:
         """Note that nothing is underway that the page does not know."""
         self.settled = self.changed = True
 
@@ -211,10 +251,14 @@ class Draft:
         idle = [key for key in self._floors if not self._claims.get(key)][: max(0, spare)]
         for key in idle:
             del self._floors[key]
-        accounts = {key: Account(floor, self._claims.get(key, {})) for key, floor in self._floors.items()}
+        accounts = {
+            key: Account(floor, self._claims.get(key, {})) for key, floor in self._floors.items()
+        }
         return Page(accounts, self.settled, self._dropped + bool(idle))
 
 
 def _place(value: Value) -> Seat | int:
-    """Return what no two objects may have: of a shard index the number, as its name may yet have to be generated."""
+    """Return what no two objects may have: of a shard index the number, as its name may yet have to
+    be generated.
+    """
     return value.index if isinstance(value, ShardIndex) else value

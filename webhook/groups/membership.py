@@ -12,13 +12,15 @@ from webhook.groups.seat import GroupKey, Seat
 class _Holding(Struct, frozen=True, gc=False):
     key: GroupKey
     seat: Seat
+    condemned: bool = False
 
 
 class Membership:
     """The seats of all worker groups.
 
-    A seat handed out is *assumed* until a pod appears in it (`put`, confirmed) or its time is up (`expire`); see `Claimed`.
-    Costs do not grow with the number of pods or groups. `now` is a monotonic time in seconds.
+    A seat handed out is *assumed* until a pod appears in it (`put`, confirmed) or its time is up
+    (`expire`); see `Claimed`. Costs do not grow with the number of pods or groups. `now` is a
+    monotonic time in seconds.
     """
 
     def __init__(self) -> None:
@@ -47,17 +49,21 @@ class Membership:
         group = self._groups.get(key)
         return Occupancy() if group is None else group
 
-    def put(self, pod: str, key: GroupKey, seat: Seat) -> None:
-        """Record that the pod with the uid `pod` lives in `seat`, which confirms the seat if it was assumed."""
-        holding = _Holding(key, seat)
+    def put(self, pod: str, key: GroupKey, seat: Seat, *, condemned: bool = False) -> None:
+        """Record that the pod with the uid `pod` lives in `seat`, which confirms the seat if it was
+        assumed. While one pod of a replica is condemned, no seat of the replica is given.
+        """
+        holding = _Holding(key, seat, condemned)
         old = self._pods.get(pod)
         if old == holding:
             return
         if old is not None:
-            self._release(old.key, old.seat)
+            self._leave(old)
         self._pods[pod] = holding
         if not self._assumed.release(key, seat):
             self._take(key, seat)
+        if condemned:
+            self._groups[key].close(seat.replica)
 
     def held(self, pod: str, key: GroupKey) -> Seat | None:
         """Return the seat of a pod in a group, or None when it was not seen there."""
@@ -68,15 +74,19 @@ class Membership:
         """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
         holding = self._pods.pop(pod, None)
         if holding is not None:
-            self._release(holding.key, holding.seat)
+            self._leave(holding)
 
     def assume(self, key: GroupKey, seat: Seat, now: float) -> None:
-        """Hold `seat` for a pod that the API server may or may not create; once, however often it is said."""
+        """Hold `seat` for a pod that the API server may or may not create; once, however often it
+        is said.
+        """
         if self._assumed.reserve(key, seat, now):
             self._take(key, seat)
 
     def hold(self, key: GroupKey, seat: Seat) -> None:
-        """Count a claim that processes share; it holds its seat, beside any pod, until it is let go."""
+        """Count a claim that processes share; it holds its seat, beside any pod, until it is let
+        go.
+        """
         self._shared.setdefault(key, Counter())[seat] += 1
         self._take(key, seat)
 
@@ -91,8 +101,12 @@ class Membership:
         self._release(key, seat)
 
     def claimed_name(self, key: GroupKey, replica: int) -> str:
-        """Return the name that a replica has by a claim that processes share; empty when there is none."""
-        return next((seat.name for seat in self._shared.get(key, ()) if seat.replica == replica), "")
+        """Return the name that a replica has by a claim that processes share; empty when there is
+        none.
+        """
+        return next(
+            (seat.name for seat in self._shared.get(key, ()) if seat.replica == replica), ""
+        )
 
     def seat_of(self, pod: str) -> Seat | None:
         """Return the seat of a pod that was seen."""
@@ -100,11 +114,17 @@ class Membership:
         return holding.seat if holding else None
 
     def unseen(self, key: GroupKey, below: int) -> int:
-        """Return how many seats of a group are only assumed, in replicas below an index. Looks at every assumed seat of it."""
-        return sum(seat.replica < below for seat in (*self._assumed.of(key), *self._shared.get(key, ())))
+        """Return how many seats of a group are only assumed, in replicas below an index. Looks at
+        every assumed seat of it.
+        """
+        return sum(
+            seat.replica < below for seat in (*self._assumed.of(key), *self._shared.get(key, ()))
+        )
 
     def settle(self, key: GroupKey, now: float) -> None:
-        """Free the assumed seats of a group whose time was up at `now`, when all its pods were put. Looks at each of them."""
+        """Free the assumed seats of a group whose time was up at `now`, when all its pods were put.
+        Looks at each of them.
+        """
         for seat in self._assumed.settle(key, now):
             self._release(key, seat)
 
@@ -114,6 +134,11 @@ class Membership:
         for key, seat in expired:
             self._release(key, seat)
         return len(expired)
+
+    def _leave(self, holding: _Holding) -> None:
+        if holding.condemned:
+            self._groups[holding.key].close(holding.seat.replica, -1)
+        self._release(holding.key, holding.seat)
 
     def _take(self, key: GroupKey, seat: Seat) -> None:
         group = self._groups.get(key)

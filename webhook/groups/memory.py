@@ -3,17 +3,20 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from webhook.groups.clusters import ClusterFacts
 from webhook.groups.membership import Membership
 from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import Wanted, choose, next_seat
-from webhook.groups.shards import Holder, Shards, WantedIndex
+from webhook.groups.shards import Full, Holder, ShardKey, Shards, WantedIndex
 
 T = TypeVar("T")
 
 
 def at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that waits for nothing, as claims in memory do: no event loop is needed."""
+    """Return what a coroutine returns that waits for nothing, as claims in memory do: no event loop
+    is needed.
+    """
     try:
         work.send(None)
     except StopIteration as done:
@@ -24,13 +27,17 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 
 
 class SeatMemory:
-    """Seats beside a watch: a claimed seat is assumed until the watch shows its pod; deletions are the watch's to tell."""
+    """Seats beside a watch: a claimed seat is assumed until the watch shows its pod; deletions are
+    the watch's to tell.
+    """
 
     def __init__(self, members: Membership) -> None:
         self._members = members
 
     async def claim(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
-        """Take a seat, and return what `accept` makes of it. Raises Denied, also when `accept` does: then no seat is taken."""
+        """Take a seat, and return what `accept` makes of it. Raises Denied, also when `accept`
+        does: then no seat is taken.
+        """
         seat = self._choose(wanted, now)
         if isinstance(seat, ReadGroup):
             return seat
@@ -58,14 +65,18 @@ class SeatMemory:
 
 
 class SeatRegister:
-    """Seats without a watch: a pod that was admitted, or read from a file, counts as created until it is deleted."""
+    """Seats without a watch: a pod that was admitted, or read from a file, counts as created until
+    it is deleted.
+    """
 
     def __init__(self, members: Membership) -> None:
         self._members = members
         self._pods: dict[tuple[GroupKey, Seat], str] = {}
 
     async def claim(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T:
-        """Take a seat, and return what `accept` makes of it. Raises Denied when `accept` does: then no seat is taken."""
+        """Take a seat, and return what `accept` makes of it. Raises Denied when `accept` does: then
+        no seat is taken.
+        """
         seat = self._choose(wanted)
         accepted = accept(seat)
         self.carried(wanted.key, seat, wanted.request_uid, now)
@@ -100,13 +111,17 @@ class IndexMemory:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
 
-    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder:
-        """Take an index, or return who else has the given one."""
+    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
+        """Take an index, or return why there is none."""
         index = self._shards.choose(wanted, now)
-        if not isinstance(index, Holder):
+        if isinstance(index, int):
             self._shards.assume(wanted, index, now)
         return index
 
-    def preview(self, wanted: WantedIndex, now: float) -> int | Holder:
+    def preview(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
         """Return what `claim` would, and take no index."""
         return self._shards.choose(wanted, now)
+
+    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
+        """Return the RayClusters of a group that are known, but the one of that name."""
+        return self._shards.others(key, name)

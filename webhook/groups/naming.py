@@ -15,8 +15,12 @@ REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - _SUFFIX_LENGTH
 
 
 def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
-    """Return `<group>-<5 characters>`, the same for the same request, as KubeRay spells replica names."""
-    digest = int.from_bytes(blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big")
+    """Return `<group>-<5 characters>`, the same for the same request, as KubeRay spells replica
+    names.
+    """
+    digest = int.from_bytes(
+        blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big"
+    )
     letters = []
     for _ in range(_SUFFIX_LENGTH):
         digest, letter = divmod(digest, len(_ALPHABET))
@@ -25,7 +29,9 @@ def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
 
 
 def host_prefix(group: str, replica: int) -> str:
-    """Return what the host names of a replica begin with; host names are lower case, group names need not be."""
+    """Return what the host names of a replica begin with; host names are lower case, group names
+    need not be.
+    """
     return f"{group.lower()}-{replica}-"
 
 
@@ -40,7 +46,8 @@ def slice_name(group: str, replica: int) -> str:
 
 
 def headless_service(cluster: str) -> str:
-    """Return the name of the headless service that KubeRay 1.4+ creates for multi-host clusters; it is not truncated.
+    """Return the name of the headless service that KubeRay 1.4+ creates for multi-host clusters; it
+    is not truncated.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     (`BuildHeadlessServiceForRayCluster`)

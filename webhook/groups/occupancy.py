@@ -1,4 +1,6 @@
-"""The seats of one worker group: which are taken, which replica lacks a host, which index is free."""
+"""The seats of one worker group: which are taken, which replica lacks a host, which
+index is free.
+"""
 
 from msgspec import Struct
 
@@ -9,14 +11,17 @@ from webhook.groups.seat import MAX_REPLICAS, Seat
 class _Replica(Struct, gc=False):
     """Holders of one replica index: `mask` has a bit for each host held under `name`.
 
-    KubeRay may reuse an index while pods of the failed replica still live, so a second generation, or a second holder of
-    one seat, is counted in `others` by (host, name). `lacking` tells whether the index is noted as one that lacks a host.
+    KubeRay may reuse an index while pods of the failed replica still live, so a second generation,
+    or a second holder of one seat, is counted in `others` by (host, name). `lacking` tells whether
+    the index is noted as one that lacks a host. `closed` counts the holders that are condemned:
+    while there is one, no seat is given.
     """
 
     name: str
     mask: int = 0
     others: dict[tuple[int, str], int] | None = None
     lacking: bool = False
+    closed: int = 0
 
     def take(self, host: int, name: str) -> None:
         if name == self.name and not self.mask >> host & 1:
@@ -34,7 +39,9 @@ class _Replica(Struct, gc=False):
             self._promote(self.others)
 
     def _promote(self, others: dict[tuple[int, str], int]) -> None:
-        """Let a later generation be the replica, now that the first one is gone: one holder of each of its seats."""
+        """Let a later generation be the replica, now that the first one is gone: one holder of each
+        of its seats.
+        """
         _, self.name = next(iter(others))
         for host, name in [seat for seat in others if seat[1] == self.name]:
             self._drop(host, name)
@@ -57,7 +64,9 @@ class _Replica(Struct, gc=False):
 
 
 class Occupancy:
-    """Taken seats of one group. A seat may be held more than once; it is free when its last holder has gone."""
+    """Taken seats of one group. A seat may be held more than once; it is free when its last holder
+    has gone.
+    """
 
     __slots__ = ("_full", "_hosts", "_lacking", "_names", "_occupied", "_replicas")
 
@@ -108,8 +117,15 @@ class Occupancy:
             self._occupied.discard(seat.replica)
             self._lacking.discard(seat.replica)
 
+    def close(self, index: int, by: int = 1) -> None:
+        """Count one more holder of a replica that is condemned, or one less: `by` -1."""
+        replica = self._replicas[index]
+        replica.closed += by
+        self._note(index, replica)
+
     def next_seat(self) -> Seat:
-        """Return the seat to fill next: the lowest free host of the lowest replica that lacks one, else a new replica.
+        """Return the seat to fill next: the lowest free host of the lowest replica that lacks one,
+        else a new replica.
 
         The name of a new replica is empty: the caller gives it one.
         """
@@ -133,7 +149,7 @@ class Occupancy:
         return frozenset(self._names)
 
     def _note(self, index: int, replica: _Replica) -> None:
-        lacking = replica.taken & self._full != self._full
+        lacking = not replica.closed and replica.taken & self._full != self._full
         if lacking == replica.lacking or index >= MAX_REPLICAS:
             return
         replica.lacking = lacking

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from webhook.accelerators import profiles
+from webhook.groups.drain import SECONDS_MAX, read_seconds
 from webhook.groups.gang import GRANULARITIES
 from webhook.kube import names
 from webhook.kube.objects import Strings
@@ -81,13 +82,28 @@ def _no_switch(text: str) -> str:
     return "" if text in ("", "true", "false") else f"{text[:_SHOWN]!r}: write true, or remove it"
 
 
+def _no_seconds(text: str) -> str:
+    if not text or read_seconds(text) is not None:
+        return ""
+    return f"{text[:_SHOWN]!r}: write whole seconds, 0 to {SECONDS_MAX}"
+
+
+def _no_restart(text: str) -> str:
+    if text in ("", names.RESTART_REPLICA):
+        return ""
+    return f"{text[:_SHOWN]!r}: write {names.RESTART_REPLICA}, or remove it"
+
+
 def _whatever(_: str) -> str:
     return ""
 
 
 TOPOLOGY_KEY: Final = OptIn(
     names.ANNOTATION_TOPOLOGY_KEY,
-    means="the hosts of a replica stay together within one value of this node label, apart from others",
+    means=(
+        "the hosts of a replica stay together within one value of this node label, apart from "
+        "others"
+    ),
     values="a node label key, such as `nvidia.com/gpu.clique`",
     parse=str,
     fault=_no_label_key,
@@ -97,7 +113,10 @@ TOPOLOGY_KEY: Final = OptIn(
 PROFILES: Final = OptIn(
     names.ANNOTATION_PROFILES,
     means="variables that frameworks read, beside those of the rendezvous",
-    values=f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or `{profiles.NONE}`",
+    values=(
+        f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or "
+        f"`{profiles.NONE}`"
+    ),
     parse=_listed,
     fault=_unknown_profiles,
     page="../README.md",
@@ -134,13 +153,60 @@ SHARD_INDEX: Final = OptIn(
     rule="shard-index-invalid",
 )
 
+SHARD_COUNT: Final = OptIn(
+    names.ANNOTATION_SHARD_COUNT,
+    means="how many shards the shard group has; the index is below it",
+    values="a number, the same for all RayClusters of the group",
+    parse=str,
+    fault=_whatever,  # what a count is, is for those who give out indices to say
+    page="shards.md",
+    rule="shard-count-invalid",
+)
+
 KUEUE_SLICES: Final = OptIn(
     names.ANNOTATION_KUEUE_SLICES,
-    means="Kueue is told, when the RayCluster is created, to keep the hosts of each replica together",
+    means="Kueue is told, when the RayCluster is created, to keep a replica's hosts together",
     values="`true`",
     parse=str,
     fault=_no_switch,
     page="placers.md",
+)
+
+DRAIN_SECONDS: Final = OptIn(
+    names.ANNOTATION_DRAIN_SECONDS,
+    means="how long a worker that is being deleted may finish what runs on it",
+    values=f"whole seconds, 0 to {SECONDS_MAX}; 0 for not at all",
+    parse=str,
+    fault=_no_seconds,
+    page="termination.md",
+    rule="drain-seconds-invalid",
+)
+
+REPAIR: Final = OptIn(
+    names.ANNOTATION_REPAIR,
+    means="a replica of several hosts that has lost one is replaced whole",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="repair.md",
+)
+
+RESTART: Final = OptIn(
+    names.ANNOTATION_RESTART,
+    means="what restarts with the first container of a host of several",
+    values=f"`{names.RESTART_REPLICA}`: its replica",
+    parse=str,
+    fault=_no_restart,
+    page="repair.md",
+)
+
+REPLICA_LABEL: Final = OptIn(
+    names.ANNOTATION_REPLICA_LABEL,
+    means="Ray knows replica and host of each worker as labels of its node",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="locality.md",
 )
 
 OPT_INS: Final[tuple[OptIn[Any], ...]] = (
@@ -149,7 +215,12 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     SCHEDULING_GROUP,
     SHARD_GROUP,
     SHARD_INDEX,
+    SHARD_COUNT,
     KUEUE_SLICES,
+    DRAIN_SECONDS,
+    REPLICA_LABEL,
+    REPAIR,
+    RESTART,
 )
 
 ANNOTATIONS: Final = tuple(key for row in OPT_INS for key in row.keys)

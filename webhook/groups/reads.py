@@ -1,4 +1,6 @@
-"""Reads: what has to be read from the API server before a review can be decided, as the watches may not have told it yet."""
+"""Reads: what has to be read from the API server before a review can be decided, as the watches may
+not have told it yet.
+"""
 
 from msgspec import Struct
 
@@ -19,7 +21,9 @@ class ReadCluster(Struct, frozen=True, gc=False):
 
 
 class ReadGroup(Struct, frozen=True, gc=False):
-    """A replica beyond the desired count of a worker group would be opened: read its pods, and its RayCluster `cluster`."""
+    """A replica beyond the desired count of a worker group would be opened: read its pods, and its
+    RayCluster `cluster`.
+    """
 
     cluster: str
     key: GroupKey
@@ -27,7 +31,10 @@ class ReadGroup(Struct, frozen=True, gc=False):
     @property
     def reason(self) -> str:
         """Why it has to be read."""
-        return f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} looks full"
+        return (
+            f"worker group {self.key.group} of RayCluster {self.key.namespace}/{self.cluster} "
+            "looks full"
+        )
 
 
 Read = ReadCluster | ReadGroup

@@ -17,7 +17,8 @@ from webhook.kube.shapes import is_label_value
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """A seat that is wanted: in which group of how many hosts and desired replicas, of which RayCluster, by which review.
+    """A seat that is wanted: in which group of how many hosts and desired replicas, of which
+    RayCluster, by which review.
 
     `read` tells that the pods of the group were read live for this review.
     """
@@ -34,7 +35,8 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def carried_seat(labels: Strings, hosts: int) -> Seat | None:
-    """Return the seat that the labels of a pod of a group of `hosts` hosts say, or None when they say nothing.
+    """Return the seat that the labels of a pod of a group of `hosts` hosts say, or None when they
+    say nothing.
 
     Raises Denied when the labels are only a part of a seat, or cannot be one.
     """
@@ -64,15 +66,16 @@ def carried_seat(labels: Strings, hosts: int) -> Seat | None:
 def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) -> Seat:
     """Return the seat that the next pod of a group gets; nothing is recorded.
 
-    It is the lowest free host of the lowest-indexed replica that lacks one, else host 0 of the lowest free index, with a
-    replica name made from the request's uid.
+    It is the lowest free host of the lowest-indexed replica that lacks one, else host 0 of the
+    lowest free index, with a replica name made from the request's uid.
     """
     group = members.group(key)
     group.set_hosts(hosts)
     seat = group.next_seat()
     if hosts == 1:
         return seat
-    # Another process may have begun the replica anew, knowing that the pods are gone by which it is known here.
+    # Another process may have begun the replica anew, knowing that the pods are gone by which it is
+    # known here.
     name = members.claimed_name(key, seat.replica) or seat.name
     if name:
         return Seat(seat.replica, seat.host, name) if name != seat.name else seat
@@ -85,8 +88,8 @@ def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) 
 def choose(members: Membership, wanted: Wanted) -> Seat | ReadGroup:
     """Return the seat that is wanted; nothing is recorded.
 
-    A replica beyond the desired count is opened only after a live read: the watch may not have told of a deletion yet. Raises
-    Denied when the group is full only of pods that nobody has seen.
+    A replica beyond the desired count is opened only after a live read: the watch may not have told
+    of a deletion yet. Raises Denied when the group is full only of pods that nobody has seen.
     """
     seat = next_seat(members, wanted.key, wanted.hosts, wanted.request_uid)
     if seat.replica < wanted.desired or members.group(wanted.key).has_replica(seat.replica):
@@ -98,28 +101,43 @@ def choose(members: Membership, wanted: Wanted) -> Seat | ReadGroup:
 
 
 def _refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> None:
-    """Raise Denied when the seats below `desired` are full only because some are assumed, although a live read was made.
+    """Raise Denied when the seats below `desired` are full only because some are assumed, although
+    a live read was made.
 
-    Their pods were admitted here, but the API server may have refused them later, by a quota for example. Nobody can tell such
-    a pod from one that is still on its way; but their time is short, and a pod beyond them leaves a replica incomplete for good.
+    Their pods were admitted here, but the API server may have refused them later, by a quota for
+    example. Nobody can tell such a pod from one that is still on its way; but their time is short,
+    and a pod beyond them leaves a replica incomplete for good.
     """
     unseen = members.unseen(key, desired)
     if not unseen:
         return
     text = (
-        f"all seats of the {desired} replicas of worker group {key.group} are taken, {unseen} of them by pods that were admitted "
-        f"within the last {ASSUMED_SECONDS:.0f} s and have not appeared: if the API server refused them (see earlier events: a "
-        f"quota, another webhook), their seats are free again after that time, and KubeRay tries again"
+        f"all seats of the {desired} replicas of worker group {key.group} are taken, {unseen} of "
+        "them by pods that were admitted "
+        f"within the last {ASSUMED_SECONDS:.0f} s and have not appeared: if the API server "
+        "refused them (see earlier events: a "
+        "quota, another webhook), their seats are free again after that time, and KubeRay tries "
+        "again"
     )
     raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
 
 
 def _index_causes(label: str, text: str, bound: int) -> list[Cause]:
-    """Return why a label is no index below `bound`; nothing when it is one."""
+    """Return why a label is not an index below `bound`; nothing when it is one."""
     if not _INDEX.fullmatch(text):
-        return [_cause(INVALID, label, f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}")]
+        return [
+            _cause(
+                INVALID,
+                label,
+                f"{text!r} is not an index: it must be a decimal number from 0 to {bound - 1}",
+            )
+        ]
     if int(text) >= bound:
-        return [_cause(INVALID, label, f"{text} is out of range: this group has indices 0 to {bound - 1}")]
+        return [
+            _cause(
+                INVALID, label, f"{text} is out of range: this group has indices 0 to {bound - 1}"
+            )
+        ]
     return []
 
 
@@ -131,11 +149,16 @@ def _name_causes(text: str) -> list[Cause]:
 
 
 def _part(label: str, hosts: int) -> Cause:
-    whole = "all three seat labels" if hosts > 1 else f"{names.LABEL_REPLICA_INDEX} alone, or all three seat labels"
+    whole = (
+        "all three seat labels"
+        if hosts > 1
+        else f"{names.LABEL_REPLICA_INDEX} alone, or all three seat labels"
+    )
     return _cause(
         REQUIRED,
         label,
-        f"the pod carries only a part of its seat: a group of {hosts} host{'s' if hosts > 1 else ''} needs {whole}, or none of "
+        f"the pod carries only a part of its seat: a group of {hosts} "
+        f"host{'s' if hosts > 1 else ''} needs {whole}, or none of "
         f"them; remove seat labels from the pod template",
     )
 

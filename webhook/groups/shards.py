@@ -1,4 +1,6 @@
-"""Shard indices: each RayCluster of a shard group has one of its own, the lowest that is free when it is created."""
+"""Shard indices: each RayCluster of a shard group has one of its own, the lowest that is free when
+it is created.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -26,22 +28,34 @@ class ShardKey(NamedTuple):
 
 
 class ShardIndex(Struct, frozen=True, gc=False, array_like=True):
-    """An index that was handed out, and the name of the RayCluster that it is for; empty while that is to be generated."""
+    """An index that was handed out, and the name of the RayCluster that it is for; empty while that
+    is to be generated.
+    """
 
     index: int
     name: str
 
 
 class WantedIndex(Struct, frozen=True, gc=False):
-    """An index that is wanted for the RayCluster `name`: the lowest free one, or the one that is `given`.
+    """An index that is wanted for the RayCluster `name`: the lowest free one, or the one that is
+    `given`, below `count` where there is one.
 
-    An empty name is one that has yet to be generated. `created` tells that the RayCluster is new under its name.
+    An empty name is one that has yet to be generated. `created` tells that the RayCluster is new
+    under its name.
     """
 
     key: ShardKey
     name: str
     given: int | None = None
     created: bool = True
+    count: int | None = None
+
+
+class Full(Struct, frozen=True, gc=False):
+    """There is no such index: the given one, or the lowest free one, is not below `count`."""
+
+    index: int
+    count: int
 
 
 class Holder(NamedTuple):
@@ -58,19 +72,35 @@ class _Claim(Struct, frozen=True, gc=False):
     before: str
 
 
+def read_count(text: str) -> int | None:
+    """Return how many shards a group has, or None for a text that is no such number: as an index is
+    written, but from 1 to the limit.
+    """
+    if text == str(INDEX_LIMIT):
+        return INDEX_LIMIT
+    return read_index(text) or None
+
+
 def read_index(text: str) -> int | None:
-    """Return a shard index, or None for a text that is none: decimal, without sign or leading zeros, below the limit."""
-    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS or (text[0] == "0" and text != "0"):
+    """Return a shard index, or None for a text that is none: decimal, without sign or leading
+    zeros, below the limit.
+    """
+    if (
+        not (text.isascii() and text.isdigit())
+        or len(text) > _DIGITS
+        or (text[0] == "0" and text != "0")
+    ):
         return None
     index = int(text)
     return index if index < INDEX_LIMIT else None
 
 
 class Shards:
-    """Who holds which index: the RayClusters that are known, and those that were told theirs a moment ago.
+    """Who holds which index: the RayClusters that are known, and those that were told theirs a
+    moment ago.
 
-    A claim lasts `seconds` (see `Claimed`), or until its RayCluster is in the index of clusters; `inf` where nothing watches
-    the cluster.
+    A claim lasts `seconds` (see `Claimed`), or until its RayCluster is in the index of clusters;
+    `inf` where nothing watches the cluster.
     """
 
     def __init__(self, clusters: ClusterIndex, seconds: float = ASSUMED_SECONDS) -> None:
@@ -98,13 +128,23 @@ class Shards:
         if not held:
             del self._shared[key]
 
-    def choose(self, wanted: WantedIndex, now: float) -> int | Holder:
-        """Return the index that is wanted, or who else has the given one; nothing is recorded."""
+    def choose(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
+        """Return the index that is wanted, or why there is none; nothing is recorded."""
         self._claimed.expire(now)
-        if wanted.given is None:
-            return self._index_for(wanted.key, wanted.name)
-        holder = self._holder(wanted.key, wanted.given, wanted.name)
-        return Holder(holder) if holder else wanted.given
+        given = wanted.given is not None
+        index = self._index_for(wanted.key, wanted.name) if wanted.given is None else wanted.given
+        if wanted.count is not None and index >= wanted.count:
+            return Full(index, wanted.count)
+        holder = self._holder(wanted.key, index, wanted.name) if given else ""
+        return Holder(holder) if holder else index
+
+    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
+        """Return the RayClusters of a group that are known, but the one of that name."""
+        return [
+            facts
+            for facts in self._clusters
+            if (facts.namespace, facts.shard_group) == key and facts.name != name
+        ]
 
     def assume(self, wanted: WantedIndex, index: int, now: float) -> None:
         """Note that an index was handed out."""
@@ -125,11 +165,20 @@ class Shards:
 
     def _holder(self, key: ShardKey, index: int, name: str) -> str:
         """Return which RayCluster other than `name` holds an index; nothing when it is free."""
-        return next((holder or COMING for held, holder in self._held(key) if held == index and (not name or holder != name)), "")
+        return next(
+            (
+                holder or COMING
+                for held, holder in self._held(key)
+                if held == index and (not name or holder != name)
+            ),
+            "",
+        )
 
     def _held(self, key: ShardKey) -> Iterator[tuple[int, str]]:
         for facts in self._clusters:
-            if (facts.namespace, facts.shard_group) == key and (index := read_index(facts.shard_index)) is not None:
+            if (facts.namespace, facts.shard_group) == key and (
+                index := read_index(facts.shard_index)
+            ) is not None:
                 yield index, facts.name
         yield from self._claims(key)
 

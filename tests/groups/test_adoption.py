@@ -1,0 +1,248 @@
+"""Pods that Google's webhook for TPUs made hold the seat that it gave, wherever they are seen: by
+the watch, in files, in `status`, and at admission while both webhooks are registered.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests import former
+from tests.builders import (
+    NAMESPACE,
+    Object,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    env_of,
+    manifest,
+    uid_of,
+)
+from webhook.follow.pods import CODEC, PodFeed
+from webhook.groups.adoption import adopted_seat
+from webhook.groups.membership import Membership
+from webhook.groups.seat import GroupKey, Seat
+from webhook.kube import names
+from webhook.kube.objects import PodSpec
+from webhook.kube.review import Denied
+from webhook.manifest.standalone import load_state
+from webhook.status.objects import LivePod
+from webhook.status.standing import seat_of
+
+KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
+HOSTS = 4
+
+
+def a_worker(topology: str, accelerator: str, *chips: int) -> PodBuilder:
+    """Return a worker with containers that ask for so many chips each."""
+    pod = a_pod().of("c").worker("g").topology(topology, accelerator)
+    first, *rest = chips
+    pod = pod.tpu(first) if first else pod
+    for number, each in enumerate(rest):
+        pod = pod.container(f"more-{number}")
+        pod = pod.tpu(each) if each else pod
+    return pod
+
+
+SHAPES: dict[str, tuple[PodBuilder, int]] = {
+    "v4": (a_worker("2x2x4", "tpu-v4-podslice", 4), 4),
+    "v5e": (a_worker("4x4", "tpu-v5-lite-podslice", 4), 4),
+    "v5p": (a_worker("2x2x4", "tpu-v5p-slice", 4), 4),
+    "v6e": (a_worker("4x4", "tpu-v6e-slice", 4), 4),
+    "v6e, a single host": (a_worker("2x4", "tpu-v6e-slice", 8), 1),
+    "v7x": (a_worker("2x2x4", "tpu7x", 4), 4),
+    "v7x, two processes": (a_worker("2x2x4", "tpu7x", 2, 2), 4),
+    "v7x, four processes": (a_worker("2x2x4", "tpu7x", 1, 1, 1, 1), 4),
+    "v4, two containers": (a_worker("2x2x4", "tpu-v4-podslice", 2, 2), 4),
+    "v7x, behind a sidecar": (a_worker("2x2x4", "tpu7x", 0, 2, 2), 4),
+    "v5p, with a placeholder": (
+        a_worker("2x2x4", "tpu-v5p-slice", 4).env("TPU_WORKER_ID", "0"),
+        4,
+    ),
+    "v7x, with placeholders": (
+        a_pod()
+        .of("c")
+        .worker("g")
+        .topology("2x2x4", "tpu7x")
+        .tpu(2)
+        .env("TPU_WORKER_ID", "0")
+        .container("more")
+        .tpu(2)
+        .env("TPU_WORKER_ID", "1"),
+        4,
+    ),
+}
+
+
+def made(template: PodBuilder, number: int) -> list[Object]:
+    """Return pods as the former webhook made them, one after the other."""
+    pods: list[Object] = []
+    for each in range(number):
+        pod = former.admitted(template.build(), pods)
+        pod["metadata"] |= {"name": f"pod-{each}", "uid": f"uid-{each}", "resourceVersion": "7"}
+        pods.append(pod)
+    return pods
+
+
+See = Callable[[Object], Seat | None]
+
+
+def seats(pods: Iterable[Object], see: See) -> list[tuple[int, int]]:
+    """Return replica and host of each pod that has a seat."""
+    found = [see(pod) for pod in pods]
+    return [(seat.replica, seat.host) for seat in found if seat is not None]
+
+
+def live(pod: Object) -> LivePod:
+    """Return a pod as `status` reads it."""
+    return msgspec.json.decode(msgspec.json.encode(pod), type=LivePod)
+
+
+def by_watch(pod: Object) -> Seat | None:
+    """Return the seat that the watch gives a pod."""
+    members = Membership()
+    event: Any = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
+    PodFeed(members).put(event.object)
+    return members.held(pod["metadata"].get("uid", ""), KEY)
+
+
+@pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
+def test_everybody_sees_the_seat_that_the_former_webhook_gave(
+    template: PodBuilder, hosts: int
+) -> None:
+    pods = made(template, 2 * hosts)
+    given = [(each // hosts, each % hosts) for each in range(2 * hosts)]
+    cluster = a_cluster("c").group("g", hosts=hosts, replicas=2)
+    assert seats(pods, by_watch) == given
+    group = Webhook(cluster.build()).clusters.get(NAMESPACE, "c")
+    assert group is not None
+    spec = group.groups["g"]
+    assert seats(pods, lambda pod: seat_of(live(pod), spec)) == given
+    state = load_state([manifest(each) for each in (cluster.build(), *pods)])
+    held = [state.members.held(pod["metadata"]["uid"], KEY) for pod in pods]
+    assert [(seat.replica, seat.host) for seat in held if seat] == given
+
+
+@pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
+def test_a_pod_that_passes_both_webhooks_has_one_seat_and_one_set_of_names(
+    template: PodBuilder, hosts: int
+) -> None:
+    webhook = Webhook(a_cluster("c").group("g", hosts=hosts, replicas=2).build())
+    admitted = [webhook.admit(pod) for pod in made(template, 2 * hosts)]
+    for number, decided in enumerate(admitted):
+        assert decided.answer.allowed
+        assert not decided.answer.warnings
+        labels, replica, host = decided.pod["metadata"]["labels"], number // hosts, number % hosts
+        assert labels[names.LABEL_REPLICA_INDEX] == str(replica)
+        assert labels.get(names.LABEL_HOST_INDEX, "0") == str(host)
+        assert labels.get(names.LABEL_REPLICA_NAME, f"g-{replica}") == f"g-{replica}"
+        seen = by_watch(decided.pod)
+        assert seen is not None
+        assert (seen.replica, seen.host) == (replica, host)
+        if hosts > 1:
+            assert decided.pod["spec"]["hostname"] == f"g-{replica}-{host}"
+        assert former.host_of(decided.pod) == host
+
+
+@pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
+def test_after_the_switch_a_host_is_replaced_and_a_replica_added(
+    template: PodBuilder, hosts: int
+) -> None:
+    pods = made(template, 2 * hosts)
+    gone = pods.pop(1 if hosts > 1 else 0)
+    cluster = a_cluster("c").group("g", hosts=hosts, replicas=3)
+    webhook = Webhook(cluster.build(), *pods)
+    new = [webhook.admit(template.build()).pod for _ in range(1 + hosts)]
+    replaced, *added = new
+    assert seats([replaced], by_watch) == seats([gone], by_watch)
+    assert env_of(replaced, _process(gone))[names.TPU_WORKER_ID] == _id(gone)
+    assert seats(added, by_watch) == [(2, host) for host in range(hosts)]
+    held = [by_watch(pod) for pod in [*pods, *_named(new)]]
+    assert len(set(held)) == len(held) == 3 * hosts
+
+
+def _named(pods: list[Object]) -> list[Object]:
+    return [
+        {**pod, "metadata": {**pod["metadata"], "uid": f"new-{number}", "resourceVersion": "9"}}
+        for number, pod in enumerate(pods)
+    ]
+
+
+def _process(pod: Object) -> str:
+    """Return the name of the first container with chips."""
+    return next(
+        str(each["name"])
+        for each in pod["spec"]["containers"]
+        if names.RESOURCE_TPU in each.get("resources", {}).get("limits", {})
+    )
+
+
+def _id(pod: Object) -> str:
+    return env_of(pod, _process(pod))[names.TPU_WORKER_ID]
+
+
+def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
+    """Return a pod whose TPU containers have these ids."""
+    containers = [
+        {
+            "name": f"c{number}",
+            "env": [] if each is None else [{"name": names.TPU_WORKER_ID, "value": each}],
+            "resources": {"limits": {names.RESOURCE_TPU: 2}},
+        }
+        for number, each in enumerate(ids)
+    ]
+    selector = {names.NODE_TPU_ACCELERATOR: "tpu7x" if v7x else "tpu-v4-podslice"}
+    spec = {"containers": containers, "nodeSelector": selector}
+    return msgspec.json.decode(msgspec.json.encode(spec), type=PodSpec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "host"),
+    [
+        (a_spec("6", "7"), 3),
+        (a_spec("3", "3"), 3),
+        (a_spec("3"), 3),
+        (a_spec("3", "3", v7x=False), 3),
+    ],
+    ids=["a number for each process", "of a version that knew no v7x", "one process", "v4"],
+)
+def test_ids_of_one_host_say_which(spec: PodSpec, host: int) -> None:
+    assert adopted_seat("g", "g-2", spec) == Seat(2, host, "g-2")
+
+
+@pytest.mark.parametrize(
+    ("label", "spec"),
+    [
+        ("other-2", a_spec("0")),
+        ("g-x", a_spec("0")),
+        ("g-99999999999", a_spec("0")),
+        ("g-2", a_spec("-1")),
+        ("g-2", a_spec("1", "2")),
+        ("g-2", a_spec("0", "1", v7x=False)),
+        ("g-2", a_spec("9999999999")),
+    ],
+)
+def test_marks_that_make_no_sense_are_no_seat(label: str, spec: PodSpec) -> None:
+    with pytest.raises(Denied, match="are no seat"):
+        adopted_seat("g", label, spec)
+
+
+@pytest.mark.parametrize("ids", [(), (None,), ("",)])
+def test_a_label_alone_is_no_seat(ids: tuple[str | None, ...]) -> None:
+    assert adopted_seat("g", "g-2", a_spec(*ids)) is None
+
+
+@pytest.mark.parametrize(
+    ("label", "worker"),
+    [("mine-3", "1"), ("g-1", "-1"), ("g-1", "7")],
+    ids=["a label of the user", "no number", "a host that the group has not"],
+)
+def test_at_admission_such_a_pod_gets_a_seat_as_any_other(label: str, worker: str) -> None:
+    template = a_worker("2x2x4", "tpu-v4-podslice", 4).env(names.TPU_WORKER_ID, worker)
+    pod = template.label(names.LABEL_LEGACY_REPLICA_INDEX, label).build()
+    decided = Webhook(a_cluster("c").group("g", hosts=HOSTS).build()).admit(pod)
+    labels = decided.pod["metadata"]["labels"]
+    assert (labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX]) == ("0", "0")

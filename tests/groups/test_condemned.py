@@ -1,0 +1,33 @@
+"""No seat is given beside a host that is about to be deleted with its replica."""
+
+from webhook.groups.membership import Membership
+from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.seating import next_seat
+
+KEY = GroupKey("ns", "uid", "g")
+
+
+def members(*hosts: int, condemned: bool) -> Membership:
+    """Return a group of three hosts a replica, some of whose hosts are there."""
+    found = Membership()
+    for host in hosts:
+        found.put(f"pod-{host}", KEY, Seat(0, host, "g-abcde"), condemned=condemned)
+    return found
+
+
+def test_a_replica_with_a_condemned_host_gets_no_other_until_that_is_gone() -> None:
+    found = members(0, 1, condemned=True)
+    assert next_seat(found, KEY, 3, "uid").replica == 1
+    found.remove("pod-0")
+    assert next_seat(found, KEY, 3, "uid").replica == 1
+    found.remove("pod-1")
+    assert next_seat(found, KEY, 3, "uid").replica == 0
+
+
+def test_a_host_is_condemned_after_it_was_seen() -> None:
+    found = members(0, 1, condemned=False)
+    assert next_seat(found, KEY, 3, "uid") == Seat(0, 2, "g-abcde")
+    found.put("pod-1", KEY, Seat(0, 1, "g-abcde"), condemned=True)
+    assert next_seat(found, KEY, 3, "uid").replica == 1
+    found.put("pod-1", KEY, Seat(0, 1, "g-abcde"))
+    assert next_seat(found, KEY, 3, "uid") == Seat(0, 2, "g-abcde")
