@@ -1,4 +1,6 @@
-"""Generated worker pods and their RayClusters: what people write, and what they should not have written."""
+"""Generated worker pods and their RayClusters: what people write, and what they should not have
+written.
+"""
 
 from typing import NamedTuple
 
@@ -8,17 +10,34 @@ from tests.builders import NAMESPACE, Object, uid_of
 from webhook.kube import names
 
 CLUSTER = "c"
-GROUPS = st.sampled_from(["g", "g", "g", "tpu-group", "TPU-Group", "g" * 57, "g" * 58, "g" * 62, "a.b", "a_b", "0"])
+GROUPS = st.sampled_from(
+    ["g", "g", "g", "tpu-group", "TPU-Group", "g" * 57, "g" * 58, "g" * 62, "a.b", "a_b", "0"]
+)
 
-# What people put into `env`: our names with and without a value, placeholders, and their own, which may refer to ours.
+# What people put into `env`: our names with and without a value, placeholders, and their own, which
+# may refer to ours.
 OURS = [
-    names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME, names.TPU_TOPOLOGY, names.TPU_DEVICE_PLUGIN_HOST_IP,
-    names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID, names.NODE_RANK,
-    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP, names.RAY_SHARD_INDEX, names.RAY_SHARD_GROUP,
+    names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME, names.TPU_TOPOLOGY,
+    names.TPU_DEVICE_PLUGIN_HOST_IP,
+    names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES,
+    names.MEGASCALE_SLICE_ID, names.NODE_RANK,
+    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
+    names.RAY_SHARD_GROUP, names.RAY_SHARD_COUNT, names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE,
+    names.RAY_OVERRIDE_LABELS,
 ]  # fmt: skip
 THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
 VALUES = st.sampled_from(
-    ["", "0", "1", "2", "localhost", "mine", "g-0-0", "x-$(TPU_WORKER_ID)-$(NODE_RANK)", "$(TPU_DEVICE_PLUGIN_ADDR)"]
+    [
+        "",
+        "0",
+        "1",
+        "2",
+        "localhost",
+        "mine",
+        "g-0-0",
+        "x-$(TPU_WORKER_ID)-$(NODE_RANK)",
+        "$(TPU_DEVICE_PLUGIN_ADDR)",
+    ]
 )
 
 
@@ -29,13 +48,25 @@ def _entry(name: str, value: str | None, *, elsewhere: bool) -> Object:
 
 
 ENTRIES = st.builds(
-    _entry, st.sampled_from(OURS + THEIRS), st.none() | VALUES, elsewhere=st.sampled_from([False, False, False, True])
+    _entry,
+    st.sampled_from(OURS + THEIRS),
+    st.none() | VALUES,
+    elsewhere=st.sampled_from([False, False, False, True]),
 )
 ENVS = st.none() | st.lists(ENTRIES, max_size=6)
-DEVICES = st.sampled_from(["google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "example.com/gpu", "cpu", "memory"])
-AMOUNTS = st.sampled_from([{"google.com/tpu": "4"}, {"google.com/tpu": 2}, {"nvidia.com/gpu": "8"}]) | st.dictionaries(
-    DEVICES, st.sampled_from(["0", "1", "2", "4", "8", 4]), max_size=3
+DEVICES = st.sampled_from(
+    [
+        "google.com/tpu",
+        "nvidia.com/gpu",
+        "nvidia.com/mig-1g.5gb",
+        "example.com/gpu",
+        "cpu",
+        "memory",
+    ]
 )
+AMOUNTS = st.sampled_from(
+    [{"google.com/tpu": "4"}, {"google.com/tpu": 2}, {"nvidia.com/gpu": "8"}]
+) | st.dictionaries(DEVICES, st.sampled_from(["0", "1", "2", "4", "8", 4]), max_size=3)
 RESOURCES = st.none() | st.fixed_dictionaries(
     {}, optional={"limits": AMOUNTS, "requests": AMOUNTS, "claims": st.just([{"name": "x"}])}
 )
@@ -43,8 +74,11 @@ TERM = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernet
 TERMS = st.none() | st.fixed_dictionaries(
     {},
     optional={
-        "requiredDuringSchedulingIgnoredDuringExecution": st.none() | st.lists(st.just(TERM), max_size=2),
-        "preferredDuringSchedulingIgnoredDuringExecution": st.just([{"weight": 1, "podAffinityTerm": TERM}]),
+        "requiredDuringSchedulingIgnoredDuringExecution": st.none()
+        | st.lists(st.just(TERM), max_size=2),
+        "preferredDuringSchedulingIgnoredDuringExecution": st.just(
+            [{"weight": 1, "podAffinityTerm": TERM}]
+        ),
     },
 )
 AFFINITIES = st.none() | st.fixed_dictionaries(
@@ -56,7 +90,9 @@ SELECTORS = st.none() | st.fixed_dictionaries(
         names.NODE_TPU_ACCELERATOR: st.sampled_from(
             ["tpu-v4-podslice", "tpu-v6e-slice", "tpu7x", "tpu7x-standard-4t", "unheard-of"]
         ),
-        names.NODE_TPU_TOPOLOGY: st.sampled_from(["2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"]),
+        names.NODE_TPU_TOPOLOGY: st.sampled_from(
+            ["2x2", "2x4", "2x2x2", "4x4", "2x2x4", "4x4", "2x"]
+        ),
     },
 )
 
@@ -85,13 +121,21 @@ class Case(NamedTuple):
 def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
     found = []
     for number in range(draw(st.integers(least, 3))):
-        container: Object = {"name": f"{kind}-{number}", "image": "busybox", "ports": [{"containerPort": 1}]}
+        container: Object = {
+            "name": f"{kind}-{number}",
+            "image": draw(st.sampled_from(["busybox", "rayproject/ray:2.57.0"])),
+            "ports": [{"containerPort": 1}],
+        }
         if draw(st.booleans()):
             container["env"] = draw(ENVS)
         if draw(st.integers(0, 3)):
             container["resources"] = draw(RESOURCES)
         if not draw(st.integers(0, 3)):
             container["resizePolicy"] = draw(RESIZE_RULES)
+        if not draw(st.integers(0, 3)):
+            container["lifecycle"] = draw(
+                st.sampled_from([None, {}, {"postStart": {"exec": {"command": ["true"]}}}])
+            )
         if kind == "init" and draw(st.booleans()):
             container["restartPolicy"] = "Always"
         found.append(container)
@@ -100,10 +144,16 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Return a strategy of heads, and of workers with and without seat labels, most of which can be admitted."""
+    """Return a strategy of heads, and of workers with and without seat labels, most of which can be
+    admitted.
+    """
     group, hosts = draw(GROUPS), draw(st.sampled_from([1, 2, 4]))
     head = not draw(st.integers(0, 7))
-    spec: Object = {"containers": draw(_containers("main", 1)), "restartPolicy": "Never", "schedulingGates": []}
+    spec: Object = {
+        "containers": draw(_containers("main", 1)),
+        "restartPolicy": "Never",
+        "schedulingGates": [],
+    }
     if draw(st.booleans()):
         spec["initContainers"] = draw(_containers("init", 0))
     for key, strategy in {"affinity": AFFINITIES, "nodeSelector": SELECTORS}.items():
@@ -114,6 +164,8 @@ def cases(draw: st.DrawFn) -> Case:
         spec["subdomain"] = draw(st.sampled_from(["", "mine", "c-headless", None]))
     if not draw(st.integers(0, 3)):
         spec["schedulingGroup"] = draw(st.none() | st.just({"podGroupName": "mine"}))
+    if draw(st.booleans()):
+        spec["terminationGracePeriodSeconds"] = draw(st.sampled_from([0, 30, 300]))
     if not draw(st.integers(0, 7)):
         spec["schedulerName"] = draw(st.sampled_from(["default-scheduler", "volcano"]))
     labels = {
@@ -124,18 +176,39 @@ def cases(draw: st.DrawFn) -> Case:
         **draw(st.sampled_from([{}, {}, {names.LABEL_LEGACY_REPLICA_INDEX: "mine-7"}])),
         **({} if head else draw(_seat_labels(group, hosts))),
     }
-    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": CLUSTER, "uid": uid_of(CLUSTER), "controller": True}
-    meta = {"generateName": "c-g-worker-", "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]}
+    owner = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "name": CLUSTER,
+        "uid": uid_of(CLUSTER),
+        "controller": True,
+    }
+    meta = {
+        "generateName": "c-g-worker-",
+        "namespace": NAMESPACE,
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
     annotations = draw(
         st.fixed_dictionaries(
             {},
             optional={
-                names.ANNOTATION_GPU_PROFILES: st.sampled_from(["torchrun", "vllm,mnnvl", "unheard-of", "none"]),
+                names.ANNOTATION_GPU_PROFILES: st.sampled_from(
+                    ["torchrun", "vllm,mnnvl", "unheard-of", "none"]
+                ),
                 names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),
-                names.ANNOTATION_SCHEDULING_GROUP: st.sampled_from(["cluster", "worker-group", "replica", "unheard-of"]),
-                names.ANNOTATION_IPPR: st.sampled_from([IPPR % group, IPPR % names.HEAD_GROUP, "{"]),
+                names.ANNOTATION_SCHEDULING_GROUP: st.sampled_from(
+                    ["cluster", "worker-group", "replica", "unheard-of"]
+                ),
+                names.ANNOTATION_IPPR: st.sampled_from(
+                    [IPPR % group, IPPR % names.HEAD_GROUP, "{"]
+                ),
                 names.ANNOTATION_SHARD_GROUP: st.just("tables"),
                 names.ANNOTATION_SHARD_INDEX: st.just("3"),
+                names.ANNOTATION_SHARD_COUNT: st.just("8"),
+                names.ANNOTATION_REPLICA_LABEL: st.just("true"),
+                names.ANNOTATION_REPAIR: st.just("true"),
+                names.ANNOTATION_DRAIN_SECONDS: st.sampled_from(["120", "0", "2m"]),
             },
         )
     )
@@ -145,7 +218,12 @@ def cases(draw: st.DrawFn) -> Case:
     cluster = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
-        "metadata": {"name": CLUSTER, "namespace": NAMESPACE, "uid": uid_of(CLUSTER), "annotations": annotations},
+        "metadata": {
+            "name": CLUSTER,
+            "namespace": NAMESPACE,
+            "uid": uid_of(CLUSTER),
+            "annotations": annotations,
+        },
         "spec": {"workerGroupSpecs": groups},
     }
     return Case({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, cluster)

@@ -48,7 +48,11 @@ OTHERS = [
     (NAMESPACE, {**SAME, names.LABEL_CLUSTER: "other"}),
     ("elsewhere", {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-b2c4d"}),
 ]
-STRANGERS = [(NAMESPACE, {"app": "web"}), (NAMESPACE, {names.LABEL_CLUSTER: "c"}), ("elsewhere", {})]
+STRANGERS = [
+    (NAMESPACE, {"app": "web"}),
+    (NAMESPACE, {names.LABEL_CLUSTER: "c"}),
+    ("elsewhere", {}),
+]
 
 
 def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
@@ -63,13 +67,20 @@ def test_a_host_wants_to_be_with_its_replica_and_with_no_other() -> None:
 
 
 @pytest.mark.parametrize(("namespace", "labels"), STRANGERS)
-def test_pods_that_are_no_hosts_of_a_replica_are_welcome(namespace: str, labels: dict[str, str]) -> None:
-    assert not any(matches(term, namespace, labels) for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity"))
+def test_pods_that_are_no_hosts_of_a_replica_are_welcome(
+    namespace: str, labels: dict[str, str]
+) -> None:
+    assert not any(
+        matches(term, namespace, labels)
+        for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity")
+    )
 
 
 def test_the_first_host_of_a_replica_matches_its_own_term() -> None:
     pod = decide(a_pod().worker("g").of("c").tpu(4), CLUSTER).pod
-    assert all(matches(term, NAMESPACE, pod["metadata"]["labels"]) for term in terms(pod, "podAffinity"))
+    assert all(
+        matches(term, NAMESPACE, pod["metadata"]["labels"]) for term in terms(pod, "podAffinity")
+    )
     assert terms(pod, "podAffinity")
 
 
@@ -92,7 +103,14 @@ def test_the_users_terms_stay_first_and_everything_beside_them_stays() -> None:
 
 @pytest.mark.parametrize(
     "affinity",
-    [{}, None, {"podAffinity": None}, {"podAffinity": {}}, {"podAntiAffinity": {REQUIRED: None}}, {"podAffinity": {REQUIRED: []}}],
+    [
+        {},
+        None,
+        {"podAffinity": None},
+        {"podAffinity": {}},
+        {"podAntiAffinity": {REQUIRED: None}},
+        {"podAffinity": {REQUIRED: []}},
+    ],
 )
 def test_an_affinity_that_says_nothing_is_filled(affinity: Object | None) -> None:
     pod = decide(a_host().spec(affinity=affinity), CLUSTER).pod
@@ -108,25 +126,42 @@ def test_terms_that_are_there_are_not_added_again() -> None:
 
 
 @pytest.mark.parametrize("pod", [a_pod().worker("g").of("c").gpu(8), a_pod().worker("g").of("c")])
-def test_a_gpu_or_cpu_replica_gets_none_unless_the_cluster_names_a_topology_key(pod: PodBuilder) -> None:
+def test_a_gpu_or_cpu_replica_gets_none_unless_the_cluster_names_a_topology_key(
+    pod: PodBuilder,
+) -> None:
     assert "affinity" not in decide(pod, CLUSTER).pod["spec"]
-    opted = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique")
+    opted = (
+        a_cluster("c")
+        .group("g", hosts=2)
+        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique")
+    )
     after = decide(pod, opted).pod
-    assert {term["topologyKey"] for term in [*terms(after, "podAffinity"), *terms(after, "podAntiAffinity")]} == {
-        "nvidia.com/gpu.clique"
-    }
+    assert {
+        term["topologyKey"]
+        for term in [*terms(after, "podAffinity"), *terms(after, "podAntiAffinity")]
+    } == {"nvidia.com/gpu.clique"}
 
 
 def test_the_topology_key_of_the_cluster_wins_over_the_node_pool() -> None:
-    opted = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/slice")
-    assert terms(decide(a_host(), opted).pod, "podAffinity")[0]["topologyKey"] == "example.com/slice"
+    opted = (
+        a_cluster("c")
+        .group("g", hosts=2)
+        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/slice")
+    )
+    assert (
+        terms(decide(a_host(), opted).pod, "podAffinity")[0]["topologyKey"] == "example.com/slice"
+    )
 
 
 @pytest.mark.parametrize("key", ["a/b/c", "-x", "a b", "x" * 64])
 def test_a_topology_key_that_is_no_label_key_is_a_warning_and_gives_no_affinity(key: str) -> None:
-    decided = decide(a_host(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key))
+    decided = decide(
+        a_host(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)
+    )
     assert "affinity" not in decided.pod["spec"]
-    assert [warning for warning in decided.answer.warnings if names.ANNOTATION_TOPOLOGY_KEY in warning]
+    assert [
+        warning for warning in decided.answer.warnings if names.ANNOTATION_TOPOLOGY_KEY in warning
+    ]
 
 
 def test_a_single_host_gets_none() -> None:
@@ -138,4 +173,7 @@ def test_a_policy_may_keep_replicas_apart_only_from_those_of_their_namespace() -
     other = {names.LABEL_CLUSTER: "other", names.LABEL_REPLICA_NAME: "x-abcde"}
     assert any(matches(term, NAMESPACE, other) for term in terms(pod, "podAntiAffinity"))
     assert not any(matches(term, "elsewhere", other) for term in terms(pod, "podAntiAffinity"))
-    assert any(matches(term, "elsewhere", other) for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity"))
+    assert any(
+        matches(term, "elsewhere", other)
+        for term in terms(decide(a_host(), CLUSTER).pod, "podAntiAffinity")
+    )

@@ -14,7 +14,9 @@ TOPOLOGY = [f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"]
 
 def multi_host(group: str, hosts: int = 2, cluster: str = "c") -> list[str]:
     """Return the fields for which a pod of such a group is refused."""
-    return decide(a_pod().worker(group).of(cluster), a_cluster(cluster).group(group, hosts=hosts)).fields
+    return decide(
+        a_pod().worker(group).of(cluster), a_cluster(cluster).group(group, hosts=hosts)
+    ).fields
 
 
 def slice_of(topology: str, chips: int, hosts: int) -> list[str]:
@@ -67,7 +69,10 @@ def test_a_cluster_whose_service_cannot_resolve_is_refused() -> None:
     assert multi_host("g", cluster="a.b") == [f"metadata.labels[{names.LABEL_CLUSTER}]"]
 
 
-@pytest.mark.parametrize(("topology", "chips", "hosts"), [("2x2x2", 4, 2), ("4x4", 4, 4), ("16x16", 4, 64), ("2x4", 4, 2)])
+@pytest.mark.parametrize(
+    ("topology", "chips", "hosts"),
+    [("2x2x2", 4, 2), ("4x4", 4, 4), ("16x16", 4, 64), ("2x4", 4, 2)],
+)
 def test_a_slice_that_adds_up_passes(topology: str, chips: int, hosts: int) -> None:
     assert slice_of(topology, chips, hosts) == []
 
@@ -96,7 +101,9 @@ def test_a_single_host_is_not_measured_by_its_topology(slices: str) -> None:
 
 
 def test_the_message_says_what_disagrees() -> None:
-    decided = decide(a_pod().worker("g").of("c").tpu(4).topology("4x4"), a_cluster("c").group("g", hosts=2))
+    decided = decide(
+        a_pod().worker("g").of("c").tpu(4).topology("4x4"), a_cluster("c").group("g", hosts=2)
+    )
     message = decided.answer.causes[0].message
     for part in ("4x4", "4 hosts", "numOfHosts is 2"):
         assert part in message

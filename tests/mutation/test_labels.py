@@ -36,11 +36,16 @@ def test_a_single_host_pod_gets_the_index_alone() -> None:
 def test_a_tpu_pod_gets_the_label_of_the_first_autoscaler_too() -> None:
     pod = a_pod().worker("g").of("c").tpu(4).build()
     assert labels_of(decide(pod, TPU).pod)[names.LABEL_LEGACY_REPLICA_INDEX] == "g-0"
-    assert labels_of(decide(pod, a_cluster("c").group("g")).pod)[names.LABEL_LEGACY_REPLICA_INDEX] == "g-0"
+    assert (
+        labels_of(decide(pod, a_cluster("c").group("g")).pod)[names.LABEL_LEGACY_REPLICA_INDEX]
+        == "g-0"
+    )
 
 
 def test_a_label_of_the_first_autoscaler_that_is_there_stays() -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).label(names.LABEL_LEGACY_REPLICA_INDEX, "mine-3").build()
+    pod = (
+        a_pod().worker("g").of("c").tpu(4).label(names.LABEL_LEGACY_REPLICA_INDEX, "mine-3").build()
+    )
     assert labels_of(decide(pod, TPU).pod)[names.LABEL_LEGACY_REPLICA_INDEX] == "mine-3"
 
 

@@ -1,4 +1,6 @@
-"""A slice of a multi-slice job knows its number and the coordinator, where the user said how many slices there are."""
+"""A slice of a multi-slice job knows its number and the coordinator, where the user said how many
+slices there are.
+"""
 
 import pytest
 
@@ -11,7 +13,14 @@ MEGASCALE = {names.MEGASCALE_SLICE_ID, names.MEGASCALE_COORDINATOR_ADDRESS, name
 
 def a_host(replica: int) -> PodBuilder:
     """Return a pod of a slice whose Ray container takes part in a job over two slices."""
-    pod = a_pod().worker("g").of("c").tpu(4).topology("4x4", "tpu-v6e-slice").seat(replica, 1, "g-xh3hf")
+    pod = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .tpu(4)
+        .topology("4x4", "tpu-v6e-slice")
+        .seat(replica, 1, "g-xh3hf")
+    )
     return pod.env(names.MEGASCALE_NUM_SLICES, "2")
 
 
@@ -33,29 +42,59 @@ def test_only_containers_that_take_part_get_them() -> None:
 
 
 def test_an_empty_number_of_slices_is_none() -> None:
-    env = env_of(decide(a_pod().worker("g").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, ""), CLUSTER).pod)
+    env = env_of(
+        decide(a_pod().worker("g").of("c").tpu(4).env(names.MEGASCALE_NUM_SLICES, ""), CLUSTER).pod
+    )
     assert not env.keys() & MEGASCALE
 
 
 def test_a_number_of_slices_from_elsewhere_counts() -> None:
-    pod = a_pod().worker("g").of("c").tpu(4).env_from(names.MEGASCALE_NUM_SLICES, "metadata.annotations['slices']")
+    pod = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .tpu(4)
+        .env_from(names.MEGASCALE_NUM_SLICES, "metadata.annotations['slices']")
+    )
     assert env_of(decide(pod, CLUSTER).pod).keys() >= MEGASCALE
 
 
 def test_a_pod_without_chips_is_no_slice() -> None:
-    assert not env_of(decide(a_pod().worker("g").of("c").env(names.MEGASCALE_NUM_SLICES, "2"), CLUSTER).pod).keys() & MEGASCALE
+    assert (
+        not env_of(
+            decide(a_pod().worker("g").of("c").env(names.MEGASCALE_NUM_SLICES, "2"), CLUSTER).pod
+        ).keys()
+        & MEGASCALE
+    )
 
 
 def test_each_process_of_a_v7x_host_has_a_port_of_its_own() -> None:
-    pod = a_pod().worker("g").of("c").topology("2x2x4", "tpu7x").tpu(2).env(names.MEGASCALE_NUM_SLICES, "2")
-    decided = decide(pod.container("numa-1").tpu(2).env(names.MEGASCALE_NUM_SLICES, "2"), CLUSTER).pod
+    pod = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .topology("2x2x4", "tpu7x")
+        .tpu(2)
+        .env(names.MEGASCALE_NUM_SLICES, "2")
+    )
+    decided = decide(
+        pod.container("numa-1").tpu(2).env(names.MEGASCALE_NUM_SLICES, "2"), CLUSTER
+    ).pod
     first, second = env_of(decided), env_of(decided, "numa-1")
     assert (first[names.MEGASCALE_PORT], second[names.MEGASCALE_PORT]) == ("8081", "8082")
-    assert first[names.MEGASCALE_COORDINATOR_ADDRESS] == second[names.MEGASCALE_COORDINATOR_ADDRESS] == "g-0-0.c-headless:8081"
+    assert (
+        first[names.MEGASCALE_COORDINATOR_ADDRESS]
+        == second[names.MEGASCALE_COORDINATOR_ADDRESS]
+        == "g-0-0.c-headless:8081"
+    )
 
 
 def test_a_slice_beyond_the_number_of_slices_is_a_warning() -> None:
-    assert [warning for warning in decide(a_host(2), CLUSTER).answer.warnings if names.MEGASCALE_SLICE_ID in warning]
+    assert [
+        warning
+        for warning in decide(a_host(2), CLUSTER).answer.warnings
+        if names.MEGASCALE_SLICE_ID in warning
+    ]
     assert not decide(a_host(1), CLUSTER).answer.warnings
 
 
@@ -70,7 +109,9 @@ def test_a_slice_set_by_hand_stays_with_a_warning_where_there_are_several_replic
     decided = decide(a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), CLUSTER)
     assert env_of(decided.pod)[names.MEGASCALE_SLICE_ID] == "0"
     assert [warning for warning in decided.answer.warnings if names.MEGASCALE_SLICE_ID in warning]
-    alone = decide(a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), a_cluster("c").group("g", hosts=4, replicas=1))
+    alone = decide(
+        a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), a_cluster("c").group("g", hosts=4, replicas=1)
+    )
     assert not alone.answer.warnings
 
 

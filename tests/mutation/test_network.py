@@ -16,21 +16,31 @@ def test_a_multi_host_pod_gets_host_name_and_subdomain() -> None:
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_empty_ones_count_as_unset(empty: str | None) -> None:
-    spec = decide(a_pod().worker("g").of("c").spec(hostname=empty, subdomain=empty), CLUSTER).pod["spec"]
+    spec = decide(a_pod().worker("g").of("c").spec(hostname=empty, subdomain=empty), CLUSTER).pod[
+        "spec"
+    ]
     assert (spec["hostname"], spec["subdomain"]) == ("g-0-0", "c-headless")
 
 
 def test_the_group_name_is_lower_case_in_the_host_name() -> None:
-    spec = decide(a_pod().worker("TPU-Group").of("c"), a_cluster("c").group("TPU-Group", hosts=2)).pod["spec"]
+    spec = decide(
+        a_pod().worker("TPU-Group").of("c"), a_cluster("c").group("TPU-Group", hosts=2)
+    ).pod["spec"]
     assert spec["hostname"] == "tpu-group-0-0"
 
 
 def test_a_single_host_pod_gets_neither() -> None:
-    assert not {"hostname", "subdomain"} & decide(a_pod().worker("single").of("c").tpu(4), CLUSTER).pod["spec"].keys()
+    assert (
+        not {"hostname", "subdomain"}
+        & decide(a_pod().worker("single").of("c").tpu(4), CLUSTER).pod["spec"].keys()
+    )
 
 
 def test_the_subdomain_of_the_user_stays_and_is_where_peers_are_sought() -> None:
-    decided = decide(a_pod().worker("g").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2").spec(subdomain="mine"), CLUSTER)
+    decided = decide(
+        a_pod().worker("g").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2").spec(subdomain="mine"),
+        CLUSTER,
+    )
     env = env_of(decided.pod)
     assert decided.pod["spec"]["subdomain"] == "mine"
     assert env[names.TPU_WORKER_HOSTNAMES] == "g-0-0.mine,g-0-1.mine"
@@ -42,7 +52,11 @@ def test_the_subdomain_of_the_user_stays_and_is_where_peers_are_sought() -> None
 def test_a_host_name_set_by_hand_stays_with_a_warning_that_says_which_is_expected() -> None:
     decided = decide(a_pod().worker("g").of("c").spec(hostname="mine"), CLUSTER)
     assert decided.pod["spec"]["hostname"] == "mine"
-    assert [warning for warning in decided.answer.warnings if "spec.hostname" in warning and "g-0-0" in warning]
+    assert [
+        warning
+        for warning in decided.answer.warnings
+        if "spec.hostname" in warning and "g-0-0" in warning
+    ]
 
 
 def test_the_right_host_name_set_by_hand_is_no_cause_for_a_warning() -> None:
@@ -50,16 +64,28 @@ def test_the_right_host_name_set_by_hand_is_no_cause_for_a_warning() -> None:
 
 
 def test_single_hosts_of_a_multi_slice_job_reach_each_other() -> None:
-    decided = decide(a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), CLUSTER)
-    assert (decided.pod["spec"]["hostname"], decided.pod["spec"]["subdomain"]) == ("single-0-0", "c-headless")
+    decided = decide(
+        a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), CLUSTER
+    )
+    assert (decided.pod["spec"]["hostname"], decided.pod["spec"]["subdomain"]) == (
+        "single-0-0",
+        "c-headless",
+    )
     assert not decided.answer.warnings
 
 
 def test_a_service_that_nobody_creates_is_a_warning() -> None:
-    decided = decide(a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), SLICES)
+    decided = decide(
+        a_pod().worker("single").of("c").tpu(4).env("MEGASCALE_NUM_SLICES", "2"), SLICES
+    )
     assert [warning for warning in decided.answer.warnings if "c-headless" in warning]
 
 
 def test_the_service_of_a_long_cluster_name_is_not_truncated() -> None:
     name = "c" * 53
-    assert decide(a_pod().worker("g").of(name), a_cluster(name).group("g", hosts=2)).pod["spec"]["subdomain"] == f"{name}-headless"
+    assert (
+        decide(a_pod().worker("g").of(name), a_cluster(name).group("g", hosts=2)).pod["spec"][
+            "subdomain"
+        ]
+        == f"{name}-headless"
+    )

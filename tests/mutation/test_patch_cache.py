@@ -1,4 +1,6 @@
-"""The patch cache: whatever it was asked before, its answers are those that are worked out one by one, byte by byte."""
+"""The patch cache: whatever it was asked before, its answers are those that are worked out one by
+one, byte by byte.
+"""
 
 import base64
 import json
@@ -22,7 +24,11 @@ from webhook.mutation.policy import Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
-GANG = a_cluster("c").group("g", hosts=4, replicas=4).annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
+GANG = (
+    a_cluster("c")
+    .group("g", hosts=4, replicas=4)
+    .annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica")
+)
 INDICES = [0, 1, 9, 10, 123, MAX_REPLICAS - 1]
 
 
@@ -39,7 +45,13 @@ class Ask(NamedTuple):
     def cached(self, cache: PatchCache) -> Answer | str:
         """Return the answer of a cache, or why there is none."""
         try:
-            return cache.answer(self.pod, self.seat, self.cluster, self.cluster.groups[self.group], assigned=self.assigned)
+            return cache.answer(
+                self.pod,
+                self.seat,
+                self.cluster,
+                self.cluster.groups[self.group],
+                assigned=self.assigned,
+            )
         except Denied as denied:
             return str(denied)
 
@@ -47,7 +59,9 @@ class Ask(NamedTuple):
         """Return the answer that is worked out, or why there is none."""
         group = self.cluster.groups[self.group]
         try:
-            replica = read_replica(self.pod, self.seat, self.cluster, group, assigned=self.assigned, policy=self.policy)
+            replica = read_replica(
+                self.pod, self.seat, self.cluster, group, assigned=self.assigned, policy=self.policy
+            )
             return answer(replica, self.seat.host)
         except Denied as denied:
             return str(denied)
@@ -63,7 +77,14 @@ def read(pod: PodBuilder) -> Pod:
     return as_pod(manifest(pod.build()))
 
 
-def warm(pod: PodBuilder, cluster: ClusterFacts, group: str = "g", name: str = "g-", *, assigned: bool = True) -> PatchCache:
+def warm(
+    pod: PodBuilder,
+    cluster: ClusterFacts,
+    group: str = "g",
+    name: str = "g-",
+    *,
+    assigned: bool = True,
+) -> PatchCache:
     """Return a cache that has seen a few pods like this one, and check what it said of them."""
     cache = PatchCache()
     for number in range(3):
@@ -79,10 +100,16 @@ def patch(answer: Answer | str) -> list[Object]:
     return json.loads(base64.b64decode(answer.patch)) if answer.patch is not None else []
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(
     cases(),
-    st.lists(st.tuples(st.sampled_from(INDICES), st.integers(0, 4095), st.booleans()), min_size=3, max_size=6),
+    st.lists(
+        st.tuples(st.sampled_from(INDICES), st.integers(0, 4095), st.booleans()),
+        min_size=3,
+        max_size=6,
+    ),
     st.booleans(),
 )
 def test_whatever_the_template_a_pod_gets_what_it_would_alone(
@@ -96,8 +123,18 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
     group = cluster.groups[labels[names.LABEL_GROUP]]
     cache = PatchCache()
     for number, (index, host, odd) in enumerate(places):
-        name = ("odd" if odd and not assigned else f"{group.group_name}-bcdf{number}") if group.num_of_hosts > 1 else ""
-        ask = Ask(as_pod(manifest(case.pod)), Seat(index, host % group.num_of_hosts, name), cluster, group.group_name, assigned)
+        name = (
+            ("odd" if odd and not assigned else f"{group.group_name}-bcdf{number}")
+            if group.num_of_hosts > 1
+            else ""
+        )
+        ask = Ask(
+            as_pod(manifest(case.pod)),
+            Seat(index, host % group.num_of_hosts, name),
+            cluster,
+            group.group_name,
+            assigned,
+        )
         assert ask.cached(cache) == ask.alone()
     event("filled in" if cache.hits else "worked out one by one")
 
@@ -120,7 +157,9 @@ def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
     ask = Ask(read(pod), Seat(1, 3, "g-abcd1"), cluster)
     assert ask.cached(cache) == ask.alone()
     assert cache.hits == 3
-    envs = [operation["value"] for operation in patch(ask.alone()) if operation["path"].endswith("/env")]
+    envs = [
+        operation["value"] for operation in patch(ask.alone()) if operation["path"].endswith("/env")
+    ]
     ids = [entry["value"] for env in envs for entry in env if entry["name"] == names.TPU_WORKER_ID]
     assert ids == ["6", "7"]
 
@@ -149,7 +188,9 @@ def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> Non
     assert cache.hits == hits
 
 
-@pytest.mark.parametrize("group", ["g9876543", "g8765432", "zz9zz", "yy8yy", "g7654321", "g6543217"])
+@pytest.mark.parametrize(
+    "group", ["g9876543", "g8765432", "zz9zz", "yy8yy", "g7654321", "g6543217"]
+)
 def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str) -> None:
     cluster = facts(a_cluster("c").group(group, hosts=4))
     warm(a_pod().of("c").worker(group).tpu(4).topology("2x2x4"), cluster, group, f"{group}-")
@@ -164,9 +205,17 @@ def test_texts_of_the_user_that_look_like_a_part_of_a_seat_do_no_harm(group: str
         tpu_pod().env(names.MEGASCALE_NUM_SLICES, "2"),
         tpu_pod().spec(hostname="g-1-0"),
     ],
-    ids=["an empty value", "the name of one slice", "the place of one host", "slices that may be too many", "a host name"],
+    ids=[
+        "an empty value",
+        "the name of one slice",
+        "the place of one host",
+        "slices that may be too many",
+        "a host name",
+    ],
 )
-def test_a_value_of_the_user_that_one_seat_may_have_is_looked_at_for_each_pod(pod: PodBuilder) -> None:
+def test_a_value_of_the_user_that_one_seat_may_have_is_looked_at_for_each_pod(
+    pod: PodBuilder,
+) -> None:
     assert warm(pod, facts(TPU_GROUP)).hits == 0
 
 
@@ -194,15 +243,21 @@ CHANGES = {
     "an init container": tpu_pod().init("before"),
     "a scheduler": tpu_pod().spec(schedulerName="volcano"),
     "a scheduling group": tpu_pod().spec(schedulingGroup={"podGroupName": "x"}),
-    "a resize policy": tpu_pod().spec(containers=[{"name": "ray-worker", "resizePolicy": [], "resources": {}}]),
+    "a resize policy": tpu_pod().spec(
+        containers=[{"name": "ray-worker", "resizePolicy": [], "resources": {}}]
+    ),
 }
 
 
 @pytest.mark.parametrize("other", CHANGES.values(), ids=CHANGES.keys())
 @pytest.mark.parametrize("index", [0, 5], ids=["a known replica", "another replica"])
-def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(other: PodBuilder, index: int) -> None:
+def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
+    other: PodBuilder, index: int
+) -> None:
     gang = a_cluster("c").group("g", hosts=4, replicas=4)
-    gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(names.ANNOTATION_IPPR, '{"groups": {"g": {}}}')
+    gang.annotated(names.ANNOTATION_SCHEDULING_GROUP, "replica").annotated(
+        names.ANNOTATION_IPPR, '{"groups": {"g": {}}}'
+    )
     cluster = facts(gang)
     cache = warm(tpu_pod(), cluster)
     for pod in (other, tpu_pod(), other):
@@ -212,7 +267,9 @@ def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(other: 
 
 def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
     annotation = '{"groups": {"headgroup": {}}}'
-    cluster = facts(a_cluster("c").group(names.HEAD_GROUP, hosts=2).annotated(names.ANNOTATION_IPPR, annotation))
+    cluster = facts(
+        a_cluster("c").group(names.HEAD_GROUP, hosts=2).annotated(names.ANNOTATION_IPPR, annotation)
+    )
     pod, cache = read(a_pod().of("c").worker(names.HEAD_GROUP)), PatchCache()
     for _ in range(3):
         head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
@@ -223,7 +280,11 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
 
 def asking(gang: str) -> ClusterBuilder:
     """Return the RayCluster with a gang."""
-    return a_cluster("c").group("g", hosts=4, replicas=4).annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
+    return (
+        a_cluster("c")
+        .group("g", hosts=4, replicas=4)
+        .annotated(names.ANNOTATION_SCHEDULING_GROUP, gang)
+    )
 
 
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:

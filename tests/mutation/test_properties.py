@@ -1,4 +1,6 @@
-"""What holds for every worker pod: the patch is what is claimed, nothing else changes, and a second time nothing happens."""
+"""What holds for every worker pod: the patch is what is claimed, nothing else changes, and a second
+time nothing happens.
+"""
 
 import copy
 import json
@@ -20,15 +22,35 @@ from webhook.manifest.kuberay import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import edits
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import (
+    AppendResizeRule,
+    AppendTerm,
+    Edit,
+    Note,
+    SetAnnotation,
+    SetEnv,
+    SetField,
+    SetLabel,
+    SetPreStop,
+    Warn,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
 """Fields of `spec` that are only set where they are empty."""
+GRACE = "terminationGracePeriodSeconds"
+"""A field of `spec` that only grows."""
 
 VALUE_OF_AN_EARLIER_ENTRY = Case(
-    a_pod().of("c").worker("g").topology("2x2x1").tpu(4).env(names.TPU_WORKER_ID, "0").env(names.TPU_WORKER_ID, None).build(),
+    a_pod()
+    .of("c")
+    .worker("g")
+    .topology("2x2x1")
+    .tpu(4)
+    .env(names.TPU_WORKER_ID, "0")
+    .env(names.TPU_WORKER_ID, None)
+    .build(),
     a_cluster("c").group("g", hosts=1).build(),
 )
 """The last entry of a name counts; here it is empty, and receives the value of the one before."""
@@ -50,18 +72,22 @@ class Seen:
 
 
 def edits_of(case: Case) -> list[Edit]:
-    """Return the edits of a pod, as `mutate --explain` prints them; none for one that is refused."""
+    """Return the edits of a pod, as `mutate --explain` prints them; none for one
+    that is refused.
+    """
     known = load_state([manifest(case.cluster)])
     handler = PodHandler(known.clusters, known.seats)
     try:
         placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
     except Denied:
         return []
-    return edits(placed.replica, placed.seat.host).all() if isinstance(placed, Placement) else []
+    return edits(placed.replica, placed.seat.host) if isinstance(placed, Placement) else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:
-    """Return the pod as the edits claim it to be: written from their docstrings, without a patch."""
+    """Return the pod as the edits claim it to be: written from their docstrings,
+    without a patch.
+    """
     pod = copy.deepcopy(pod)
     for edit in edits:
         _claim(pod, edit)
@@ -78,8 +104,13 @@ def _claim(pod: Object, edit: Edit) -> None:
         case SetLabel(key, value):
             assert key not in pod["metadata"]["labels"]
             pod["metadata"]["labels"][key] = value
+        case SetAnnotation(key, value):
+            annotations = pod["metadata"]["annotations"] = pod["metadata"].get("annotations") or {}
+            assert key not in annotations
+            annotations[key] = value
         case SetField(name, value):
-            assert not pod["spec"].get(name)
+            had = pod["spec"].get(name)
+            assert value > had if isinstance(value, int) and had else not had
             pod["spec"][name] = value
         case AppendTerm(kind, term):
             affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
@@ -89,12 +120,17 @@ def _claim(pod: Object, edit: Edit) -> None:
             container = pod["spec"]["containers"][0]
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
+        case SetPreStop(path, command):
+            assert not at(pod, path).get("lifecycle")
+            at(pod, path)["lifecycle"] = {"preStop": {"exec": {"command": [*command]}}}
         case SetEnv() | Warn() | Note():
             pass
 
 
 def _variables(env: list[Object], changes: list[SetEnv]) -> list[Object]:
-    """Return the entries of one container: new ones first, then the old, each replaced, or followed by what refers to it."""
+    """Return the entries of one container: new ones first, then the old, each replaced, or followed
+    by what refers to it.
+    """
     found = [_entry(edit) for edit in changes if edit.slot < 0 and edit.after < 0]
     for number, old in enumerate(env):
         replacements = [edit for edit in changes if edit.slot == number]
@@ -129,7 +165,9 @@ def check(case: Case) -> Seen:
         assert seen.once.patch == []
         return seen
     assert seen.after == interpret(seen.before, seen.edits)
-    assert sorted(seen.once.answer.warnings) == sorted(edit.text for edit in seen.edits if isinstance(edit, Warn))
+    assert sorted(seen.once.answer.warnings) == sorted(
+        edit.text for edit in seen.edits if isinstance(edit, Warn)
+    )
     _nothing_else_changes(seen.before, seen.after)
     _no_name_occurs_more_often(seen.before, seen.after)
     _the_api_server_accepts(seen.after)
@@ -151,7 +189,9 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
     }
     for kind in ("podAffinity", "podAntiAffinity"):
         kept = ((old["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or []
-        assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[: len(kept)] == kept
+        assert (((new["spec"].get("affinity") or {}).get(kind) or {}).get(REQUIRED) or [])[
+            : len(kept)
+        ] == kept
     for mine, theirs in zip(containers(old), containers(new), strict=True):
         _only_placeholders_are_replaced(mine.get("env") or [], theirs.get("env") or [])
         rules = mine.get("resizePolicy") or []
@@ -160,23 +200,37 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
             container.pop("env", None)
     for container in (old["spec"]["containers"][0], new["spec"]["containers"][0]):
         container.pop("resizePolicy", None)
+    _drop_lifecycle(old["spec"]["containers"][0], new["spec"]["containers"][0])
     for pod in (old, new):
         del pod["metadata"]["labels"]
-        for key in ("affinity", *EMPTY_ONLY):
+        pod["metadata"].pop("annotations", None)
+        for key in ("affinity", GRACE, *EMPTY_ONLY):
             pod["spec"].pop(key, None)
     assert new == old
+    assert (after["spec"].get(GRACE) or 0) >= (before["spec"].get(GRACE) or 0)
     for key in EMPTY_ONLY:
         if before["spec"].get(key):
             assert after["spec"][key] == before["spec"][key]
 
 
-def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
-    """Check that entries of the user stay in order, and that only the last of a name gives way, when it says nothing.
+def _drop_lifecycle(old: Object, new: Object) -> None:
+    """Take the lifecycle from a container that had none, and from what became of it."""
+    if not old.get("lifecycle"):
+        old.pop("lifecycle", None)
+        new.pop("lifecycle", None)
 
-    Entries are told apart by place: a placeholder may receive the very value that an earlier entry of its name has.
+
+def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
+    """Check that entries of the user stay in order, and that only the last of a name gives way,
+    when it says nothing.
+
+    Entries are told apart by place: a placeholder may receive the very value that an earlier entry
+    of its name has.
     """
     last = {entry["name"]: number for number, entry in enumerate(old)}
-    for number, (was, now) in enumerate(zip(old, [entry for entry in new if entry["name"] in last], strict=True)):
+    for number, (was, now) in enumerate(
+        zip(old, [entry for entry in new if entry["name"] in last], strict=True)
+    ):
         assert now["name"] == was["name"]
         if now != was:
             assert last[was["name"]] == number
@@ -194,7 +248,9 @@ def _no_name_occurs_more_often(before: Object, after: Object) -> None:
 def _the_api_server_accepts(pod: Object) -> None:
     for value in pod["metadata"]["labels"].values():
         assert is_label_value(value)
-    rules = [rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy") or []]
+    rules = [
+        rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy") or []
+    ]
     assert len(set(rules)) == len(rules)
     for key in ("hostname", "subdomain"):
         assert not pod["spec"].get(key) or is_dns_label(pod["spec"][key])
@@ -205,9 +261,11 @@ def _the_api_server_accepts(pod: Object) -> None:
 
 
 def _references_resolve(before: Object, after: Object) -> None:
-    """Check that each new variable stands before every entry of the user that refers to it, and behind what it refers to.
+    """Check that each new variable stands before every entry of the user that refers to it, and
+    behind what it refers to.
 
-    Only the device plugin's address may come late: it must follow an address of the host that the user gave.
+    Only the device plugin's address may come late: it must follow an address of the host that the
+    user gave.
     """
     for mine, theirs in zip(containers(before), containers(after), strict=True):
         known = {entry["name"] for entry in mine.get("env") or []}
@@ -215,11 +273,19 @@ def _references_resolve(before: Object, after: Object) -> None:
         late = {names.TPU_DEVICE_PLUGIN_ADDR} if names.TPU_DEVICE_PLUGIN_HOST_IP in known else set()
         for number, entry in enumerate(theirs.get("env") or []):
             for name in re.findall(r"\$\((\w+)\)", entry.get("value") or ""):
-                if name in order and name not in late and (name not in known or entry["name"] not in known):
-                    assert order.index(name) < number, f"{entry['name']} refers to {name}, which comes later"
+                if (
+                    name in order
+                    and name not in late
+                    and (name not in known or entry["name"] not in known)
+                ):
+                    assert order.index(name) < number, (
+                        f"{entry['name']} refers to {name}, which comes later"
+                    )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @example(VALUE_OF_AN_EARLIER_ENTRY)
 @given(cases())
 def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) -> None:
@@ -228,20 +294,32 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
     event(f"{min(len(seen.edits) // 10, 3)}0 edits or more")
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(
+    max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
 @given(cases())
-def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(case: Case) -> None:
+def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(
+    case: Case,
+) -> None:
     labels = case.pod["metadata"]["labels"]
-    assume(labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER and not set(names.SEAT_LABELS) & labels.keys())
+    assume(
+        labels[names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+        and not set(names.SEAT_LABELS) & labels.keys()
+    )
     webhook = Webhook(case.cluster)
     admitted = [webhook.admit(copy.deepcopy(case.pod)) for _ in range(5)]
     seats = [
-        tuple(each.pod["metadata"]["labels"].get(label) for label in names.SEAT_LABELS) for each in admitted if each.answer.allowed
+        tuple(each.pod["metadata"]["labels"].get(label) for label in names.SEAT_LABELS)
+        for each in admitted
+        if each.answer.allowed
     ]
     assert len(set(seats)) == len(seats)
     for each in admitted:
         carried = copy.deepcopy(case.pod)
         carried["metadata"]["labels"] = each.pod["metadata"]["labels"]
+        assigned = each.pod["metadata"].get("annotations")
+        if assigned is not None:  # it may say whose the seat is, which the labels do not
+            carried["metadata"]["annotations"] = assigned
         assert Webhook(case.cluster).admit(carried).pod == each.pod
 
 
@@ -250,7 +328,14 @@ def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alo
 def test_every_pod_of_every_example_is_completed_exactly(path: Path, *, indexed: bool) -> None:
     for each in read_manifests([path]):
         cluster = as_cluster(each)
-        known = {**each.document, "metadata": {**each.document["metadata"], "namespace": "default", "uid": cluster.metadata.uid}}
+        known = {
+            **each.document,
+            "metadata": {
+                **each.document["metadata"],
+                "namespace": "default",
+                "uid": cluster.metadata.uid,
+            },
+        }
         pods = list(expand(known, cluster, indexed=indexed))
         for pod in pods[1:9]:
             seen = check(Case(json.loads(json.dumps(pod)), known))

@@ -26,14 +26,21 @@ def test_a_host_knows_its_rank_and_its_master() -> None:
     }
 
 
-@pytest.mark.parametrize("key", ["nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/gpu"])
+@pytest.mark.parametrize(
+    "key", ["nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu", "example.com/gpu"]
+)
 def test_any_gpu_counts(key: str) -> None:
     assert env_of(decide(a_pod().worker("g").of("c").gpu(1, key), CLUSTER).pod).keys() >= RENDEZVOUS
 
 
-@pytest.mark.parametrize("key", ["cpu", "memory", "nvidia.com/gpu.count", "vpc.amazonaws.com/efa", "nvidia.com/gpumem"])
+@pytest.mark.parametrize(
+    "key", ["cpu", "memory", "nvidia.com/gpu.count", "vpc.amazonaws.com/efa", "nvidia.com/gpumem"]
+)
 def test_anything_else_does_not(key: str) -> None:
-    assert not env_of(decide(a_pod().worker("g").of("c").resource(key, "1"), CLUSTER).pod).keys() & RENDEZVOUS
+    assert (
+        not env_of(decide(a_pod().worker("g").of("c").resource(key, "1"), CLUSTER).pod).keys()
+        & RENDEZVOUS
+    )
 
 
 def test_a_request_without_a_limit_counts_and_zero_does_not() -> None:
@@ -43,7 +50,9 @@ def test_a_request_without_a_limit_counts_and_zero_does_not() -> None:
 
 
 def test_a_single_host_needs_no_rendezvous() -> None:
-    assert not env_of(decide(a_pod().worker("single").of("c").gpu(8), CLUSTER).pod).keys() & RENDEZVOUS
+    assert (
+        not env_of(decide(a_pod().worker("single").of("c").gpu(8), CLUSTER).pod).keys() & RENDEZVOUS
+    )
 
 
 def test_sidecars_and_init_containers_get_it_too() -> None:
@@ -59,20 +68,39 @@ def test_the_variables_of_a_process_are_never_set(profiles: str) -> None:
 
 def test_torchrun_reads_its_own() -> None:
     env = profiled("torchrun")
-    assert (env[names.PET_NNODES], env[names.PET_NODE_RANK], env[names.PET_NPROC_PER_NODE]) == ("2", "1", "8")
-    assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == (env[names.MASTER_ADDR], "29500")
+    assert (env[names.PET_NNODES], env[names.PET_NODE_RANK], env[names.PET_NPROC_PER_NODE]) == (
+        "2",
+        "1",
+        "8",
+    )
+    assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == (
+        env[names.MASTER_ADDR],
+        "29500",
+    )
 
 
 def test_torchrun_meets_where_the_user_said() -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    cluster = (
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    )
     env = env_of(
-        decide(a_pod().worker("g").of("c").gpu(8).env(names.MASTER_PORT, "1234").env(names.MASTER_ADDR, "mine"), cluster).pod
+        decide(
+            a_pod()
+            .worker("g")
+            .of("c")
+            .gpu(8)
+            .env(names.MASTER_PORT, "1234")
+            .env(names.MASTER_ADDR, "mine"),
+            cluster,
+        ).pod
     )
     assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == ("mine", "1234")
 
 
 def test_a_sidecar_without_gpus_has_no_processes_per_node() -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    cluster = (
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
+    )
     pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar"), cluster).pod
     assert names.PET_NPROC_PER_NODE not in env_of(pod, "sidecar")
     assert names.PET_NNODES in env_of(pod, "sidecar")
@@ -84,7 +112,10 @@ def test_vllm_gets_an_address_of_its_own() -> None:
 
 def test_mnnvl_switches_nccl_on() -> None:
     env = profiled("mnnvl")
-    assert [env[name] for name in (names.NCCL_MNNVL_ENABLE, names.NCCL_CUMEM_ENABLE, names.NCCL_NVLS_ENABLE)] == ["1", "1", "1"]
+    assert [
+        env[name]
+        for name in (names.NCCL_MNNVL_ENABLE, names.NCCL_CUMEM_ENABLE, names.NCCL_NVLS_ENABLE)
+    ] == ["1", "1", "1"]
 
 
 def test_profiles_are_opt_in() -> None:
@@ -97,16 +128,29 @@ def test_the_profile_none_turns_everything_off(profiles: str) -> None:
 
 
 def test_an_unknown_profile_is_a_warning_that_lists_the_known_ones() -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun,Torch")
+    cluster = (
+        a_cluster("c")
+        .group("g", hosts=2)
+        .annotated(names.ANNOTATION_GPU_PROFILES, "torchrun,Torch")
+    )
     decided = decide(a_pod().worker("g").of("c").gpu(8), cluster)
-    assert [warning for warning in decided.answer.warnings if "'Torch'" in warning and "mnnvl" in warning]
+    assert [
+        warning
+        for warning in decided.answer.warnings
+        if "'Torch'" in warning and "mnnvl" in warning
+    ]
     assert names.PET_NNODES in env_of(decided.pod)
 
 
 def test_a_master_of_the_user_stays_and_a_rank_of_the_user_is_a_warning() -> None:
-    pod = a_pod().worker("g").of("c").gpu(8).env(names.MASTER_ADDR, "mine").env(names.NODE_RANK, "7")
+    pod = (
+        a_pod().worker("g").of("c").gpu(8).env(names.MASTER_ADDR, "mine").env(names.NODE_RANK, "7")
+    )
     decided = decide(pod, CLUSTER)
-    assert (env_of(decided.pod)[names.MASTER_ADDR], env_of(decided.pod)[names.NODE_RANK]) == ("mine", "7")
+    assert (env_of(decided.pod)[names.MASTER_ADDR], env_of(decided.pod)[names.NODE_RANK]) == (
+        "mine",
+        "7",
+    )
     assert len(decided.answer.warnings) == 1
     assert names.NODE_RANK in decided.answer.warnings[0]
     assert env_names(decided.pod).count(names.NODE_RANK) == 1
@@ -114,4 +158,6 @@ def test_a_master_of_the_user_stays_and_a_rank_of_the_user_is_a_warning() -> Non
 
 @pytest.mark.parametrize("amount", ["0.5", "500m", "-1", "eight"])
 def test_a_part_of_a_gpu_is_refused(amount: str) -> None:
-    assert decide(a_pod().worker("g").of("c").gpu(amount), CLUSTER).fields == ["spec.containers[0].resources[nvidia.com/gpu]"]
+    assert decide(a_pod().worker("g").of("c").gpu(amount), CLUSTER).fields == [
+        "spec.containers[0].resources[nvidia.com/gpu]"
+    ]

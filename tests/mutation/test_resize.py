@@ -1,4 +1,6 @@
-"""Ray's container can grow in place where the RayCluster lists its group, and what the user wrote stays."""
+"""Ray's container can grow in place where the RayCluster lists its group, and what the user wrote
+stays.
+"""
 
 import pytest
 
@@ -6,7 +8,10 @@ from tests.builders import ClusterBuilder, Decided, Object, PodBuilder, a_cluste
 from webhook.kube import names
 from webhook.mutation.policy import Policy
 
-BOTH = [{"resourceName": "cpu", "restartPolicy": "NotRequired"}, {"resourceName": "memory", "restartPolicy": "NotRequired"}]
+BOTH = [
+    {"resourceName": "cpu", "restartPolicy": "NotRequired"},
+    {"resourceName": "memory", "restartPolicy": "NotRequired"},
+]
 RESTART_CPU = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
 
 
@@ -14,7 +19,12 @@ def listing(*groups: str) -> ClusterBuilder:
     """Return a RayCluster that lists groups in `ray.io/ippr`."""
     entry = '{"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}'
     text = ", ".join(f'"{group}": {entry}' for group in groups)
-    return a_cluster("c").group("g").group("other").annotated(names.ANNOTATION_IPPR, f'{{"groups": {{{text}}}}}')
+    return (
+        a_cluster("c")
+        .group("g")
+        .group("other")
+        .annotated(names.ANNOTATION_IPPR, f'{{"groups": {{{text}}}}}')
+    )
 
 
 def a_worker(group: str = "g") -> PodBuilder:
@@ -30,7 +40,9 @@ def rules_of(decided: Decided, container: int = 0) -> list[Object] | None:
 
 def with_rules(*rules: Object, **spec: object) -> PodBuilder:
     """Return a worker whose Ray container has a resize policy."""
-    return a_worker().spec(containers=[{"name": "ray-worker", "image": "ray", "resizePolicy": list(rules)}], **spec)
+    return a_worker().spec(
+        containers=[{"name": "ray-worker", "image": "ray", "resizePolicy": list(rules)}], **spec
+    )
 
 
 def test_only_the_ray_container_of_a_listed_group_gets_both_entries() -> None:
@@ -64,13 +76,20 @@ def test_a_restart_that_ray_refuses_stays_with_a_warning() -> None:
 
 
 def test_a_restart_that_kubernetes_refuses_has_a_warning_whoever_resizes() -> None:
-    decided = decide(with_rules(RESTART_CPU, restartPolicy="Never"), listing(), Policy(resize="all"))
+    decided = decide(
+        with_rules(RESTART_CPU, restartPolicy="Never"), listing(), Policy(resize="all")
+    )
     assert "restartPolicy Never" in decided.answer.warnings[0]
     assert not decide(with_rules(RESTART_CPU), listing(), Policy(resize="all")).answer.warnings
 
 
-@pytest.mark.parametrize(("scope", "listed", "unlisted"), [("listed", BOTH, None), ("all", BOTH, BOTH), ("none", None, None)])
-def test_the_setting_says_which_pods(scope: str, listed: list[Object] | None, unlisted: list[Object] | None) -> None:
+@pytest.mark.parametrize(
+    ("scope", "listed", "unlisted"),
+    [("listed", BOTH, None), ("all", BOTH, BOTH), ("none", None, None)],
+)
+def test_the_setting_says_which_pods(
+    scope: str, listed: list[Object] | None, unlisted: list[Object] | None
+) -> None:
     policy = Policy(resize=scope)  # type: ignore[arg-type] # the parameters above are the allowed ones
     assert rules_of(decide(a_worker("g"), listing("g"), policy)) == listed
     assert rules_of(decide(a_worker("other"), listing("g"), policy)) == unlisted

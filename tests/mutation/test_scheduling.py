@@ -11,8 +11,12 @@ ASK = names.ANNOTATION_SCHEDULING_GROUP
 
 
 def asking(granularity: str) -> ClusterBuilder:
-    """Return a RayCluster with a group of two hosts and one of single hosts, that asks for a gang."""
-    return a_cluster("c").group("g", hosts=2, replicas=2).group("single").annotated(ASK, granularity)
+    """Return a RayCluster with a group of two hosts and one of single hosts, that asks
+    for a gang.
+    """
+    return (
+        a_cluster("c").group("g", hosts=2, replicas=2).group("single").annotated(ASK, granularity)
+    )
 
 
 def a_host() -> PodBuilder:
@@ -39,14 +43,18 @@ def group_of(decided: Decided) -> str | None:
         ("replica", None, "c-worker-g-xh3hf", None),
     ],
 )
-def test_each_granularity_names_its_pod_groups(granularity: str, head: str | None, host: str, single: str | None) -> None:
+def test_each_granularity_names_its_pod_groups(
+    granularity: str, head: str | None, host: str, single: str | None
+) -> None:
     cluster = asking(granularity)
     pods = a_head(), a_host(), a_pod().of("c").worker("single")
     assert [group_of(decide(pod, cluster)) for pod in pods] == [head, host, single]
 
 
 def test_the_annotation_of_kubray_s_proposal_asks_for_a_gang_per_group() -> None:
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")
+    cluster = (
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_NATIVE_SCHEDULING, "true")
+    )
     assert group_of(decide(a_host(), cluster)) == "c-worker-g"
     assert group_of(decide(a_head(), cluster)) == "c-head"
 
@@ -66,7 +74,12 @@ def test_hosts_of_an_assigned_replica_share_a_pod_group_that_no_other_replica_ha
 @pytest.mark.parametrize("granularity", ["cluster", "worker-group", "replica"])
 def test_a_pod_that_has_a_scheduling_group_keeps_it(granularity: str) -> None:
     mine = {"podGroupName": "mine"}
-    assert decide(a_host().spec(schedulingGroup=mine), asking(granularity)).pod["spec"]["schedulingGroup"] == mine
+    assert (
+        decide(a_host().spec(schedulingGroup=mine), asking(granularity)).pod["spec"][
+            "schedulingGroup"
+        ]
+        == mine
+    )
 
 
 def test_who_asks_for_nothing_gets_nothing() -> None:
@@ -86,7 +99,9 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
         asking("everything"),
     ],
 )
-def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(cluster: ClusterBuilder) -> None:
+def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(
+    cluster: ClusterBuilder,
+) -> None:
     for pod in (a_head(), a_host()):
         decided = decide(pod, cluster)
         assert group_of(decided) is None
@@ -104,7 +119,10 @@ def test_pods_that_kuberay_put_into_its_own_gang_stay_there_without_a_word() -> 
 
 
 def test_replicas_are_grouped_while_autoscaling() -> None:
-    assert group_of(decide(a_host(), asking("replica").spec(enableInTreeAutoscaling=True))) == "c-worker-g-xh3hf"
+    assert (
+        group_of(decide(a_host(), asking("replica").spec(enableInTreeAutoscaling=True)))
+        == "c-worker-g-xh3hf"
+    )
 
 
 def test_a_pod_of_another_scheduler_is_not_grouped() -> None:

@@ -6,12 +6,24 @@ import pytest
 from tests.builders import Webhook, a_cluster, a_pod, decide, env_of, facts
 from webhook.kube import names
 
-SHARD = a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search").annotated(names.ANNOTATION_SHARD_INDEX, "3")
+SHARD = (
+    a_cluster("c")
+    .group("g")
+    .annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    .annotated(names.ANNOTATION_SHARD_INDEX, "3")
+)
 
 
 @pytest.mark.parametrize("node_type", ["head", "worker"])
 def test_every_container_of_head_and_workers_knows_its_shard(node_type: str) -> None:
-    pod = a_pod().worker("g").of("c").label(names.LABEL_NODE_TYPE, node_type).container("sidecar").init("wait")
+    pod = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .label(names.LABEL_NODE_TYPE, node_type)
+        .container("sidecar")
+        .init("wait")
+    )
     decided = decide(pod, SHARD)
     for container in ("ray-worker", "sidecar", "wait"):
         found = env_of(decided.pod, container)
@@ -40,11 +52,32 @@ def test_a_cluster_in_a_file_has_the_index_that_its_creation_would_have_given_it
     first = SHARD.build()
     second = a_cluster("d").group("g").annotated(names.ANNOTATION_SHARD_GROUP, "search").build()
     webhook = Webhook(second, first)
-    assert env_of(webhook.admit(a_pod().worker("g").of("d").build()).pod)[names.RAY_SHARD_INDEX] == "0"
-    assert env_of(webhook.admit(a_pod().worker("g").of("c").build()).pod)[names.RAY_SHARD_INDEX] == "3"
+    assert (
+        env_of(webhook.admit(a_pod().worker("g").of("d").build()).pod)[names.RAY_SHARD_INDEX] == "0"
+    )
+    assert (
+        env_of(webhook.admit(a_pod().worker("g").of("c").build()).pod)[names.RAY_SHARD_INDEX] == "3"
+    )
 
 
 def test_an_index_alone_is_no_shard() -> None:
-    decided = decide(a_pod().worker("g").of("c"), a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_INDEX, "0"))
+    decided = decide(
+        a_pod().worker("g").of("c"),
+        a_cluster("c").group("g").annotated(names.ANNOTATION_SHARD_INDEX, "0"),
+    )
     assert names.RAY_SHARD_INDEX not in env_of(decided.pod)
     assert decided.answer.warnings == ()
+
+
+def test_all_containers_know_how_many_shards_there_are() -> None:
+    counted = (
+        a_cluster("c")
+        .group("g")
+        .annotated(names.ANNOTATION_SHARD_GROUP, "search")
+        .annotated(names.ANNOTATION_SHARD_INDEX, "3")
+        .annotated(names.ANNOTATION_SHARD_COUNT, "8")
+    )
+    decided = decide(a_pod().worker("g").of("c").container("sidecar"), counted)
+    for container in ("ray-worker", "sidecar"):
+        assert env_of(decided.pod, container)[names.RAY_SHARD_COUNT] == "8"
+    assert names.RAY_SHARD_COUNT not in env_of(decide(a_pod().worker("g").of("c"), SHARD).pod)

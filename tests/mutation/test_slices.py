@@ -1,4 +1,6 @@
-"""Pods of sub-slices, and of slices that Kueue forms, get what fits their own slice, and no affinity in its way."""
+"""Pods of sub-slices, and of slices that Kueue forms, get what fits their own slice, and no
+affinity in its way.
+"""
 
 import pytest
 
@@ -19,7 +21,9 @@ def a_part(part: str = "2x4", whole: str = "4x4", group: str = "g") -> PodBuilde
 def a_formed(group: str = "four") -> PodBuilder:
     """Return a pod of a v7x slice that Kueue forms."""
     pod = a_pod().worker(group).of("c").tpu(4).selecting(names.NODE_TPU_ACCELERATOR, "tpu7x")
-    return pod.annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4")).gated(names.KUEUE_GATE_TOPOLOGY)
+    return pod.annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, PARTITION.format("4x4x4")).gated(
+        names.KUEUE_GATE_TOPOLOGY
+    )
 
 
 def keys_of(pod: Object) -> set[str]:
@@ -46,7 +50,9 @@ def test_hosts_of_a_sub_slice_that_do_not_add_up_are_refused_at_the_annotation()
 
 
 def test_a_user_who_wants_no_checks_of_topologies_is_not_refused() -> None:
-    decided = decide(a_part("4x4", "8x8").annotated(names.ANNOTATION_SKIP_TPU_CHECK, "true"), CLUSTER)
+    decided = decide(
+        a_part("4x4", "8x8").annotated(names.ANNOTATION_SKIP_TPU_CHECK, "true"), CLUSTER
+    )
     assert decided.answer.allowed
     assert env_of(decided.pod)[names.TPU_TOPOLOGY] == "4x4"
 
@@ -57,9 +63,15 @@ def test_two_sub_slices_share_a_node_pool() -> None:
     assert not decided.answer.warnings
 
 
-@pytest.mark.parametrize(("key", "kinds"), [(names.NODE_GCE_TOPOLOGIES[0], 2), (names.NODE_POOL, 1)])
-def test_the_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(key: str, kinds: int) -> None:
-    pod = decide(a_part(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)).pod
+@pytest.mark.parametrize(
+    ("key", "kinds"), [(names.NODE_GCE_TOPOLOGIES[0], 2), (names.NODE_POOL, 1)]
+)
+def test_the_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(
+    key: str, kinds: int
+) -> None:
+    pod = decide(
+        a_part(), a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, key)
+    ).pod
     assert keys_of(pod) == {key}
     assert len(pod["spec"]["affinity"]) == kinds
 
@@ -75,7 +87,10 @@ def test_pods_that_differ_in_their_annotations_alone_do_not_share_an_answer() ->
     webhook = Webhook(a_cluster("c").group("g", hosts=2, replicas=2).build())
     whole = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
     assert keys_of(webhook.admit(whole.build()).pod) == {names.NODE_POOL}
-    assert keys_of(webhook.admit(a_part("2x4", "2x4").gated(names.KUEUE_GATE_TOPOLOGY).build()).pod) == set()
+    assert (
+        keys_of(webhook.admit(a_part("2x4", "2x4").gated(names.KUEUE_GATE_TOPOLOGY).build()).pod)
+        == set()
+    )
     other = webhook.admit(whole.annotated(names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true").build())
     assert keys_of(other.pod) == set()
 
@@ -101,12 +116,20 @@ def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: 
 
 
 def test_the_user_may_want_affinity_beside_kueue() -> None:
-    asking = a_cluster("c").group("four", hosts=4).annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/rack")
+    asking = (
+        a_cluster("c")
+        .group("four", hosts=4)
+        .annotated(names.ANNOTATION_TOPOLOGY_KEY, "example.com/rack")
+    )
     assert keys_of(decide(a_formed(), asking).pod) == {"example.com/rack"}
 
 
 def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
-    pod = a_formed().label("kueue.x-k8s.io/podset", "four").gated(names.KUEUE_ELASTIC_JOB, "mine", names.KUEUE_GATE_TOPOLOGY)
+    pod = (
+        a_formed()
+        .label("kueue.x-k8s.io/podset", "four")
+        .gated(names.KUEUE_ELASTIC_JOB, "mine", names.KUEUE_GATE_TOPOLOGY)
+    )
     before = pod.build()
     after = decide(pod, CLUSTER).pod
     assert after["spec"]["schedulingGates"] == before["spec"]["schedulingGates"]
@@ -116,7 +139,12 @@ def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
 
 def torch(pod: PodBuilder, hosts: int = 2) -> dict[str, str]:
     """Return the variables of a pod under the profile torch-tpu."""
-    cluster = a_cluster("c").group("g", hosts=hosts).group("one").annotated(names.ANNOTATION_PROFILES, "torch-tpu")
+    cluster = (
+        a_cluster("c")
+        .group("g", hosts=hosts)
+        .group("one")
+        .annotated(names.ANNOTATION_PROFILES, "torch-tpu")
+    )
     return env_of(decide(pod, cluster).pod)
 
 
@@ -130,7 +158,9 @@ def test_torch_tpu_builds_a_sub_slice_of_its_own() -> None:
 def test_torch_tpu_counts_a_chip_of_v7x_as_two_devices() -> None:
     env = torch(a_pod().worker("one").of("c").tpu(4).topology("2x2x1", "tpu7x"))
     assert env[names.TORCH_TPU_TOPOLOGY] == "2,2,1,2"
-    assert env[names.TORCH_TPU_SLICEBUILDER_ADDRESSES] == ",".join(f"localhost:{port}" for port in range(8471, 8479))
+    assert env[names.TORCH_TPU_SLICEBUILDER_ADDRESSES] == ",".join(
+        f"localhost:{port}" for port in range(8471, 8479)
+    )
 
 
 def test_torch_tpu_is_opt_in_and_none_takes_it_away() -> None:
@@ -139,13 +169,17 @@ def test_torch_tpu_is_opt_in_and_none_takes_it_away() -> None:
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), off).pod)
 
 
-@pytest.mark.parametrize("name", ["TPU_PROCESS_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_VISIBLE_CHIPS"])
+@pytest.mark.parametrize(
+    "name", ["TPU_PROCESS_BOUNDS", "TPU_CHIPS_PER_PROCESS_BOUNDS", "TPU_VISIBLE_CHIPS"]
+)
 def test_what_ray_writes_for_each_worker_process_is_left_to_it(name: str) -> None:
     assert name not in torch(a_part())
 
 
 def test_the_former_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
-    former = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torch-tpu")
+    former = (
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torch-tpu")
+    )
     assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), former).pod)
     both = former.annotated(names.ANNOTATION_PROFILES, "vllm")
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), both).pod)

@@ -36,13 +36,19 @@ def test_a_host_of_a_v4_slice_gets_everything() -> None:
         ("tpu7x-standard-4t", "2x2x2", "tpu7x-16"),
     ],
 )
-def test_each_generation_has_its_accelerator_type(accelerator: str, topology: str, kind: str) -> None:
-    env = env_of(decide(a_pod().worker("g").of("c").tpu(4).topology(topology, accelerator), CLUSTER).pod)
+def test_each_generation_has_its_accelerator_type(
+    accelerator: str, topology: str, kind: str
+) -> None:
+    env = env_of(
+        decide(a_pod().worker("g").of("c").tpu(4).topology(topology, accelerator), CLUSTER).pod
+    )
     assert (env[names.TPU_TOPOLOGY], env[names.TPU_ACCELERATOR_TYPE]) == (topology, kind)
 
 
 def test_an_unknown_accelerator_has_a_topology_but_no_type() -> None:
-    env = env_of(decide(a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v9-slice"), CLUSTER).pod)
+    env = env_of(
+        decide(a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v9-slice"), CLUSTER).pod
+    )
     assert env.keys() & SLICE == {names.TPU_TOPOLOGY}
 
 
@@ -55,9 +61,17 @@ def test_without_node_selectors_the_slice_is_known_but_not_its_kind() -> None:
 
 
 def test_a_single_host_has_no_peers() -> None:
-    env = env_of(decide(a_pod().worker("single").of("c").tpu(4).topology("2x2", "tpu-v6e-slice"), CLUSTER).pod)
+    env = env_of(
+        decide(
+            a_pod().worker("single").of("c").tpu(4).topology("2x2", "tpu-v6e-slice"), CLUSTER
+        ).pod
+    )
     assert names.TPU_WORKER_HOSTNAMES not in env
-    assert (env[names.TPU_WORKER_ID], env[names.TPU_NAME], env[names.TPU_ACCELERATOR_TYPE]) == ("0", "single-0", "v6e-4")
+    assert (env[names.TPU_WORKER_ID], env[names.TPU_NAME], env[names.TPU_ACCELERATOR_TYPE]) == (
+        "0",
+        "single-0",
+        "v6e-4",
+    )
 
 
 def test_a_bad_topology_of_a_single_host_is_a_warning() -> None:
@@ -72,9 +86,17 @@ def test_a_pod_without_chips_gets_no_tpu_variable() -> None:
 
 
 def test_chips_are_limits_else_requests() -> None:
-    only_requests = a_pod().worker("g").of("c").resource(names.RESOURCE_TPU, "4", "requests").topology("2x2x2")
+    only_requests = (
+        a_pod().worker("g").of("c").resource(names.RESOURCE_TPU, "4", "requests").topology("2x2x2")
+    )
     assert env_of(decide(only_requests, CLUSTER).pod)[names.TPU_NAME] == "g-0"
-    limits_differ = a_pod().worker("g").of("c").resource(names.RESOURCE_TPU, "1", "requests").resource(names.RESOURCE_TPU, "4")
+    limits_differ = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .resource(names.RESOURCE_TPU, "1", "requests")
+        .resource(names.RESOURCE_TPU, "4")
+    )
     assert decide(limits_differ.topology("2x2x2"), CLUSTER).answer.allowed
 
 
@@ -91,7 +113,15 @@ def test_an_init_container_borrows_the_chips_of_the_containers_that_come_after_i
 
 
 def test_an_init_container_that_keeps_running_has_chips_of_its_own() -> None:
-    pod = a_pod().worker("g").of("c").tpu(2).topology("2x2x2").init("sidecar", restartPolicy="Always").tpu(2)
+    pod = (
+        a_pod()
+        .worker("g")
+        .of("c")
+        .tpu(2)
+        .topology("2x2x2")
+        .init("sidecar", restartPolicy="Always")
+        .tpu(2)
+    )
     assert decide(pod, CLUSTER).answer.allowed
 
 
@@ -107,7 +137,9 @@ def test_the_only_replica_of_a_group_may_have_any_name_for_its_slice() -> None:
 
 
 def test_a_part_of_a_chip_is_refused_with_the_field() -> None:
-    decided = decide(a_pod().worker("g").of("c").container("second").resource(names.RESOURCE_TPU, "0.5"), CLUSTER)
+    decided = decide(
+        a_pod().worker("g").of("c").container("second").resource(names.RESOURCE_TPU, "0.5"), CLUSTER
+    )
     assert decided.fields == ["spec.containers[1].resources[google.com/tpu]"]
 
 
@@ -122,7 +154,9 @@ def test_every_container_and_init_container_gets_the_variables() -> None:
 def test_a_placeholder_id_is_replaced_in_place(placeholder: str | None) -> None:
     pod = a_host(0, 1).env("FIRST", "1").env(names.TPU_WORKER_ID, placeholder).env("LAST", "1")
     decided = decide(pod, CLUSTER)
-    order = [name for name in env_names(decided.pod) if name in {"FIRST", names.TPU_WORKER_ID, "LAST"}]
+    order = [
+        name for name in env_names(decided.pod) if name in {"FIRST", names.TPU_WORKER_ID, "LAST"}
+    ]
     assert order == ["FIRST", names.TPU_WORKER_ID, "LAST"]
     assert env_of(decided.pod)[names.TPU_WORKER_ID] == "1"
     assert not decided.answer.warnings
@@ -143,7 +177,9 @@ def test_a_value_from_elsewhere_stays() -> None:
 
 
 @pytest.mark.parametrize("name", [names.TPU_WORKER_ID, names.TPU_WORKER_HOSTNAMES, names.TPU_NAME])
-def test_an_identity_set_by_hand_stays_with_a_warning_that_names_variable_and_container(name: str) -> None:
+def test_an_identity_set_by_hand_stays_with_a_warning_that_names_variable_and_container(
+    name: str,
+) -> None:
     decided = decide(a_host(0, 1).env(name, "by-hand"), CLUSTER)
     assert env_of(decided.pod)[name] == "by-hand"
     warned = [warning for warning in decided.answer.warnings if name in warning]
@@ -156,7 +192,9 @@ def test_the_literal_id_of_another_host_is_a_warning_and_the_right_one_is_not() 
     assert not decide(a_host(0, 1).env(names.TPU_WORKER_ID, "1"), CLUSTER).answer.warnings
 
 
-@pytest.mark.parametrize("name", [names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE, names.TPU_DEVICE_PLUGIN_ADDR])
+@pytest.mark.parametrize(
+    "name", [names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE, names.TPU_DEVICE_PLUGIN_ADDR]
+)
 def test_a_setting_of_the_user_stays_without_a_warning(name: str) -> None:
     decided = decide(a_host().env(name, "mine"), CLUSTER)
     assert env_of(decided.pod)[name] == "mine"
@@ -172,7 +210,12 @@ def test_new_variables_come_before_those_of_the_user_so_that_they_can_be_used() 
 def test_the_device_plugin_address_stands_behind_the_address_that_it_refers_to() -> None:
     order = env_names(decide(a_host(), CLUSTER).pod)
     assert order.index(names.TPU_DEVICE_PLUGIN_HOST_IP) < order.index(names.TPU_DEVICE_PLUGIN_ADDR)
-    given = a_host().env("A", "1").env(names.TPU_DEVICE_PLUGIN_HOST_IP, "10.0.0.1").env("B", "$(TPU_DEVICE_PLUGIN_ADDR)")
+    given = (
+        a_host()
+        .env("A", "1")
+        .env(names.TPU_DEVICE_PLUGIN_HOST_IP, "10.0.0.1")
+        .env("B", "$(TPU_DEVICE_PLUGIN_ADDR)")
+    )
     decided = decide(given, CLUSTER)
     order = env_names(decided.pod)
     assert order[-4:] == ["A", names.TPU_DEVICE_PLUGIN_HOST_IP, names.TPU_DEVICE_PLUGIN_ADDR, "B"]
@@ -180,8 +223,17 @@ def test_the_device_plugin_address_stands_behind_the_address_that_it_refers_to()
 
 
 def a_v7x_host(host: int, *chips: int) -> PodBuilder:
-    """Return a v7x pod of the four-host group, with one TPU container for each number of chips, and a sidecar."""
-    pod = a_pod().worker("four").of("c").topology("2x2x4", "tpu7x-standard-4t").seat(0, host, "four-xh3hf").tpu(chips[0])
+    """Return a v7x pod of the four-host group, with one TPU container for each number of chips, and
+    a sidecar.
+    """
+    pod = (
+        a_pod()
+        .worker("four")
+        .of("c")
+        .topology("2x2x4", "tpu7x-standard-4t")
+        .seat(0, host, "four-xh3hf")
+        .tpu(chips[0])
+    )
     for number, count in enumerate(chips[1:], 1):
         pod.container(f"numa-{number}").tpu(count)
     return pod.container("sidecar").init("setup")
@@ -191,7 +243,9 @@ def test_a_v7x_host_of_one_process_is_numbered_as_a_host() -> None:
     pod = decide(a_v7x_host(3, 4), CLUSTER).pod
     env = env_of(pod)
     assert (env[names.TPU_WORKER_ID], env[names.TPU_PROCESS_PORT]) == ("3", "8471")
-    assert env[names.TPU_PROCESS_ADDRESSES] == ",".join(f"four-0-{host}.c-headless:8471" for host in range(4))
+    assert env[names.TPU_PROCESS_ADDRESSES] == ",".join(
+        f"four-0-{host}.c-headless:8471" for host in range(4)
+    )
     assert env_of(pod, "sidecar")[names.TPU_WORKER_ID] == "3"
     assert env_of(pod, "setup")[names.TPU_WORKER_ID] == "3"
     assert names.TPU_PROCESS_PORT not in env_of(pod, "sidecar")
@@ -203,7 +257,9 @@ def test_a_v7x_host_of_two_processes_numbers_each() -> None:
     assert (first[names.TPU_WORKER_ID], first[names.TPU_PROCESS_PORT]) == ("6", "8471")
     assert (second[names.TPU_WORKER_ID], second[names.TPU_PROCESS_PORT]) == ("7", "8472")
     every = [f"four-0-{host}.c-headless:{port}" for host in range(4) for port in (8471, 8472)]
-    assert first[names.TPU_PROCESS_ADDRESSES] == second[names.TPU_PROCESS_ADDRESSES] == ",".join(every)
+    assert (
+        first[names.TPU_PROCESS_ADDRESSES] == second[names.TPU_PROCESS_ADDRESSES] == ",".join(every)
+    )
     assert first[names.TPU_WORKER_HOSTNAMES].count(",") == 3
 
 
@@ -222,13 +278,23 @@ def test_an_init_container_with_chips_does_not_shift_the_processes_of_a_v7x_host
 
 
 def test_the_second_process_of_a_v7x_host_may_have_the_placeholder_id() -> None:
-    pod = decide(a_v7x_host(0, 2, 2).container("third").env(names.TPU_WORKER_ID, "0").tpu(0), CLUSTER).pod
+    pod = decide(
+        a_v7x_host(0, 2, 2).container("third").env(names.TPU_WORKER_ID, "0").tpu(0), CLUSTER
+    ).pod
     assert env_of(pod, "third")[names.TPU_WORKER_ID] == "0"
     assert env_of(pod, "numa-1")[names.TPU_WORKER_ID] == "1"
 
 
 def test_the_processes_of_a_single_v7x_host_find_each_other_without_a_service() -> None:
-    pod = a_pod().worker("single").of("c").tpu(2).topology("2x2x1", "tpu7x").container("numa-1").tpu(2)
+    pod = (
+        a_pod()
+        .worker("single")
+        .of("c")
+        .tpu(2)
+        .topology("2x2x1", "tpu7x")
+        .container("numa-1")
+        .tpu(2)
+    )
     decided = decide(pod, CLUSTER)
     assert "hostname" not in decided.pod["spec"]
     assert env_of(decided.pod)[names.TPU_PROCESS_ADDRESSES] == "localhost:8471,localhost:8472"
@@ -243,6 +309,18 @@ def test_resources_and_everything_else_of_a_container_stay_as_they_were() -> Non
 
 
 def test_an_empty_value_where_a_field_belongs_counts_as_unset() -> None:
-    pod = decide(a_pod().worker("g").of("c").tpu(4).env(names.TPU_DEVICE_PLUGIN_HOST_IP, ""), a_cluster("c").group("g")).pod
-    found = [entry for entry in container_of(pod, "ray-worker")["env"] if entry["name"] == names.TPU_DEVICE_PLUGIN_HOST_IP]
-    assert found == [{"name": names.TPU_DEVICE_PLUGIN_HOST_IP, "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}]
+    pod = decide(
+        a_pod().worker("g").of("c").tpu(4).env(names.TPU_DEVICE_PLUGIN_HOST_IP, ""),
+        a_cluster("c").group("g"),
+    ).pod
+    found = [
+        entry
+        for entry in container_of(pod, "ray-worker")["env"]
+        if entry["name"] == names.TPU_DEVICE_PLUGIN_HOST_IP
+    ]
+    assert found == [
+        {
+            "name": names.TPU_DEVICE_PLUGIN_HOST_IP,
+            "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}},
+        }
+    ]

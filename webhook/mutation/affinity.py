@@ -1,4 +1,6 @@
-"""Affinity: the hosts of a replica together on one slice or NVLink domain, and no other replica on it."""
+"""Affinity: the hosts of a replica together on one slice or NVLink domain, and no other replica on
+it.
+"""
 
 from typing import Any, Final
 
@@ -13,17 +15,19 @@ TOGETHER: Final = "podAffinity"
 APART: Final = "podAntiAffinity"
 
 
-def shared(replica: Replica) -> list[Edit]:
+def replica_edits(replica: Replica) -> list[Edit]:
     """Return the required terms of a multi-host replica, unless the pod has them already.
 
-    Together: pods of this replica. Apart: pods of any other replica, in whichever cluster or namespace, because node pools
-    know neither; the policy may say the own namespace. Replica names alone are unique only by chance, so the cluster is
-    matched too.
+    Together: pods of this replica. Apart: pods of any other replica, in whichever cluster or
+    namespace, because node pools know neither; the policy may say the own namespace. Replica names
+    alone are unique only by chance, so the cluster is matched too.
     """
     if replica.hosts == 1:
         return []
     placed = replica.slice.placed
-    key = (not (placed and replica.cluster.kueue_slices) and replica.cluster.topology_key) or _usual_key(replica)
+    key = (
+        not (placed and replica.cluster.kueue_slices) and replica.cluster.topology_key
+    ) or _usual_key(replica)
     if not key:
         return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.count(TPU) else []
     if problem := TOPOLOGY_KEY.problem(key):
@@ -31,12 +35,16 @@ def shared(replica: Replica) -> list[Edit]:
     cluster, name = replica.cluster.name, replica.name
     present = replica.pod.spec.affinity or Affinity()
     together = {
-        "labelSelector": {"matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: name}},
+        "labelSelector": {
+            "matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: name}
+        },
         "topologyKey": key,
     }
     edits: list[Edit] = []
     if together not in _terms(present.pod_affinity):
-        edits.append(AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain"))
+        edits.append(
+            AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain")
+        )
     if replica.slice.parent and key == names.NODE_POOL:
         return edits  # sub-slices share the pool
     everywhere = replica.policy.apart == "all"
@@ -45,22 +53,38 @@ def shared(replica: Replica) -> list[Edit]:
         for label, value in ((names.LABEL_REPLICA_NAME, name), (names.LABEL_CLUSTER, cluster))
     ]
     known = _terms(present.pod_anti_affinity)
-    edits += [AppendTerm(APART, term, "no host of another replica in that domain") for term in apart if term not in known]
+    edits += [
+        AppendTerm(APART, term, "no host of another replica in that domain")
+        for term in apart
+        if term not in known
+    ]
     return edits
 
 
 def _usual_key(replica: Replica) -> str:
-    """Return the node label that keeps hosts together with such devices, or nothing where that is not ours to say."""
+    """Return the node label that keeps hosts together with such devices, or nothing where that is
+    not ours to say.
+    """
     if not replica.slice.owns_pool:
         return ""
-    return next((device.topology_key for device in DEVICES if device.topology_key and replica.count(device)), "")
+    return next(
+        (
+            device.topology_key
+            for device in DEVICES
+            if device.topology_key and replica.count(device)
+        ),
+        "",
+    )
 
 
 def _why_none(replica: Replica) -> str:
     """Return why hosts that have a usual key do not go by it."""
     if replica.slice.placed:
         return "Kueue chooses the nodes of these pods, and does not look at affinity to other pods"
-    return f"a sub-slice shares its node pool; {TOPOLOGY_KEY.annotation} may name a label that keeps its hosts together"
+    return (
+        f"a sub-slice shares its node pool; {TOPOLOGY_KEY.annotation} may name a label that keeps "
+        "its hosts together"
+    )
 
 
 def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:
@@ -68,7 +92,9 @@ def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:
 
 
 def _other(label: str, value: str, key: str, *, everywhere: bool) -> dict[str, Any]:
-    """Return the term that matches seated pods whose `label` is another one, in all namespaces or in the pod's own."""
+    """Return the term that matches seated pods whose `label` is another one, in all namespaces or
+    in the pod's own.
+    """
     expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
     # A label that is absent satisfies NotIn, so say that these pods are hosts of a replica.
     expressions.append({"key": names.LABEL_REPLICA_NAME, "operator": "Exists"})

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.kube.objects import Strings
 
-Value = str | Strings
+Value = str | int | Strings
 """What a field of `spec` may become."""
 
 
@@ -19,8 +19,16 @@ class SetLabel(Struct, frozen=True, gc=False):
     why: str
 
 
+class SetAnnotation(Struct, frozen=True, gc=False):
+    """Add an annotation that the pod does not have."""
+
+    key: str
+    value: str
+    why: str
+
+
 class SetField(Struct, frozen=True, gc=False):
-    """Give a field of `spec` that is empty a value: a text, or a map of one key."""
+    """Give a field of `spec` a value: a text, a number, or a map of one key."""
 
     name: str
     value: Value
@@ -30,8 +38,8 @@ class SetField(Struct, frozen=True, gc=False):
 class SetEnv(Struct, frozen=True, gc=False):
     """Give a container's variable a value, or the field of the pod at `field_path`.
 
-    `slot` is the index of the entry to replace, or -1 to add the variable: at the front of `env`, or right behind the entry
-    `after`, which its value refers to.
+    `slot` is the index of the entry to replace, or -1 to add the variable: at the front of `env`,
+    or right behind the entry `after`, which its value refers to.
     """
 
     container: str
@@ -52,9 +60,19 @@ class AppendTerm(Struct, frozen=True, gc=False):
 
 
 class AppendResizeRule(Struct, frozen=True, gc=False):
-    """Append an entry to `resizePolicy` of the Ray container: `resource` is resized without a restart."""
+    """Append an entry to `resizePolicy` of the Ray container: `resource` is resized without a
+    restart.
+    """
 
     resource: str
+    why: str
+
+
+class SetPreStop(Struct, frozen=True, gc=False):
+    """Give a container without `lifecycle` a command that runs before it is stopped."""
+
+    container: str
+    command: tuple[str, ...]
     why: str
 
 
@@ -70,13 +88,18 @@ class Note(Struct, frozen=True, gc=False):
     text: str
 
 
-Edit = SetLabel | SetField | SetEnv | AppendTerm | AppendResizeRule | Warn | Note
+Change = SetLabel | SetAnnotation | SetField | SetEnv | AppendTerm | AppendResizeRule | SetPreStop
+
+Edit = Change | Warn | Note
 
 
 def only_additions(edits: Iterable[Edit]) -> bool:
     """Tell whether these edits add things, and nothing else.
 
-    Then they are the same for every host and every replica but for numbers and names. What a value of the user has come to, a
-    replacement or a warning, one of them may not need: the one for which the value is right.
+    Then they are the same for every host and every replica but for numbers and names. What a value
+    of the user has come to, a replacement or a warning, one of them may not need: the one for which
+    the value is right.
     """
-    return not any(type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in edits)
+    return not any(
+        type(edit) is Warn or (type(edit) is SetEnv and edit.slot >= 0) for edit in edits
+    )

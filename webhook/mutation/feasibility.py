@@ -1,6 +1,8 @@
-"""What makes a replica impossible: names that cannot be host names, a slice whose hosts and chips do not add up.
+"""What makes a replica impossible: names that cannot be host names, a slice whose hosts and chips
+do not add up.
 
-All of it follows from the group, never from one host, so host 0 is refused already and no half replica comes up.
+All of it follows from the group, never from one host, so host 0 is refused already and no half
+replica comes up.
 """
 
 from webhook.accelerators.devices import TPU
@@ -14,8 +16,10 @@ from webhook.mutation.worker import Replica
 
 
 def obstacles(replica: Replica) -> tuple[Cause, ...]:
-    """Return every reason why this replica could not work; none for a single host that nobody must reach."""
-    return _names(replica) + _slice(replica) + _size(replica) if replica.reached else ()
+    """Return every reason why this replica could not work; none for a single host that nobody must
+    reach.
+    """
+    return _names(replica) + _slice(replica) + _size(replica) if replica.needs_names else ()
 
 
 def _names(replica: Replica) -> tuple[Cause, ...]:
@@ -23,16 +27,26 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
     if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
-        text = f"group name of {len(group)} characters: a multi-host group needs one of at most {REPLICA_NAME_GROUP_MAX}"
+        text = (
+            f"group name of {len(group)} characters: a multi-host group needs one of at most "
+            f"{REPLICA_NAME_GROUP_MAX}"
+        )
     elif len(last) > DNS_LABEL_MAX:
-        text = f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: shorten the group name"
+        text = (
+            f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: "
+            "shorten the group name"
+        )
     elif not is_dns_label(last):
         text = (
-            f"group name {group!r} cannot be part of a host name, by which other hosts reach this one: "
+            f"group name {group!r} cannot be part of a host name, by which other hosts reach this "
+            "one: "
             f"use lower-case letters, digits and '-', and start with a letter or digit"
         )
     elif not is_dns_label(service):
-        text = f"the headless service name {service!r} is not a DNS label: shorten or correct the cluster name"
+        text = (
+            f"the headless service name {service!r} is not a DNS label: shorten or correct the "
+            "cluster name"
+        )
         field = f"metadata.labels[{names.LABEL_CLUSTER}]"
     else:
         return ()
@@ -40,7 +54,9 @@ def _names(replica: Replica) -> tuple[Cause, ...]:
 
 
 def _slice(replica: Replica) -> tuple[Cause, ...]:
-    """Return what does not add up in a TPU slice; nothing when nobody says which slice it is, or wants no checks."""
+    """Return what does not add up in a TPU slice; nothing when nobody says which slice it is, or
+    wants no checks.
+    """
     topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
     if hosts == 1 or not chips or not topology or replica.slice.unchecked:
         return ()
@@ -54,17 +70,30 @@ def _slice(replica: Replica) -> tuple[Cause, ...]:
         return (Cause(INVALID, str(error), field),)
     if found == hosts:
         return ()
-    text = f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make them agree"
+    text = (
+        f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make "
+        "them agree"
+    )
     return (Cause(INVALID, text, field),)
 
 
 def _size(replica: Replica) -> tuple[Cause, ...]:
-    """Return that the addresses of the hosts would make the pod larger than the API server stores."""
+    """Return that the addresses of the hosts would make the pod larger than the
+    API server stores.
+    """
     if not replica.count(TPU):
         return ()
     hosts, containers = replica.hosts, len(replica.slots)
-    addresses = addresses_size(replica.group_name, replica.cluster.name, hosts, service=replica.service, replica=replica.index)
+    addresses = addresses_size(
+        replica.group_name,
+        replica.cluster.name,
+        hosts,
+        service=replica.service,
+        replica=replica.index,
+    )
     size = added_size(addresses, hosts, containers, len(replica.processes))
     if size <= ADDED_MAX:
         return ()
-    return (Cause(INVALID, too_large(size, hosts, containers), f"metadata.labels[{names.LABEL_GROUP}]"),)
+    return (
+        Cause(INVALID, too_large(size, hosts, containers), f"metadata.labels[{names.LABEL_GROUP}]"),
+    )

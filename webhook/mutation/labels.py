@@ -1,33 +1,59 @@
-"""Labels of an assigned seat: those KubeRay itself would write, so that a later KubeRay adopts the pod.
+"""Labels of an assigned seat: those KubeRay itself would write, so that a later KubeRay adopts the
+pod.
 
-https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+(`DefaultWorkerPodTemplate`)
 """
 
 from webhook.accelerators.devices import TPU
 from webhook.groups.naming import slice_name
 from webhook.kube import names
 from webhook.kube.shapes import LABEL_VALUE_MAX
-from webhook.mutation.edit import Edit, SetLabel, Warn
+from webhook.mutation.edit import Edit, SetAnnotation, SetLabel, Warn
 from webhook.mutation.worker import Replica, Worker
 
 
-def shared(replica: Replica) -> list[Edit]:
-    """Return the labels of the replica: index, and name if it has several hosts; none for a carried seat."""
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the labels of the replica: index, and name if it has several hosts; none for a carried
+    seat.
+    """
     if not replica.assigned:
         return []
-    edits: list[Edit] = [SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the replica of the assigned seat")]
+    edits: list[Edit] = [
+        SetLabel(names.LABEL_REPLICA_INDEX, str(replica.index), "the replica of the assigned seat")
+    ]
+    if replica.hosts > 1 and (replica.cluster.repair or replica.cluster.restart):
+        edits += _seat(replica)
     if replica.hosts > 1:
         edits.append(SetLabel(names.LABEL_REPLICA_NAME, replica.name, "the replica's name"))
     if replica.count(TPU) and names.LABEL_LEGACY_REPLICA_INDEX not in replica.pod.labels:
         value = slice_name(replica.group_name, replica.index)
         if len(value) > LABEL_VALUE_MAX:
-            edits.append(Warn(f"label {names.LABEL_LEGACY_REPLICA_INDEX} left out: the group name is too long for it"))
+            edits.append(
+                Warn(
+                    f"label {names.LABEL_LEGACY_REPLICA_INDEX} left out: the group name is too "
+                    "long for it"
+                )
+            )
         else:
-            edits.append(SetLabel(names.LABEL_LEGACY_REPLICA_INDEX, value, "Ray's first autoscaler deletes a slice by it"))
+            edits.append(
+                SetLabel(
+                    names.LABEL_LEGACY_REPLICA_INDEX,
+                    value,
+                    "Ray's first autoscaler deletes a slice by it",
+                )
+            )
     return edits
 
 
-def own(worker: Worker) -> list[Edit]:
+def _seat(replica: Replica) -> list[Edit]:
+    """Return what tells an assigned seat from one of KubeRay: their labels are equal."""
+    if names.ANNOTATION_SEAT in replica.pod.annotations:
+        return []
+    return [SetAnnotation(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED, "the seat is not of KubeRay")]
+
+
+def host_edits(worker: Worker) -> list[Edit]:
     """Return the host index, for a seat that was assigned in a multi-host group."""
     if not worker.replica.assigned or worker.replica.hosts == 1:
         return []

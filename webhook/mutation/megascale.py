@@ -15,8 +15,9 @@ _DIGITS: Final = 9
 """Of a number of slices; Python itself reads no number of more than 4,300."""
 
 
-def shared(replica: Replica) -> list[Edit]:
-    """Return the variables of a slice, for each container in which the user set MEGASCALE_NUM_SLICES.
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the variables of a slice, for each container in which the user set
+    MEGASCALE_NUM_SLICES.
 
     JAX needs all of them where it finds one, so a container without the number of slices gets none.
     """
@@ -36,19 +37,34 @@ def _variables(replica: Replica, ordinal: int) -> tuple[Variable, ...]:
         coordinator += f":{PORT}"
     several = replica.group.desired > 1
     return (
-        Variable(names.MEGASCALE_SLICE_ID, str(replica.index), "the slice of this replica", identity=several),
+        Variable(
+            names.MEGASCALE_SLICE_ID,
+            str(replica.index),
+            "the slice of this replica",
+            identity=several,
+        ),
         Variable(names.MEGASCALE_COORDINATOR_ADDRESS, coordinator, "host 0 of slice 0 coordinates"),
         Variable(names.MEGASCALE_PORT, str(PORT + ordinal), "8080 is KubeRay's metrics port"),
     )
 
 
 def _beyond(replica: Replica, slot: Slot) -> list[Warn]:
-    """Return a warning when the slice's id is not below the number of slices: indices may have holes after a scale-down."""
+    """Return a warning when the slice's id is not below the number of slices: indices may have
+    holes after a scale-down.
+    """
     number = slot.variable(names.MEGASCALE_NUM_SLICES)
     text = (number.value if number is not None else None) or ""
     if len(text) > _DIGITS:
-        return [Warn(f"{names.MEGASCALE_NUM_SLICES} {text[:_DIGITS]}… is no number of slices: write how many replicas there are")]
+        return [
+            Warn(
+                f"{names.MEGASCALE_NUM_SLICES} {text[:_DIGITS]}… is not a number of slices: write "
+                "how many replicas there are"
+            )
+        ]
     if not text.isdecimal() or replica.index < int(text):
         return []
-    what = f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} {text}"
+    what = (
+        f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} "
+        f"{text}"
+    )
     return [Warn(f"{what}: delete this replica once a lower index is free")]

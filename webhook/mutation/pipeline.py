@@ -3,35 +3,60 @@
 from collections.abc import Callable
 from typing import Final
 
-from webhook.mutation import affinity, labels, megascale, network, rendezvous, resize, scheduling, shards, tpu
+from webhook.mutation import (
+    affinity,
+    drain,
+    labels,
+    locality,
+    megascale,
+    network,
+    rendezvous,
+    resize,
+    scheduling,
+    shards,
+    tpu,
+)
 from webhook.mutation.edit import Edit
 from webhook.mutation.worker import Replica, Worker
 
-SHARED: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
-    labels.shared,
-    network.shared,
-    tpu.shared,
-    megascale.shared,
-    rendezvous.shared,
-    shards.shared,
-    affinity.shared,
-    scheduling.shared,
-    resize.shared,
+REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
+    labels.replica_edits,
+    network.replica_edits,
+    tpu.replica_edits,
+    megascale.replica_edits,
+    rendezvous.replica_edits,
+    shards.replica_edits,
+    affinity.replica_edits,
+    scheduling.replica_edits,
+    resize.replica_edits,
+    drain.replica_edits,
+    locality.replica_edits,
 )
 """What all hosts of a replica receive alike."""
 
-HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (shards.shared, scheduling.shared, resize.shared)
+HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
+    shards.replica_edits,
+    scheduling.replica_edits,
+    resize.replica_edits,
+    locality.replica_edits,
+)
 """What the head of a RayCluster receives."""
 
-OWN: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (labels.own, network.own, tpu.own, rendezvous.own)
+HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
+    labels.host_edits,
+    network.host_edits,
+    tpu.host_edits,
+    rendezvous.host_edits,
+    locality.host_edits,
+)
 """What one host receives for itself."""
 
 
-def own_edits(worker: Worker) -> list[Edit]:
+def host_edits(worker: Worker) -> list[Edit]:
     """Return the edits that one pod gets before those it shares."""
-    return [] if worker.replica.head else [edit for mutator in OWN for edit in mutator(worker)]
+    return [] if worker.replica.head else [edit for mutator in HOST for edit in mutator(worker)]
 
 
-def shared_edits(replica: Replica) -> list[Edit]:
+def replica_edits(replica: Replica) -> list[Edit]:
     """Return the edits that every pod of a replica gets."""
-    return [edit for mutator in (HEAD if replica.head else SHARED) for edit in mutator(replica)]
+    return [edit for mutator in (HEAD if replica.head else REPLICA) for edit in mutator(replica)]

@@ -16,7 +16,7 @@ from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
 
 
-def shared(replica: Replica) -> list[Edit]:
+def replica_edits(replica: Replica) -> list[Edit]:
     """Return the variables that all hosts of a replica have, for all containers."""
     if not _meets(replica):
         return []
@@ -30,14 +30,16 @@ def shared(replica: Replica) -> list[Edit]:
     return edits
 
 
-def own(worker: Worker) -> list[Edit]:
+def host_edits(worker: Worker) -> list[Edit]:
     """Return the place of a host in its replica, for all containers."""
     replica = worker.replica
     if not _meets(replica):
         return []
     _, settings = _settings(replica.cluster.profiles)
     rank = {profiles.RANK: str(worker.host)}
-    variables = [Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings]
+    variables = [
+        Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
+    ]
     return [edit for slot in replica.slots for edit in fill(slot, variables)]
 
 
@@ -52,13 +54,19 @@ def _meets(replica: Replica) -> bool:
 @lru_cache(maxsize=64)
 def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
-    known = [profiles.BY_NAME[name] for name in chosen if name in profiles.BY_NAME and not profiles.BY_NAME[name].of_slice]
+    known = [
+        profiles.BY_NAME[name]
+        for name in chosen
+        if name in profiles.BY_NAME and not profiles.BY_NAME[name].of_slice
+    ]
     settings = [each for profile in (profiles.RENDEZVOUS, *known) for each in profile.settings]
     alike = tuple(each for each in settings if profiles.RANK not in each.holes)
     return alike, tuple(each for each in settings if profiles.RANK in each.holes)
 
 
-def _variables(settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str) -> Iterator[Variable]:
+def _variables(
+    settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
+) -> Iterator[Variable]:
     known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
     devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
     if devices:
@@ -70,4 +78,10 @@ def _variables(settings: tuple[Setting, ...], replica: Replica, slot: Slot, mast
         given = slot.variable(setting.variable)
         # Whatever meets elsewhere because the user said so, all of it has to meet there.
         known[setting.variable] = (given and given.value) or value
-        yield Variable(setting.variable, value, setting.why, identity=setting.identity, field_path=setting.field_path)
+        yield Variable(
+            setting.variable,
+            value,
+            setting.why,
+            identity=setting.identity,
+            field_path=setting.field_path,
+        )

@@ -1,4 +1,5 @@
-"""Resize policy: the Ray container grows in place, without a restart; only a pod's creation can say so.
+"""Resize policy: the Ray container grows in place, without a restart; only a pod's creation can say
+so.
 
 https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
 """
@@ -12,10 +13,12 @@ _RESOURCES: Final = ("cpu", "memory")
 _RESTART: Final = "RestartContainer"
 
 
-def shared(replica: Replica) -> list[Edit]:
-    """Return the entries that the first container lacks, when its group is listed in `ray.io/ippr` or the policy says all.
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the entries that the first container lacks, when its group is listed in `ray.io/ippr`
+    or the policy says all.
 
-    An entry of the user stays. Kubernetes refuses a restart where the pod has `restartPolicy: Never`, Ray wherever it resizes.
+    An entry of the user stays. Kubernetes refuses a restart where the pod has `restartPolicy:
+    Never`, Ray wherever it resizes.
     """
     listed = replica.group_name in replica.cluster.resizable
     scope = replica.policy.resize
@@ -27,11 +30,23 @@ def shared(replica: Replica) -> list[Edit]:
     for resource in _RESOURCES:
         found = rules.get(resource)
         if found is None:
-            edits.append(AppendResizeRule(resource, "Ray resizes it in place" if listed else "it can be resized in place"))
+            edits.append(
+                AppendResizeRule(
+                    resource, "Ray resizes it in place" if listed else "it can be resized in place"
+                )
+            )
         elif found == _RESTART and replica.pod.spec.restart_policy == "Never":
             edits.append(
-                Warn(f"resizePolicy {resource}: {_RESTART} cannot be with restartPolicy Never: remove it from the template")
+                Warn(
+                    f"resizePolicy {resource}: {_RESTART} cannot be with restartPolicy Never: "
+                    "remove it from the template"
+                )
             )
         elif found == _RESTART and listed:
-            edits.append(Warn(f"resizePolicy {resource}: Ray resizes nothing with {_RESTART}: remove it from the template"))
+            edits.append(
+                Warn(
+                    f"resizePolicy {resource}: Ray resizes nothing with {_RESTART}: remove it "
+                    "from the template"
+                )
+            )
     return edits

@@ -1,4 +1,5 @@
-"""Scheduling group: the PodGroup with which a pod is scheduled, all or none; only a pod's creation can name it.
+"""Scheduling group: the PodGroup with which a pod is scheduled, all or none; only a pod's creation
+can name it.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 """
@@ -17,8 +18,10 @@ _WHY: Final = {
 }
 
 
-def shared(replica: Replica) -> list[Edit]:
-    """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or another scheduler brings its own."""
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the scheduling group of a RayCluster that asks for it, unless the pod has one or
+    another scheduler brings its own.
+    """
     name = _pod_group(replica)
     spec = replica.pod.spec
     if spec.scheduling_group is not None:
@@ -28,10 +31,21 @@ def shared(replica: Replica) -> list[Edit]:
     if not name:
         return []
     if spec.scheduler_name in names.BATCH_SCHEDULERS:
-        return [Warn(f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own")]
+        return [
+            Warn(
+                f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own"
+            )
+        ]
     if not replica.policy.pod_groups:
-        return [Warn("no scheduling group: the API server serves no PodGroups; turn on GenericWorkload and scheduling.k8s.io")]
-    edits: list[Edit] = [SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])]
+        return [
+            Warn(
+                "no scheduling group: the API server serves no PodGroups; turn on GenericWorkload "
+                "and scheduling.k8s.io"
+            )
+        ]
+    edits: list[Edit] = [
+        SetField("schedulingGroup", {"podGroupName": name}, _WHY[replica.cluster.gang.granularity])
+    ]
     if not replica.policy.published:
         edits.append(Warn(f"pending until you create this PodGroup: {name}"))
     return edits
@@ -46,5 +60,13 @@ def _pod_group(replica: Replica) -> str:
     if asked.granularity == gang.CLUSTER:
         return gang.cluster_pod_group(cluster.name)
     if asked.granularity == gang.WORKER_GROUP:
-        return gang.head_pod_group(cluster.name) if replica.head else gang.group_pod_group(cluster.name, replica.group_name)
-    return gang.replica_pod_group(cluster.name, replica.group_name, replica.name) if replica.hosts > 1 else ""
+        return (
+            gang.head_pod_group(cluster.name)
+            if replica.head
+            else gang.group_pod_group(cluster.name, replica.group_name)
+        )
+    return (
+        gang.replica_pod_group(cluster.name, replica.group_name, replica.name)
+        if replica.hosts > 1
+        else ""
+    )

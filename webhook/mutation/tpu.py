@@ -1,4 +1,6 @@
-"""TPU variables: who this host is in its slice, and where the others are, as Ray and libtpu read them."""
+"""TPU variables: who this host is in its slice, and where the others are, as Ray and libtpu read
+them.
+"""
 
 from typing import Final
 
@@ -15,7 +17,10 @@ PROCESS_PORT: Final = 8471
 
 _WHY_ID: Final = "this host's place in its slice"
 _HOST_IP: Final = Variable(
-    names.TPU_DEVICE_PLUGIN_HOST_IP, "", "where the TPU device plugin of the node listens", field_path="status.hostIP"
+    names.TPU_DEVICE_PLUGIN_HOST_IP,
+    "",
+    "where the TPU device plugin of the node listens",
+    field_path="status.hostIP",
 )
 _PLUGIN_ADDRESS: Final = Variable(
     names.TPU_DEVICE_PLUGIN_ADDR,
@@ -25,8 +30,9 @@ _PLUGIN_ADDRESS: Final = Variable(
 )
 
 
-def shared(replica: Replica) -> list[Edit]:
-    """Return the variables that all hosts of a slice have, for all containers; nothing for a pod that asks for no TPU.
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the variables that all hosts of a slice have, for all containers; nothing for a pod
+    that asks for no TPU.
 
     On a v7x host each container with chips is one process, with a port of its own.
     """
@@ -38,15 +44,23 @@ def shared(replica: Replica) -> list[Edit]:
         ordinal = replica.ordinal(slot)
         if ordinal is not None:
             port = str(PROCESS_PORT + ordinal)
-            edits += fill(slot, [Variable(names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True)])
+            edits += fill(
+                slot,
+                [
+                    Variable(
+                        names.TPU_PROCESS_PORT, port, "this container's TPU process", identity=True
+                    )
+                ],
+            )
         edits += fill(slot, variables)
     return edits
 
 
-def own(worker: Worker) -> list[Edit]:
+def host_edits(worker: Worker) -> list[Edit]:
     """Return the place of a host in its slice, for all containers.
 
-    With several processes on a v7x host, each has a place of its own, and other containers have none.
+    With several processes on a v7x host, each has a place of its own, and other containers have
+    none.
     """
     replica = worker.replica
     if not replica.count(TPU):
@@ -71,9 +85,17 @@ def _slice(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
     known, notes = _topology(replica)
     variables += (*known, _HOST_IP, _PLUGIN_ADDRESS)
     if replica.v7x:
-        hosts = addresses if replica.hosts > 1 else ["localhost"]  # a host alone has no name that resolves
-        text = ",".join(f"{host}:{PROCESS_PORT + ordinal}" for host in hosts for ordinal in range(len(replica.processes)))
-        variables.append(Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice"))
+        hosts = (
+            addresses if replica.hosts > 1 else ["localhost"]
+        )  # a host alone has no name that resolves
+        text = ",".join(
+            f"{host}:{PROCESS_PORT + ordinal}"
+            for host in hosts
+            for ordinal in range(len(replica.processes))
+        )
+        variables.append(
+            Variable(names.TPU_PROCESS_ADDRESSES, text, "every TPU process of the slice")
+        )
     variables += _profiles(replica)
     return variables, notes
 
@@ -92,28 +114,42 @@ def _topology(replica: Replica) -> tuple[list[Variable], list[Warn | Note]]:
         variables.append(Variable(names.TPU_TOPOLOGY, topology, _why_topology(replica)))
     elif replica.slice.placed:
         chips = replica.count(TPU) * replica.hosts
-        text = f"{names.TPU_TOPOLOGY} left out: no topology is the only one of {chips} chips; name it by"
+        text = (
+            f"{names.TPU_TOPOLOGY} left out: no topology is the only one of {chips} chips; name "
+            "it by"
+        )
         notes.append(Note(f"{text} {names.ANNOTATION_SLICE_TOPOLOGY}"))
     kind = accelerator_type(replica.slice.accelerator, chips) if chips else None
     if kind is not None:
-        variables.append(Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice"))
+        variables.append(
+            Variable(names.TPU_ACCELERATOR_TYPE, kind, "generation and TensorCores of the slice")
+        )
     return variables, notes
 
 
 def _why_topology(replica: Replica) -> str:
     if replica.slice.annotated:
         return "the topology that the annotation names"
-    return "the topology that the pod selects" if replica.slice.selected else "the level or the chips say so"
+    return (
+        "the topology that the pod selects"
+        if replica.slice.selected
+        else "the level or the chips say so"
+    )
 
 
 def _profiles(replica: Replica) -> list[Variable]:
-    """Return the variables of the chosen profiles that speak of the slice; none while its topology is not known."""
+    """Return the variables of the chosen profiles that speak of the slice; none while its topology
+    is not known.
+    """
     chosen = replica.cluster.profiles
     profiles = [BY_NAME[name] for name in chosen if name in BY_NAME and BY_NAME[name].of_slice]
     if not profiles or NONE in chosen or not replica.slice.readable:
         return []
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
-    known = {SHAPE: ",".join(map(str, [*sizes, 2] if replica.v7x else sizes)), PROCESSES: ",".join(_devices(replica))}
+    known = {
+        SHAPE: ",".join(map(str, [*sizes, 2] if replica.v7x else sizes)),
+        PROCESSES: ",".join(_devices(replica)),
+    }
     return [
         Variable(setting.variable, value, setting.why, identity=setting.identity)
         for profile in profiles

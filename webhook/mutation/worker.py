@@ -1,4 +1,6 @@
-"""A Ray pod as the mutators see it: its replica, its host, and the variables that its containers have and lack."""
+"""A Ray pod as the mutators see it: its replica, its host, and the variables that its containers
+have and lack.
+"""
 
 from collections.abc import Iterable
 from functools import partial
@@ -7,7 +9,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from webhook.accelerators.devices import IDENTITIES, TPU, Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.devices import (
+    IDENTITIES,
+    TPU,
+    Counts,
+    Device,
+    count_devices,
+    devices_of_host,
+)
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.naming import headless_service, host_prefix
@@ -30,10 +39,11 @@ HEAD_GROUP: Final = WorkerGroup(group_name=names.HEAD_GROUP, replicas=1)
 
 
 class Slot(Struct, gc=False):
-    """One container or init container: where it is in the pod, which variables it has, which devices it asks for.
+    """One container or init container: where it is in the pod, which variables it has, which
+    devices it asks for.
 
-    `env` gives the index of each name in `variables`. `passing` tells that it ends before the containers start, so that it
-    borrows their devices and adds none.
+    `env` gives the index of each name in `variables`. `passing` tells that it ends before the
+    containers start, so that it borrows their devices and adds none.
     """
 
     path: str
@@ -52,8 +62,8 @@ class Slot(Struct, gc=False):
 class Variable(Struct, frozen=True, gc=False):
     """A variable that a container should have.
 
-    `identity` marks a value that only this pod can have, so that another one set by hand is worth a warning; those in
-    IDENTITIES always are. The value may refer to the variable `after`.
+    `identity` marks a value that only this pod can have, so that another one set by hand is worth a
+    warning; those in IDENTITIES always are. The value may refer to the variable `after`.
     """
 
     name: str
@@ -67,10 +77,10 @@ class Variable(Struct, frozen=True, gc=False):
 class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
-    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless service under which the
-    pod's host name resolves. `devices` are those of one host; `processes` are the containers of a v7x host that each run a
-    TPU process. `slice` is the TPU slice that its hosts form.
-    A head is a replica of one host in a group of its own.
+    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless
+    service under which the pod's host name resolves. `devices` are those of one host; `processes`
+    are the containers of a v7x host that each run a TPU process. `slice` is the TPU slice that its
+    hosts form. A head is a replica of one host in a group of its own.
     """
 
     pod: Pod
@@ -116,7 +126,7 @@ class Replica(Struct, gc=False):
         return self.count(TPU) > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
     @property
-    def reached(self) -> bool:
+    def needs_names(self) -> bool:
         """Tell whether other hosts must reach these by name."""
         return not self.head and (self.hosts > 1 or self.multi_slice)
 
@@ -153,23 +163,42 @@ class Worker(Struct, frozen=True, gc=False):
 
 
 def in_multi_slice(slot: Slot) -> bool:
-    """Tell whether a container takes part in a job over several slices: the user set MEGASCALE_NUM_SLICES in it."""
+    """Tell whether a container takes part in a job over several slices: the user set
+    MEGASCALE_NUM_SLICES in it.
+    """
     variable = slot.variable(names.MEGASCALE_NUM_SLICES)
     return variable is not None and (bool(variable.value) or variable.value_from is not None)
 
 
 def read_replica(
-    pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool, policy: Policy = DEFAULT_POLICY
+    pod: Pod,
+    seat: Seat,
+    cluster: ClusterFacts,
+    group: WorkerGroup,
+    *,
+    assigned: bool,
+    policy: Policy = DEFAULT_POLICY,
 ) -> Replica:
-    """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be read."""
+    """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be
+    read.
+    """
     spec = pod.spec
-    main = [_slot(pointer("spec", "containers", i), container, passing=False) for i, container in enumerate(spec.containers or ())]
+    main = [
+        _slot(pointer("spec", "containers", i), container, passing=False)
+        for i, container in enumerate(spec.containers or ())
+    ]
     inits = [
-        _slot(pointer("spec", "initContainers", i), container, passing=container.restart_policy != ALWAYS)
+        _slot(
+            pointer("spec", "initContainers", i),
+            container,
+            passing=container.restart_policy != ALWAYS,
+        )
         for i, container in enumerate(spec.init_containers or ())
     ]
     slots = main + inits
-    devices = devices_of_host([slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits])
+    devices = devices_of_host(
+        [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
+    )
     chips = devices.get(TPU.name, 0) * group.num_of_hosts
     whole = read_slice(pod.annotations, spec.node_selector or {}, pod.gates, chips)
     return Replica(
@@ -182,14 +211,17 @@ def read_replica(
         slots=slots,
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
-        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing] if whole.v7x else [],
+        processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]
+        if whole.v7x
+        else [],
         slice=whole,
         policy=policy,
     )
 
 
 def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
-    """Return the edits that give a container its variables, and warnings for values of the user that cannot be right.
+    """Return the edits that give a container its variables, and warnings for values of the user
+    that cannot be right.
 
     A value that the user set stays: then there is no edit.
     """
@@ -199,7 +231,17 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
         index = env.get(variable.name)
         if index is None:
             after = env.get(variable.after, -1) if variable.after else -1
-            edits.append(SetEnv(path, variable.name, variable.value, variable.why, -1, variable.field_path, after))
+            edits.append(
+                SetEnv(
+                    path,
+                    variable.name,
+                    variable.value,
+                    variable.why,
+                    -1,
+                    variable.field_path,
+                    after,
+                )
+            )
         elif (edit := _over(slot, index, variable)) is not None:
             edits.append(edit)
     return edits
@@ -208,13 +250,20 @@ def fill(slot: Slot, variables: Iterable[Variable]) -> list[SetEnv | Warn]:
 def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     """Return what is to be done about a variable that the container has."""
     current = slot.variables[index]
-    if current.value_from is not None or (current.value == variable.value and not variable.field_path):
+    if current.value_from is not None or (
+        current.value == variable.value and not variable.field_path
+    ):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
-        return SetEnv(slot.path, variable.name, variable.value, variable.why, index, variable.field_path)
+        return SetEnv(
+            slot.path, variable.name, variable.value, variable.why, index, variable.field_path
+        )
     if variable.identity or variable.name in IDENTITIES:
         where = slot.name or slot.path
-        return Warn(f"{variable.name}, set by hand in container {where}, is wrong for this pod: remove it from the template")
+        return Warn(
+            f"{variable.name}, set by hand in container {where}, is wrong for this pod: remove it "
+            "from the template"
+        )
     return None
 
 
@@ -222,7 +271,9 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     try:
         variables = container.variables()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Denied(Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")) from None
+        raise Denied(
+            Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")
+        ) from None
     resources = container.resources or _NO_RESOURCES
     devices = count_devices(resources.limits, resources.requests, partial(_count, path))
     env = {variable.name: i for i, variable in enumerate(variables)}

@@ -1,0 +1,114 @@
+"""Ray learns where its nodes are: zone and region by the policy, replica and host by an opt-in."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, decide, env_names, env_of
+from webhook.kube import names
+from webhook.mutation.policy import Policy
+
+ZONES = Policy(zones=True)
+ZONE = "<metadata.labels['topology.kubernetes.io/zone']>"
+REGION = "<metadata.labels['topology.kubernetes.io/region']>"
+
+
+def mapped(key: str, label: str) -> Object:
+    """Return a mapping of a Node's label, as KubeRay 1.8 plans it."""
+    return {"nodeLabel": key, "mapTo": label} if label else {"nodeLabel": key}
+
+
+def labelled(**group: Any) -> ClusterBuilder:  # noqa: ANN401 - fields of a group, as they are
+    """Return a RayCluster that asks for replica and host as labels."""
+    cluster = a_cluster("c").group("g", hosts=2, **group)
+    return cluster.annotated(names.ANNOTATION_REPLICA_LABEL, "true")
+
+
+def override(pod: Object) -> dict[str, str]:
+    """Return the labels that a pod gives Ray."""
+    found: dict[str, str] = json.loads(env_of(pod)[names.RAY_OVERRIDE_LABELS])
+    return found
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_the_first_container_of_heads_and_workers_knows_zone_and_region(*, head: bool) -> None:
+    pod = a_pod().of("c").worker("g").container("sidecar")
+    decided = decide(pod.head() if head else pod, a_cluster("c").group("g"), ZONES)
+    assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE
+    assert env_of(decided.pod)[names.RAY_NODE_REGION] == REGION
+    assert names.RAY_NODE_ZONE not in env_of(decided.pod, "sidecar")
+
+
+def test_without_the_policy_no_pod_is_told() -> None:
+    decided = decide(a_pod().of("c").worker("g"), a_cluster("c").group("g"))
+    assert env_names(decided.pod) == []
+
+
+def test_a_zone_of_the_user_stays() -> None:
+    pod = a_pod().of("c").worker("g").env(names.RAY_NODE_ZONE, "mine")
+    decided = decide(pod, a_cluster("c").group("g"), ZONES)
+    found = env_of(decided.pod)
+    assert (found[names.RAY_NODE_ZONE], found[names.RAY_NODE_REGION]) == ("mine", REGION)
+    assert not decided.answer.warnings
+
+
+@pytest.mark.parametrize("place", ["topology", "labelMappings"])
+@pytest.mark.parametrize(
+    "mapping", [mapped(names.LABEL_ZONE, ""), mapped("rack.example.com/zone", names.RAY_LABEL_ZONE)]
+)
+def test_what_kuberay_maps_is_not_said_twice(place: str, mapping: Object) -> None:
+    fields: dict[str, Any] = {
+        place: {"labelMappings": [mapping]} if place == "topology" else [mapping]
+    }
+    cluster = a_cluster("c").group("g", **fields)
+    found = env_of(decide(a_pod().of("c").worker("g"), cluster, ZONES).pod)
+    assert names.RAY_NODE_ZONE not in found
+    assert found[names.RAY_NODE_REGION] == REGION
+
+
+def test_each_host_of_a_replica_is_labelled_by_the_names_that_its_pod_has() -> None:
+    for host in (0, 1):
+        decided = decide(a_pod().of("c").worker("g").seat(3, host, "g-xh3hf"), labelled())
+        assert override(decided.pod) == {
+            names.LABEL_REPLICA_INDEX: "3",
+            names.LABEL_REPLICA_NAME: "g-xh3hf",
+            names.LABEL_HOST_INDEX: str(host),
+        }
+
+
+def test_a_seat_that_was_assigned_is_the_one_that_ray_is_told() -> None:
+    pod = decide(a_pod().of("c").worker("g"), labelled()).pod
+    labels = pod["metadata"]["labels"]
+    assert override(pod) == {key: labels[key] for key in names.SEAT_LABELS}
+
+
+def test_a_group_of_single_hosts_has_the_index_alone() -> None:
+    cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_REPLICA_LABEL, "true")
+    assert override(decide(a_pod().of("c").worker("g"), cluster).pod) == {
+        names.LABEL_REPLICA_INDEX: "0"
+    }
+
+
+def test_a_head_has_no_replica() -> None:
+    assert decide(a_pod().of("c").head(), labelled()).patch == []
+
+
+def test_a_label_that_kuberay_maps_is_left_to_it() -> None:
+    cluster = labelled(labelMappings=[mapped("rack", names.LABEL_REPLICA_NAME)])
+    found = override(decide(a_pod().of("c").worker("g"), cluster).pod)
+    assert found == {names.LABEL_REPLICA_INDEX: "0", names.LABEL_HOST_INDEX: "0"}
+
+
+def test_labels_of_the_user_stay_with_a_warning() -> None:
+    pod = a_pod().of("c").worker("g").env(names.RAY_OVERRIDE_LABELS, '{"rack": "7"}')
+    decided = decide(pod, labelled())
+    assert override(decided.pod) == {"rack": "7"}
+    assert names.RAY_OVERRIDE_LABELS in decided.answer.warnings[0]
+
+
+def test_asking_twice_adds_nothing() -> None:
+    once = decide(a_pod().of("c").worker("g"), labelled(), ZONES).pod
+    again = decide(once, labelled(), ZONES)
+    assert again.patch == []
+    assert not again.answer.warnings

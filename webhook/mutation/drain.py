@@ -1,0 +1,95 @@
+"""Drain: a worker that is being deleted finishes what runs on it before it is killed.
+
+Ray drains on SIGTERM from 2.57 on, for as long as a variable says. An older Ray is asked to by a
+`preStop` hook, in the same way: https://github.com/ray-project/ray/pull/64454
+"""
+
+from typing import Final
+
+from webhook.groups.drain import MARGIN, read_seconds
+from webhook.groups.optins import DRAIN_SECONDS
+from webhook.kube import names
+from webhook.kube.release import Release, image_release, parse_release
+from webhook.mutation.edit import Edit, Note, SetField, SetPreStop, Warn
+from webhook.mutation.worker import Replica, Variable, fill
+
+DRAINS_SINCE: Final[Release] = (2, 57)
+"""The first Ray whose `ray start --block` drains its node on SIGTERM."""
+
+DEFAULT_GRACE: Final = 30
+"""`terminationGracePeriodSeconds` of a pod that says nothing; the API server fills it in before
+admission.
+"""
+
+HOOK: Final = """\
+import glob, os, sys, time
+from ray._private import ray_constants
+from ray._raylet import GcsClient
+end = time.time() + float(sys.argv[1])
+if hasattr(ray_constants, "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"):
+    sys.exit()  # this Ray drains on SIGTERM
+def read(path):
+    try:
+        return open(path, "rb").read().split(b"\\0")
+    except OSError:
+        return [b""]
+me = b"RAY_CLOUD_INSTANCE_ID=" + os.environ["RAY_CLOUD_INSTANCE_ID"].encode()
+for path in glob.glob("/proc/[0-9]*"):
+    words = read(path + "/cmdline")
+    if words[0].endswith(b"/raylet") and me in read(path + "/environ"):
+        node = next(w[10:] for w in words if w.startswith((b"--node_id=", b"--node-id=")))
+        PREEMPTION = 2  # nothing new comes to the node, and what runs may end
+        gcs = GcsClient(address=os.environ["RAY_ADDRESS"])
+        gcs.drain_node(node.decode(), PREEMPTION, "the pod is being deleted", int(end * 1000))
+        while time.time() < end and read(path + "/cmdline")[0]:
+            time.sleep(0.5)
+"""
+"""What `preStop` runs, with the seconds as its argument: ask for a drain of the raylet in this
+container, and wait until it has ended. Tried with Ray 2.40, 2.56 and 2.60 (`make drain`).
+
+An idle node that drains ends by itself. Where the hook fails, Kubernetes goes on to SIGTERM.
+"""
+
+
+def replica_edits(replica: Replica) -> list[Edit]:
+    """Return the drain of a worker: variable, grace period, and the hook for an older Ray.
+
+    A variable of the user stays, and the grace period is made for it. A longer one stays, as does a
+    container's own `lifecycle`.
+    """
+    cluster, containers = replica.cluster, replica.pod.spec.containers
+    if not (cluster.drain_seconds or replica.policy.drain_seconds) or not containers:
+        return []
+    if problem := DRAIN_SECONDS.problem(cluster.drain_seconds):
+        return [Warn(f"no drain: {DRAIN_SECONDS.annotation} is {problem}")]
+    seconds = read_seconds(cluster.drain_seconds)
+    if seconds is None:
+        seconds = replica.policy.drain_seconds
+    if not seconds:
+        return []
+    slot = replica.slots[0]
+    given = slot.variable(names.RAY_DRAIN_TIMEOUT)
+    drain = read_seconds((given and given.value) or "") or seconds
+    edits: list[Edit] = [
+        *fill(
+            slot,
+            [Variable(names.RAY_DRAIN_TIMEOUT, str(seconds), "Ray drains for as long on SIGTERM")],
+        )
+    ]
+    grace = replica.pod.spec.termination_grace_period_seconds
+    if (DEFAULT_GRACE if grace is None else grace) < drain + MARGIN:
+        edits.append(
+            SetField("terminationGracePeriodSeconds", drain + MARGIN, "the drain fits into it")
+        )
+    release = image_release(containers[0].image or "")[0] or parse_release(cluster.ray_version)
+    if release is None or release < DRAINS_SINCE:
+        edits.append(_hook(replica, slot.path, drain))
+    return edits
+
+
+def _hook(replica: Replica, path: str, seconds: int) -> Edit:
+    lifecycle = (replica.pod.spec.containers or [])[0].lifecycle
+    if lifecycle is not None and (lifecycle.pre_stop or lifecycle.post_start):
+        return Note("no preStop: the container has a lifecycle of its own")
+    command = ("python3", "-c", HOOK, str(seconds))
+    return SetPreStop(path, command, "asks a Ray before 2.57 to drain")
