@@ -1,6 +1,9 @@
-"""`python -m tests.parity [--mutants N] [--seed N] [VERSION ...]`: exit code 1 for a disagreement that the table lacks."""
+"""`python -m tests.parity [--mutants N] [--seed N] [VERSION ...]`: exit code 1 for a disagreement
+that the table lacks.
+"""
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -9,6 +12,8 @@ from itertools import chain, islice
 from typing import Any
 
 from tests.parity.build import (
+    CACHE,
+    CANNOT_BUILD,
     CRDS_VARIABLE,
     UNPUBLISHED,
     Built,
@@ -23,17 +28,24 @@ from tests.parity.oracle import Oracle, Verdict
 from webhook.validation.settings import RuleSettings, parse_kuberay
 
 SHOWN = 40
-CANNOT_BUILD = 2
 
 
 Compare = Callable[[Any, Verdict, RuleSettings], list[Odd]]
 
 
 def run(version: str, built: Built, against: Compare, count: int, seed: int) -> bool:
-    """Compare on all seeds and `count` mutants; return whether every disagreement is in the table."""
-    settings = RuleSettings(kuberay=parse_kuberay(version))
+    """Compare on all seeds and `count` mutants; return whether every disagreement is in the table.
+
+    An object of each disagreement is left in the cache, one a line.
+    """
+    release = parse_kuberay(version)
+    if built.release != release:
+        print(f"KubeRay {version}: its CRD is taken for that of {built.release}")
+        return False
+    settings = RuleSettings(kuberay=release)
     given = seeds(built.samples)
     odd: Counter[Odd] = Counter()
+    objects: dict[Odd, Any] = {}
     tally: Counter[str] = Counter()
     started = time.monotonic()
     with Oracle(built) as oracle:
@@ -43,34 +55,50 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
             tally["refused by KubeRay"] += verdict.stored and bool(verdict.refusal)
             found = against(value, verdict, settings)
             tally["disagreements"] += bool(found)
-            odd.update(each for each in found if not each.explained)
+            for each in found:
+                if not each.explained:
+                    odd[each] += 1
+                    objects.setdefault(each, value)
     figures = ", ".join(f"{number} {name}" for name, number in sorted(tally.items()))
-    unknown = sum(odd.values())
-    print(f"KubeRay {version}: {len(given)} objects and {count} mutants in {time.monotonic() - started:.0f} s: {figures}")
-    print(f"  not in the table: {unknown}")
+    took = f"{time.monotonic() - started:.0f} s"
+    print(f"KubeRay {version}: {len(given)} objects and {count} mutants in {took}: {figures}")
+    print(f"  not in the table: {sum(odd.values())}")
     for each, number in odd.most_common(SHOWN):
         print(f"  {number:5} {each.rule or 'KubeRay alone'}: {each.said[:300]} {each.path}")
+    if odd:
+        file = CACHE / f"disagreements-{version}.jsonl"
+        file.write_text("".join(json.dumps(objects[each]) + "\n" for each, _ in odd.most_common()))
+        print(f"  an object of each: {file}")
     return not odd
 
 
 def main() -> int:
     """Compare with every version that is named, or with all."""
     parser = argparse.ArgumentParser(description="Hold the rules against KubeRay's own code.")
-    parser.add_argument("versions", nargs="*", default=versions(), metavar="VERSION")
+    known = [*versions(), UNPUBLISHED]
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help=", ".join(known))
     parser.add_argument("--mutants", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    if unknown := set(options.versions) - set(known):
+        parser.error(f"no program for {', '.join(unknown)}: there are {', '.join(known)}")
     try:
-        agreed = [run(version, build(version), compare, options.mutants, options.seed) for version in options.versions]
-        newest = unpublished(build(versions()[-1]))
+        agreed = [_row(version, options) for version in options.versions or known]
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD
-    if newest is None:
-        print(f"KubeRay {UNPUBLISHED}: not run: {CRDS_VARIABLE} names no folder with its CRDs")
-    else:
-        agreed.append(run(UNPUBLISHED, newest, compare_schema, options.mutants, options.seed))
     return 0 if all(agreed) else 1
+
+
+def _row(version: str, options: argparse.Namespace) -> bool:
+    """Compare with one version, if it is there; of the unpublished one, only the CRDs may be."""
+    if version != UNPUBLISHED:
+        return run(version, build(version), compare, options.mutants, options.seed)
+    built = unpublished()
+    if built is None:
+        print(f"KubeRay {version}: not run: {CRDS_VARIABLE} names no folder with its CRDs")
+        return True
+    return run(version, built, compare_schema, options.mutants, options.seed)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,28 @@
-"""Builds the program that answers with KubeRay's own code, and finds the CRDs and samples of its module."""
+"""Builds the program that answers with KubeRay's own code, and finds the CRDs and samples of its
+module.
+"""
 
+import gzip
+import json
 import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+import yaml
+
+from webhook.follow.kuberay import release_in
+from webhook.validation.finding import KubeRay
+
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "parity"
 MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS_VARIABLE = "PARITY_CRDS"
-"""The folder with the CRDs of `UNPUBLISHED`, whose module nobody serves."""
+"""The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; nobody serves its module."""
 UNPUBLISHED = "1.7.0"
+CANNOT_BUILD = 2
+"""The exit code of programs that need what cannot be built."""
 
 
 class CannotBuildError(Exception):
@@ -25,29 +36,66 @@ class Built(NamedTuple):
     crds: Path
     samples: Path
 
+    @property
+    def release(self) -> KubeRay | None:
+        """The release that `serve` takes KubeRay for where these CRDs are stored."""
+        definition = yaml.safe_load((self.crds / "ray.io_rayclusters.yaml").read_bytes())
+        return release_in(json.dumps(definition).encode())
+
 
 def versions() -> list[str]:
-    """Return the versions of KubeRay that can be built."""
-    return sorted(path.parent.name for path in (HERE / "program").glob("*/go.mod"))
+    """Return the versions of KubeRay that can be built, the oldest first."""
+    found = [path.parent.name for path in (HERE / "program").glob("*/go.mod")]
+    return sorted(found, key=lambda version: [int(number) for number in version.split(".")])
 
 
 def build(version: str) -> Built:
     """Return the program for a version. Raises CannotBuildError."""
-    folder = CACHE / version
-    folder.mkdir(parents=True, exist_ok=True)
-    for source in (HERE / "program" / "main.go", *(HERE / "program" / version).iterdir()):
-        _copy(source, folder / source.name)
-    _go(folder, "build", "-buildvcs=false", "-o", "parity", ".")
-    module = Path(_go(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
-    config = module / "config"
+    folder = folder_of(version)
+    go(folder, "build", "-buildvcs=false", "-o", "parity", ".")
+    config = module_of(folder) / "config"
     return Built(folder / "parity", config / "crd" / "bases", config / "samples")
 
 
-def unpublished(built: Built) -> Built | None:
-    """Return a program that goes by the CRDs of `UNPUBLISHED`, or None where they are not given."""
-    folder = Path(os.environ.get(CRDS_VARIABLE, ""))
-    given = folder.name and any(folder.glob("*.yaml"))
-    return built._replace(crds=folder.resolve()) if given else None
+def folder_of(version: str) -> Path:
+    """Return a folder with the Go module of the program for a version."""
+    folder = CACHE / version
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = HERE / "program"
+    for source in (programs / "main.go", _operator(version), *(programs / version).iterdir()):
+        _copy(source, folder / source.name)
+    return folder
+
+
+def _operator(version: str) -> Path:
+    """Return the calls of the operator's checks: of this version, or of the last that changed."""
+    upto = versions()[: versions().index(version) + 1]
+    found = (HERE / "program" / each / "operator.go" for each in reversed(upto))
+    return next(each for each in found if each.exists())
+
+
+def module_of(folder: Path) -> Path:
+    """Return where KubeRay's module is that a folder's program is built with."""
+    return Path(go(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
+
+
+def unpublished() -> Built | None:
+    """Return a program that goes by the CRDs of `UNPUBLISHED`, or None where they are not given.
+
+    Raises CannotBuildError.
+    """
+    given = os.environ.get(CRDS_VARIABLE, "")
+    files = sorted(Path(given).glob("*.yaml*")) if given else []
+    if not files:
+        return None
+    folder = CACHE / UNPUBLISHED
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for file in files:
+        data = file.read_bytes()
+        plain = gzip.decompress(data) if file.suffix == ".gz" else data
+        (folder / file.name.removesuffix(".gz")).write_bytes(plain)
+    return build(versions()[-1])._replace(crds=folder)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -56,12 +104,21 @@ def _copy(source: Path, target: Path) -> None:
         target.write_bytes(source.read_bytes())
 
 
-def _go(folder: Path, *arguments: str) -> str:
-    go = shutil.which("go")
-    if go is None:
+def go(folder: Path, *arguments: str, **variables: str) -> str:
+    """Run a command of Go, and return its output. Raises CannotBuildError."""
+    found = shutil.which("go")
+    if found is None:
         raise CannotBuildError("there is no `go` on the PATH; install Go 1.26 or newer")
-    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
-    done = subprocess.run([go, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", **variables}
+    done = subprocess.run(
+        [found, *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode:
-        raise CannotBuildError(f"`go {arguments[0]}` failed:\n{done.stderr[-2000:]}")
+        said = f"{done.stdout[-1000:]}{done.stderr[-2000:]}"
+        raise CannotBuildError(f"`go {arguments[0]}` failed:\n{said}")
     return done.stdout

@@ -15,7 +15,7 @@ CRDS = {"schema-violated", "field-type-wrong", "value-not-decodable"}
 
 
 class Odd(NamedTuple):
-    """One disagreement: our rule if it denies, what KubeRay says, and the field."""
+    """One disagreement: our rule if it denies, what KubeRay says, and kind and field."""
 
     rule: str
     said: str
@@ -27,7 +27,8 @@ class Odd(NamedTuple):
         return any(each.explains(*self) for each in DISAGREEMENTS)
 
 
-def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401 - JSON
+# JSON
+def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401
     """Return where the two disagree about an object."""
     denials = [each for each in check_file(value["kind"], value, settings) if each.level == DENY]
     if not verdict.stored:
@@ -35,10 +36,12 @@ def compare(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]: 
         return [] if denials else [Odd("", f"schema: {said}", "")]
     if verdict.refusal:
         return [] if denials else [Odd("", verdict.refusal, "")]
-    return [Odd(each.rule, "", each.path) for each in denials if _wrong(each)]
+    kind = value["kind"]
+    return [Odd(each.rule, "", f"{kind} {each.path}") for each in denials if _wrong(each)]
 
 
-def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401 - JSON
+# JSON
+def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list[Odd]:  # noqa: ANN401
     """Return where the rules and the API server disagree about an object, KubeRay aside."""
     found = compare(value, Verdict(verdict.schema, unknown=verdict.unknown), settings)
     return [each for each in found if each.rule in {"", "schema-violated", "field-type-wrong"}]

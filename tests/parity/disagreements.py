@@ -1,4 +1,6 @@
-"""Where the rules and KubeRay disagree, who is right, and why. At most 30 entries, by rule and field."""
+"""Where the rules and KubeRay disagree, who is right, and why. At most 30 entries, by rule and
+field.
+"""
 
 import re
 
@@ -20,7 +22,11 @@ class Disagreement(Struct, frozen=True):
 
     def explains(self, rule: str, text: str, path: str) -> bool:
         """Tell whether it is this one."""
-        return self.ours == rule and bool(re.search(self.said, text)) and bool(re.search(self.at, path))
+        return (
+            self.ours == rule
+            and bool(re.search(self.said, text))
+            and bool(re.search(self.at, path))
+        )
 
 
 DISAGREEMENTS = (
@@ -29,5 +35,11 @@ DISAGREEMENTS = (
         why="KubeRay takes the RayService or RayJob, and then refuses the RayCluster that it makes",
         ours="upgrade-strategy-not-own",
         at=r"upgradeStrategy\.type$",
+    ),
+    Disagreement(
+        right="the rule",
+        why="KubeRay takes the RayCronJob, and then refuses each RayJob that it makes",
+        ours="name-not-dns-label",
+        at=r"^RayCronJob metadata\.name$",
     ),
 )

@@ -19,7 +19,12 @@ class Built:
     kind = ""
 
     def __init__(self, name: str = "demo") -> None:
-        self.value: Json = {"apiVersion": "ray.io/v1", "kind": self.kind, "metadata": {"name": name}, "spec": {}}
+        self.value: Json = {
+            "apiVersion": "ray.io/v1",
+            "kind": self.kind,
+            "metadata": {"name": name},
+            "spec": {},
+        }
 
     def named(self, name: str) -> Self:
         """Change the name."""
@@ -58,7 +63,11 @@ class ClusterBuilder(Built):
 
     def __init__(self, name: str = "demo") -> None:
         super().__init__(name)
-        self.spec(rayVersion="2.55.1", headGroupSpec={"rayStartParams": {}, "template": _template("ray-head")}, workerGroupSpecs=[])
+        self.spec(
+            rayVersion="2.55.1",
+            headGroupSpec={"rayStartParams": {}, "template": _template("ray-head")},
+            workerGroupSpecs=[],
+        )
 
     def head(self, **fields: object) -> Self:
         """Change the head group."""
@@ -126,7 +135,9 @@ class ClusterBuilder(Built):
 
     def init(self, name: str = "setup", **fields: object) -> Self:
         """Add an init container to the last group."""
-        self._last_pod().setdefault("initContainers", []).append({"name": name, "image": "setup:1", **fields})
+        self._last_pod().setdefault("initContainers", []).append(
+            {"name": name, "image": "setup:1", **fields}
+        )
         return self
 
     def autoscaled(self, **options: object) -> Self:
@@ -150,7 +161,10 @@ class JobBuilder(Built):
 
     def __init__(self, cluster: ClusterBuilder | None = None) -> None:
         super().__init__()
-        self.spec(entrypoint="python main.py", rayClusterSpec=(cluster or a_cluster().group()).build()["spec"])
+        self.spec(
+            entrypoint="python main.py",
+            rayClusterSpec=(cluster or a_cluster().group()).build()["spec"],
+        )
 
 
 class ServiceBuilder(Built):
@@ -160,7 +174,10 @@ class ServiceBuilder(Built):
 
     def __init__(self, cluster: ClusterBuilder | None = None) -> None:
         super().__init__()
-        self.spec(serveConfigV2="applications: []", rayClusterConfig=(cluster or a_cluster().group()).build()["spec"])
+        self.spec(
+            serveConfigV2="applications: []",
+            rayClusterConfig=(cluster or a_cluster().group()).build()["spec"],
+        )
 
 
 class CronJobBuilder(Built):
@@ -195,11 +212,16 @@ def found(built: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[s
     return rules_and_paths(check(value["kind"], value, settings))
 
 
-def found_in_update(old: Built | Json, new: Built | Json, settings: RuleSettings = DEFAULTS) -> set[tuple[str, str, str]]:
+def found_in_update(
+    old: Built | Json, new: Built | Json, settings: RuleSettings = DEFAULTS
+) -> set[tuple[str, str, str]]:
     """Return the level, the rule and the path of every finding in an update."""
     before = old.build() if isinstance(old, Built) else old
     after = new.build() if isinstance(new, Built) else new
-    return {(finding.level, finding.rule, finding.path) for finding in check_update(after["kind"], before, after, settings)}
+    return {
+        (finding.level, finding.rule, finding.path)
+        for finding in check_update(after["kind"], before, after, settings)
+    }
 
 
 def rules_and_paths(findings: list[Finding]) -> set[tuple[str, str]]:
@@ -219,7 +241,11 @@ def fields_of(value: object, way: tuple[str | int, ...] = ()) -> Iterator[tuple[
 
 def _template(name: str) -> Json:
     amounts = {"cpu": "4", "memory": "8Gi"}
-    container = {"name": name, "image": IMAGE, "resources": {"limits": dict(amounts), "requests": dict(amounts)}}
+    container = {
+        "name": name,
+        "image": IMAGE,
+        "resources": {"limits": dict(amounts), "requests": dict(amounts)},
+    }
     return {"spec": {"containers": [container]}}
 
 

@@ -9,6 +9,7 @@ import yaml
 from tests.validation.builders import Json
 from tests.validation.parity import PARITY
 from tests.validation.samples import Sample, base, samples
+from webhook.validation.finding import ALWAYS
 from webhook.validation.rule import Rule
 from webhook.validation.ruleset import (
     CLUSTER_RULES,
@@ -38,16 +39,28 @@ INTRODUCTION = """# Rules
 
 <!-- Written by `python -m tests.validation.page`; a test fails when this page is out of date. -->
 
-The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices and RayCronJobs by these {count} rules:
-{denying} deny and {warning} warn. A rule that denies catches what KubeRay would refuse later, or what cannot work. All findings
-come in one answer. An update is denied only for findings that the old object did not have; the others become warnings. An object
-that is being deleted is never denied, and neither is an update that changes only `replicas`, `scaleStrategy` or finalizers.
+The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices and RayCronJobs by
+these {count} rules: {denying} deny and {warning} warn. A rule that denies catches what KubeRay
+would refuse later, or what cannot work. All findings come in one answer. An update is denied only
+for findings that the old object did not have; the others become warnings. An object that is being
+deleted is never denied, and neither is an update that changes only `replicas`, `scaleStrategy` or
+finalizers.
 
-Each rule can be set to `off`, `warn` or `deny`. Rules that depend on feature gates of the KubeRay operator go by these defaults,
-those of KubeRay 1.7, unless settings say otherwise: {gates}.
+The rules know the KubeRay that they speak for. `validation.kuberay` names its release, `validate`
+takes `--kuberay 1.6`, and `serve` finds it by the stored CRD of RayClusters. A check that came with
+a later KubeRay is left out. Where nobody knows the release, the rules speak for the newest, and
+what only that one checks is a warning.
 
-The examples show only the fields that matter; the rest is a minimal valid object, below. `null` removes a field, and every
-worker group stands on the one shown here. All examples are run as tests.
+Files are held against the schemas of KubeRay's CRDs as well. `validate` evaluates no CEL: of the
+rules in `x-kubernetes-validations`, those for `deletionStrategy` and the lists of allowed values
+are rules here; left out are the others, by which `managedBy` and the backend of GCS fault tolerance
+never change. A file does not tell what they were before, and the API server makes that check.
+
+Each rule can be set to `off`, `warn` or `deny`. Rules that depend on feature gates of the KubeRay
+operator go by these defaults, those of KubeRay 1.7, unless settings say otherwise: {gates}.
+
+The examples show only the fields that matter; the rest is a minimal valid object, below. `null`
+removes a field, and every worker group stands on the one shown here. All examples are run as tests.
 """
 
 
@@ -62,15 +75,21 @@ VALIDATION_URL = "https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operato
 
 
 def explained(rule: Rule[Any]) -> tuple[str, str, str]:
-    """Return what a rule catches, why it hurts, and the source, from the docstring of its function."""
-    paragraphs = [" ".join(part.split()) for part in (rule.check.__doc__ or "").strip().split("\n\n")]
+    """Return what a rule catches, why it hurts, and the source, from the docstring
+    of its function.
+    """
+    paragraphs = [
+        " ".join(part.split()) for part in (rule.check.__doc__ or "").strip().split("\n\n")
+    ]
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
 
 
 def _lines() -> Iterator[str]:
     denying = sum(rule.level == "deny" for rule in RULES)
     gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
-    yield INTRODUCTION.format(count=len(RULES), denying=denying, warning=len(RULES) - denying, gates=gates)
+    yield INTRODUCTION.format(
+        count=len(RULES), denying=denying, warning=len(RULES) - denying, gates=gates
+    )
     yield _yaml(base("RayCluster"))
     yield "| rule | level | catches |\n|---|---|---|"
     for rule in RULES:
@@ -88,10 +107,16 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     what, why, source = explained(rule)
     yield f"### {rule.id}\n"
     yield f"**{rule.level}** · {what}\n"
+    if rule.since != ALWAYS:
+        yield f"Checked by KubeRay {'.'.join(map(str, rule.since))} and later.\n"
     yield f"{why}\n"
     yield f"Source: {source.replace(VALIDATION_GO, f'[{VALIDATION_GO}]({VALIDATION_URL})')}\n"
     if sample.gates:
-        yield "With " + ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in sample.gates.items()) + ".\n"
+        yield (
+            "With "
+            + ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in sample.gates.items())
+            + ".\n"
+        )
     if sample.file:
         yield "In files only: the API server makes this check itself.\n"
     if sample.kuberay:
@@ -110,7 +135,10 @@ def _yaml(value: Json) -> str:
 
 def _parity() -> Iterator[str]:
     yield "## What KubeRay checks\n"
-    yield "Every check of KubeRay 1.7's reconciler and of its optional webhook, and the rule that makes it at apply time.\n"
+    yield (
+        "Every check of KubeRay 1.7's reconciler and of its optional webhook, and the rule that "
+        "makes it at apply time.\n"
+    )
     yield "| KubeRay | refuses | rule |\n|---|---|---|"
     for row in PARITY:
         rules = ", ".join(f"[{rule}](#{rule})" for rule in row.rules) or f"none: {row.why}"

@@ -1,4 +1,6 @@
-"""The examples of the rules: short overlays in YAML, which stand on a valid object of their kind."""
+"""The examples of the rules: short overlays in YAML, which stand on a valid object
+of their kind.
+"""
 
 import copy
 from collections.abc import Callable
@@ -17,7 +19,9 @@ FOLDER = Path(__file__).parent / "examples"
 
 
 class Sample(Struct, forbid_unknown_fields=True):
-    """One rule's example: what it finds in `fails`, at which paths, and that nothing is found in `passes`."""
+    """One rule's example: what it finds in `fails`, at which paths, and that nothing is found in
+    `passes`.
+    """
 
     fails: Json
     at: list[str]
@@ -54,7 +58,11 @@ def samples() -> dict[str, Sample]:
 
 def base(kind: str) -> Json:
     """Return the valid object that an overlay stands on."""
-    builders: dict[str, Callable[[], Built]] = {"RayJob": a_job, "RayService": a_service, "RayCronJob": a_cron_job}
+    builders: dict[str, Callable[[], Built]] = {
+        "RayJob": a_job,
+        "RayService": a_service,
+        "RayCronJob": a_cron_job,
+    }
     return builders[kind]().build() if kind in builders else a_cluster().group().build()
 
 
@@ -76,7 +84,10 @@ def _merged(under: object, over: object) -> Any:  # noqa: ANN401 - JSON has valu
                 result[key] = _merged(under.get(key), value)
         return result
     if isinstance(under, list) and isinstance(over, list):
-        return [_merged(under[index] if index < len(under) else None, value) for index, value in enumerate(over)]
+        return [
+            _merged(under[index] if index < len(under) else None, value)
+            for index, value in enumerate(over)
+        ]
     return copy.deepcopy(over)
 
 

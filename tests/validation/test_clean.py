@@ -8,15 +8,23 @@ IPPR = '{"groups": {"workers": {"max-cpu": "8", "max-memory": "8Gi", "resize-tim
 
 SANE: dict[str, Built] = {
     "a head alone": a_cluster(),
-    "a single-host TPU group that autoscales from zero": a_cluster().autoscaled().group(replicas=0).tpu("2x4", 8),
+    "a single-host TPU group that autoscales from zero": a_cluster()
+    .autoscaled()
+    .group(replicas=0)
+    .tpu("2x4", 8),
     "a v6e group of two 4-chip hosts": a_cluster().group(hosts=2).tpu("2x4", 4),
     "a v6e-256 group": a_cluster().group(hosts=64).tpu("16x16", 4),
     "a v4 group": a_cluster().group(hosts=2).tpu("2x2x2", 4, "tpu-v4-podslice"),
     "a v5p group": a_cluster().group(hosts=16).tpu("4x4x4", 4, "tpu-v5p-slice"),
     "a v7x group with a process per NUMA node": (
-        a_cluster().group(hosts=2).tpu("2x2x2", 2, "tpu7x").sidecar("ray-worker-1", resources={"limits": {"google.com/tpu": "2"}})
+        a_cluster()
+        .group(hosts=2)
+        .tpu("2x2x2", 2, "tpu7x")
+        .sidecar("ray-worker-1", resources={"limits": {"google.com/tpu": "2"}})
     ),
-    "a TPU generation that nobody knows yet": a_cluster().group(hosts=3).tpu("2x6", 4, "tpu-v9-slice"),
+    "a TPU generation that nobody knows yet": a_cluster()
+    .group(hosts=3)
+    .tpu("2x6", 4, "tpu-v9-slice"),
     "a TPU group that selects its nodes by affinity": (
         a_cluster()
         .group(hosts=4)
@@ -28,8 +36,16 @@ SANE: dict[str, Built] = {
                         "nodeSelectorTerms": [
                             {
                                 "matchExpressions": [
-                                    {"key": "cloud.google.com/gke-tpu-accelerator", "operator": "In", "values": ["tpu-v6e-slice"]},
-                                    {"key": "cloud.google.com/gke-tpu-topology", "operator": "In", "values": ["4x4"]},
+                                    {
+                                        "key": "cloud.google.com/gke-tpu-accelerator",
+                                        "operator": "In",
+                                        "values": ["tpu-v6e-slice"],
+                                    },
+                                    {
+                                        "key": "cloud.google.com/gke-tpu-topology",
+                                        "operator": "In",
+                                        "values": ["4x4"],
+                                    },
                                 ]
                             }
                         ]
@@ -38,39 +54,81 @@ SANE: dict[str, Built] = {
             }
         )
     ),
-    "two slices as one job": a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", "2"),
+    "two slices as one job": a_cluster()
+    .group(hosts=4, replicas=2)
+    .tpu("4x4", 4)
+    .env("MEGASCALE_NUM_SLICES", "2"),
     "TPU placeholders that stand for unset": (
-        a_cluster().group(hosts=4).tpu("4x4", 4).env("TPU_WORKER_ID", "0").env("TPU_WORKER_HOSTNAMES", "localhost")
+        a_cluster()
+        .group(hosts=4)
+        .tpu("4x4", 4)
+        .env("TPU_WORKER_ID", "0")
+        .env("TPU_WORKER_HOSTNAMES", "localhost")
     ),
     "a host index read from the pod's own labels": (
         a_cluster()
         .group(hosts=4)
         .tpu("4x4", 4)
-        .env("TPU_WORKER_ID", {"valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['ray.io/replica-host-index']"}}})
+        .env(
+            "TPU_WORKER_ID",
+            {
+                "valueFrom": {
+                    "fieldRef": {"fieldPath": "metadata.labels['ray.io/replica-host-index']"}
+                }
+            },
+        )
     ),
     "a multi-host GPU group": a_cluster().group(hosts=2).device("nvidia.com/gpu", 8),
     "a MIG slice": a_cluster().group().device("nvidia.com/mig-1g.5gb", 1),
-    "GPUs limited and not requested": a_cluster().group().container(resources={"limits": {"cpu": 4, "nvidia.com/gpu": 1}}),
+    "GPUs limited and not requested": a_cluster()
+    .group()
+    .container(resources={"limits": {"cpu": 4, "nvidia.com/gpu": 1}}),
     "a sidecar that collects logs": a_cluster().group().device("nvidia.com/gpu", 1).sidecar(),
     "an autoscaled group of multi-host replicas": a_cluster()
     .autoscaled(version="v2", idleTimeoutSeconds=60)
     .group(hosts=4)
     .tpu("4x4", 4),
-    "custom resources as the autoscaler reads them": a_cluster().autoscaled().group(rayStartParams={"resources": '"{\\"A\\": 1}"'}),
-    "custom resources in single quotes": a_cluster().autoscaled().group(rayStartParams={"resources": "'{\"A\": 1}'"}),
-    "custom resources without the autoscaler": a_cluster().group(rayStartParams={"resources": '{"A": 1.5}'}),
-    "a head that takes no tasks": a_cluster().autoscaled().head(rayStartParams={"num-cpus": "0", "dashboard-host": "::"}).group(),
-    "bounds that the CRD will fill in": a_cluster().group(replicas=None, minReplicas=None, maxReplicas=None, numOfHosts=None),
+    "custom resources as the autoscaler reads them": a_cluster()
+    .autoscaled()
+    .group(rayStartParams={"resources": '"{\\"A\\": 1}"'}),
+    "custom resources in single quotes": a_cluster()
+    .autoscaled()
+    .group(rayStartParams={"resources": "'{\"A\": 1}'"}),
+    "custom resources without the autoscaler": a_cluster().group(
+        rayStartParams={"resources": '{"A": 1.5}'}
+    ),
+    "a head that takes no tasks": a_cluster()
+    .autoscaled()
+    .head(rayStartParams={"num-cpus": "0", "dashboard-host": "::"})
+    .group(),
+    "bounds that the CRD will fill in": a_cluster().group(
+        replicas=None, minReplicas=None, maxReplicas=None, numOfHosts=None
+    ),
     "replicas of 0 that the CRD filled in": a_cluster().group(replicas=0, minReplicas=2),
     "no rayVersion": a_cluster().spec(rayVersion=None).group(),
-    "an image of one's own with a version of its own": a_cluster().group().container(image="registry.example/llm/ray-serve:1.0.3"),
+    "an image of one's own with a version of its own": a_cluster()
+    .group()
+    .container(image="registry.example/llm/ray-serve:1.0.3"),
     "a nightly image": a_cluster().group().container(image="rayproject/ray:nightly-py310-gpu"),
     "an image by digest": a_cluster().group().container(image="rayproject/ray@sha256:" + "a" * 64),
-    "images that differ in what they add": a_cluster().group().container(image="mirror.example/rayproject/ray:2.55.1-gpu"),
+    "images that differ in what they add": a_cluster()
+    .group()
+    .container(image="mirror.example/rayproject/ray:2.55.1-gpu"),
     "in-place resize of memory alone": a_cluster()
     .spec(rayVersion="2.56.0")
-    .annotation("ray.io/ippr", '{"groups": {"workers": {"max-cpu": 4, "max-memory": "16Gi", "resize-timeout": 60.0}}}')
-    .head(template={"spec": {"containers": [{"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}]}})
+    .annotation(
+        "ray.io/ippr",
+        '{"groups": {"workers": {"max-cpu": 4, "max-memory": "16Gi", "resize-timeout": 60.0}}}',
+    )
+    .head(
+        template={
+            "spec": {
+                "containers": [
+                    {"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}
+                ]
+            }
+        }
+    )
     .autoscaled()
     .group()
     .container(image="r:1"),
@@ -80,23 +138,46 @@ SANE: dict[str, Built] = {
         a_cluster()
         .spec(rayVersion=None)
         .annotation("ray.io/ippr", IPPR)
-        .head(template={"spec": {"containers": [{"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}]}})
+        .head(
+            template={
+                "spec": {
+                    "containers": [
+                        {"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}
+                    ]
+                }
+            }
+        )
         .autoscaled()
         .group()
         .container(image="r:1")
     ),
     "gang scheduling by Yunikorn": (
-        a_cluster().label("ray.io/gang-scheduling-enabled", "true").label("yunikorn.apache.org/queue", "root.default").group()
+        a_cluster()
+        .label("ray.io/gang-scheduling-enabled", "true")
+        .label("yunikorn.apache.org/queue", "root.default")
+        .group()
     ),
     "a group name with capitals in a single-host group": a_cluster().group("GPU-Group"),
-    "a RayJob on its own TPU cluster": a_job(a_cluster().group(hosts=4).tpu("4x4", 4)).spec(shutdownAfterJobFinishes=True),
-    "a RayJob that Kueue starts": a_job().meta(name=None, generateName="job-").spec(suspend=True, shutdownAfterJobFinishes=True),
-    "a RayJob on an existing cluster": a_job().spec(rayClusterSpec=None, clusterSelector={"ray.io/cluster": "shared"}),
-    "a RayService that autoscales": a_service(a_cluster().autoscaled().group().device("nvidia.com/gpu", 1)),
+    "a RayJob on its own TPU cluster": a_job(a_cluster().group(hosts=4).tpu("4x4", 4)).spec(
+        shutdownAfterJobFinishes=True
+    ),
+    "a RayJob that Kueue starts": a_job()
+    .meta(name=None, generateName="job-")
+    .spec(suspend=True, shutdownAfterJobFinishes=True),
+    "a RayJob on an existing cluster": a_job().spec(
+        rayClusterSpec=None, clusterSelector={"ray.io/cluster": "shared"}
+    ),
+    "a RayService that autoscales": a_service(
+        a_cluster().autoscaled().group().device("nvidia.com/gpu", 1)
+    ),
     "a RayService upgraded in steps": a_service(a_cluster().autoscaled().group()).spec(
         upgradeStrategy={
             "type": "NewClusterWithIncrementalUpgrade",
-            "clusterUpgradeOptions": {"stepSizePercent": 5, "intervalSeconds": 10, "gatewayClassName": "istio"},
+            "clusterUpgradeOptions": {
+                "stepSizePercent": 5,
+                "intervalSeconds": 10,
+                "gatewayClassName": "istio",
+            },
         }
     ),
     "a RayCronJob": a_cron_job().spec(schedule="@every 1h30m", timeZone="Etc/GMT+3"),

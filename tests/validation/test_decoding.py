@@ -28,7 +28,9 @@ def found(value: Json) -> list[str]:
 
 @pytest.mark.parametrize("port", [HUGE, -HUGE, 2**31, float(HUGE), 1e22])
 def test_a_port_beyond_32_bits_is_refused(port: object) -> None:
-    assert found(with_port(port)) == ["spec.workerGroupSpecs[0].template.spec.containers[0].readinessProbe.httpGet.port"]
+    assert found(with_port(port)) == [
+        "spec.workerGroupSpecs[0].template.spec.containers[0].readinessProbe.httpGet.port"
+    ]
 
 
 @pytest.mark.parametrize("port", [8080, 0, -1, 2**31 - 1, -(2**31), "http", "3000000000", None])
@@ -43,7 +45,8 @@ def test_a_port_that_go_decodes_is_not_this_rules_business(port: object) -> None
      "spec.serveService.spec.ports[0].targetPort"),
     (a_cron_job().spec(jobTemplate={"backoffLimit": HUGE}).build(),
      "spec.jobTemplate.backoffLimit"),
-    (a_cluster().spec(headGroupSpec={"headService": {"spec": {"ports": [{"nodePort": HUGE}]}}}).build(),
+    (a_cluster().spec(
+        headGroupSpec={"headService": {"spec": {"ports": [{"nodePort": HUGE}]}}}).build(),
      "spec.headGroupSpec.headService.spec.ports[0].nodePort"),
 ])  # fmt: skip
 def test_numbers_of_every_kind_are_known(value: Json, path: str) -> None:
@@ -51,7 +54,8 @@ def test_numbers_of_every_kind_are_known(value: Json, path: str) -> None:
 
 
 @pytest.mark.parametrize(("amount", "wrong"), [
-    ("1e1.5", True), ("1E-.5", True), ("1e3", False), ("1E", False), ("2Ei", False), ("500m", False),
+    ("1e1.5", True), ("1E-.5", True), ("1e3", False), ("1E", False), ("2Ei", False),
+    ("500m", False),
     (10**12, False), (1.5, False),
 ])  # fmt: skip
 def test_a_quantity_has_a_whole_exponent(amount: object, *, wrong: bool) -> None:

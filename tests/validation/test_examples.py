@@ -1,4 +1,6 @@
-"""Every rule fails its failing example, where it says, and no rule finds anything in the passing one."""
+"""Every rule fails its failing example, where it says, and no rule finds anything in the passing
+one.
+"""
 
 import pytest
 

@@ -2,10 +2,19 @@
 
 import pytest
 
+from webhook.kube.release import Release, image_release, parse_release, same_release
 from webhook.validation.field import Field
-from webhook.validation.release import Release, image_release, parse_release, same_release
 
-OBJECT = Field({"spec": {"groups": [{"groupName": "a"}, {"name": "b"}, {}], "labels": {"x/y": "z"}, "flag": True, "number": 3}})
+OBJECT = Field(
+    {
+        "spec": {
+            "groups": [{"groupName": "a"}, {"name": "b"}, {}],
+            "labels": {"x/y": "z"},
+            "flag": True,
+            "number": 3,
+        }
+    }
+)
 SPEC = OBJECT / "spec"
 
 
@@ -22,7 +31,11 @@ def test_a_path_is_written_as_kubernetes_writes_it() -> None:
 def test_what_is_not_of_the_asked_type_reads_as_absent() -> None:
     assert ((SPEC / "flag").flag, (SPEC / "flag").number, (SPEC / "flag").text) == (True, None, "")
     assert ((SPEC / "number").number, (SPEC / "number").flag) == (3, False)
-    assert ((SPEC / "groups").map, (SPEC / "labels").strings, list((SPEC / "labels").items())) == ({}, {"x/y": "z"}, [])
+    assert ((SPEC / "groups").map, (SPEC / "labels").strings, list((SPEC / "labels").items())) == (
+        {},
+        {"x/y": "z"},
+        [],
+    )
     assert not (SPEC / "number" / "deeper" / "still").given
 
 
@@ -68,7 +81,9 @@ def test_versions_are_read_as_kubernetes_reads_them(text: str, release: Release 
         ("rayproject/ray:2.46", None, ""),
     ],
 )
-def test_only_the_tags_of_rays_own_images_tell_a_release(image: str, release: Release | None, python: str) -> None:
+def test_only_the_tags_of_rays_own_images_tell_a_release(
+    image: str, release: Release | None, python: str
+) -> None:
     assert image_release(image) == (release, python)
 
 

@@ -12,7 +12,13 @@ TOPOLOGY = f"{POD}.nodeSelector[cloud.google.com/gke-tpu-topology]"
 
 
 def test_all_problems_of_a_spec_are_found_at_once() -> None:
-    cluster = a_cluster("2nd").group("headgroup", hosts=0).group("headgroup").tpu("4x4", 4).env("RAY_ADDRESS", "elsewhere")
+    cluster = (
+        a_cluster("2nd")
+        .group("headgroup", hosts=0)
+        .group("headgroup")
+        .tpu("4x4", 4)
+        .env("RAY_ADDRESS", "elsewhere")
+    )
     second = "spec.workerGroupSpecs[1]"
     assert found(cluster) == {
         ("name-not-dns-label", "metadata.name"),
@@ -39,8 +45,12 @@ def test_the_rules_of_a_cluster_apply_to_a_rayservice_with_its_own_path_and_anno
     }
 
 
-def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_its_annotations() -> None:
-    cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation("ray.io/ippr", "[]")
+def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_its_annotations() -> (
+    None
+):
+    cron = a_cron_job(a_job(a_cluster().group(hosts=0)).spec(backoffLimit=-1)).annotation(
+        "ray.io/ippr", "[]"
+    )
     assert found(cron) == {
         ("job-number-not-positive", "spec.jobTemplate.backoffLimit"),
         ("num-of-hosts-invalid", "spec.jobTemplate.rayClusterSpec.workerGroupSpecs[0].numOfHosts"),
@@ -49,7 +59,9 @@ def test_the_rules_of_a_cluster_apply_to_the_template_of_a_raycronjob_but_not_it
 
 @pytest.mark.parametrize("hosts", [-1, 0, 4097])
 def test_a_replica_needs_a_possible_number_of_hosts(hosts: int) -> None:
-    assert found(a_cluster().group(hosts=hosts)) == {("num-of-hosts-invalid", f"{GROUP}.numOfHosts")}
+    assert found(a_cluster().group(hosts=hosts)) == {
+        ("num-of-hosts-invalid", f"{GROUP}.numOfHosts")
+    }
 
 
 def test_kuberay_takes_a_single_group_of_one_host_without_a_name() -> None:
@@ -69,7 +81,8 @@ def test_an_underscore_that_kuberay_cuts_out_of_the_pods_name_is_fine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "hosts", "replicas", "fits"), [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)]
+    ("length", "hosts", "replicas", "fits"),
+    [(57, 2, 10, True), (58, 2, 10, False), (57, 11, 101, False), (57, 2, 1001, False)],
 )
 def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
     length: int, hosts: int, replicas: int, *, fits: bool
@@ -80,17 +93,27 @@ def test_a_multi_host_name_must_fit_with_the_largest_index_that_can_occur(
 
 def test_a_dot_is_fine_in_a_label_and_not_in_a_host_name() -> None:
     assert found(a_cluster().group("v1.2")) == set()
-    assert found(a_cluster().group("v1.2", hosts=2)) == {("group-name-no-host-name", f"{GROUP}.groupName")}
+    assert found(a_cluster().group("v1.2", hosts=2)) == {
+        ("group-name-no-host-name", f"{GROUP}.groupName")
+    }
 
 
 def test_a_generated_name_counts_with_what_the_api_server_adds() -> None:
     assert found(a_cluster().meta(name=None, generateName="a" * 48)) == set()
-    assert found(a_cluster().meta(name=None, generateName="a" * 49)) == {("name-too-long", "metadata.generateName")}
+    assert found(a_cluster().meta(name=None, generateName="a" * 49)) == {
+        ("name-too-long", "metadata.generateName")
+    }
 
 
-@pytest.mark.parametrize("topology", ["", "4", "4X4", "4x4x4x4", "0x4", "4x-1", " 4x4", "4x4 ", "4x4\n"])
+@pytest.mark.parametrize(
+    "topology", ["", "4", "4X4", "4x4x4x4", "0x4", "4x-1", " 4x4", "4x4 ", "4x4\n"]
+)
 def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: str) -> None:
-    rules = {rule for rule, path in found(a_cluster().group(hosts=4).tpu(topology, 4)) if path == TOPOLOGY}
+    rules = {
+        rule
+        for rule, path in found(a_cluster().group(hosts=4).tpu(topology, 4))
+        if path == TOPOLOGY
+    }
 
     assert rules == ({"tpu-topology-mismatch"} if topology else {"tpu-node-selector-missing"})
 
@@ -100,51 +123,81 @@ def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> N
 
 
 def test_chips_count_over_all_containers() -> None:
-    cluster = a_cluster().group(hosts=1).tpu("2x4", 4).sidecar(resources={"limits": {"google.com/tpu": 4}})
-    assert found(cluster) == {("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")}
+    cluster = (
+        a_cluster()
+        .group(hosts=1)
+        .tpu("2x4", 4)
+        .sidecar(resources={"limits": {"google.com/tpu": 4}})
+    )
+    assert found(cluster) == {
+        ("device-outside-first-container", f"{POD}.containers[1].resources.limits[google.com/tpu]")
+    }
 
 
 def test_an_init_container_that_wants_more_chips_than_the_containers_makes_the_host() -> None:
-    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 8}})
+    cluster = (
+        a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 8}})
+    )
     assert found(cluster) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
 
 
 def test_an_init_container_borrows_the_chips_of_the_containers() -> None:
-    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 4}})
+    cluster = (
+        a_cluster().group(hosts=2).tpu("2x4", 4).init(resources={"limits": {"google.com/tpu": 4}})
+    )
     assert found(cluster) == set()
 
 
 def test_a_sidecar_among_the_init_containers_adds_its_chips() -> None:
     sidecar: Json = {"restartPolicy": "Always", "resources": {"limits": {"google.com/tpu": 4}}}
-    assert found(a_cluster().group(hosts=2).tpu("2x4", 4).init(**sidecar)) == {("tpu-topology-mismatch", f"{GROUP}.numOfHosts")}
+    assert found(a_cluster().group(hosts=2).tpu("2x4", 4).init(**sidecar)) == {
+        ("tpu-topology-mismatch", f"{GROUP}.numOfHosts")
+    }
 
 
 @pytest.mark.parametrize(
     ("resources", "rule", "kind"),
     [
         ({"limits": {"nvidia.com/gpu": "0.5"}}, "device-count-invalid", "limits"),
-        ({"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}}, "device-request-differs", "requests"),
+        (
+            {"limits": {"nvidia.com/gpu": 2}, "requests": {"nvidia.com/gpu": 1}},
+            "device-request-differs",
+            "requests",
+        ),
         ({"requests": {"nvidia.com/gpu": 1}}, "device-only-requested", "requests"),
     ],
 )
-def test_the_devices_of_an_init_container_are_checked_too(resources: Json, rule: str, kind: str) -> None:
+def test_the_devices_of_an_init_container_are_checked_too(
+    resources: Json, rule: str, kind: str
+) -> None:
     cluster = a_cluster().group().device("nvidia.com/gpu", 2).init(resources=resources)
     assert found(cluster) == {(rule, f"{POD}.initContainers[0].resources.{kind}[nvidia.com/gpu]")}
 
 
 def test_an_identity_in_an_init_container_is_wrong_too() -> None:
-    cluster = a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
+    cluster = (
+        a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
+    )
     assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
 
 
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
 def test_devices_come_whole(amount: str | float) -> None:
-    cluster = a_cluster().group().container(resources={"limits": {"google.com/tpu": amount, "cpu": 1}})
-    assert found(cluster) == {("device-count-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")}
+    cluster = (
+        a_cluster().group().container(resources={"limits": {"google.com/tpu": amount, "cpu": 1}})
+    )
+    assert found(cluster) == {
+        ("device-count-invalid", f"{POD}.containers[0].resources.limits[google.com/tpu]")
+    }
 
 
 def test_identities_are_only_wrong_in_multi_host_groups() -> None:
-    assert found(a_cluster().group(hosts=1).tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0")) == set()
+    assert (
+        found(
+            a_cluster().group(hosts=1).tpu("2x4", 8).env("TPU_WORKER_ID", "0").env("NODE_RANK", "0")
+        )
+        == set()
+    )
 
 
 def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_brings() -> None:
@@ -154,9 +207,13 @@ def test_single_host_slices_need_the_headless_service_that_a_multi_host_group_br
     assert found(alone.group("other", hosts=2)) == set()
 
 
-@pytest.mark.parametrize(("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [("3", True), ("x", True), ("2", False), ("", False)]
+)
 def test_the_number_of_slices_is_the_number_of_replicas(value: str, *, expected: bool) -> None:
-    cluster = a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
+    cluster = (
+        a_cluster().group(hosts=4, replicas=2).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", value)
+    )
     assert bool(found(cluster)) is expected
 
 
@@ -182,13 +239,22 @@ def test_a_variable_must_be_a_string_and_an_integer_may_end_in_0() -> None:
 
 def test_seat_labels_are_refused_in_the_groups_own_labels_too() -> None:
     cluster = a_cluster().group(labels={"ray.io/worker-group-replica-index": "0"})
-    assert found(cluster) == {("seat-label-in-template", f"{GROUP}.labels[ray.io/worker-group-replica-index]")}
+    assert found(cluster) == {
+        ("seat-label-in-template", f"{GROUP}.labels[ray.io/worker-group-replica-index]")
+    }
 
 
 @pytest.mark.parametrize(
-    ("written", "suggested"), [("num_cpus", "num-cpus"), ("--num-gpus", "num-gpus"), ("objectstore-memory", "object-store-memory")]
+    ("written", "suggested"),
+    [
+        ("num_cpus", "num-cpus"),
+        ("--num-gpus", "num-gpus"),
+        ("objectstore-memory", "object-store-memory"),
+    ],
 )
-def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(written: str, suggested: str) -> None:
+def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(
+    written: str, suggested: str
+) -> None:
     findings = check("RayCluster", a_cluster().group(rayStartParams={written: "1"}).build())
     assert [finding.rule for finding in findings] == ["ray-start-param-unknown"]
     assert findings[0].message.endswith(f"write {suggested}")
@@ -201,9 +267,15 @@ def test_a_misspelt_start_parameter_comes_with_the_closest_known_one(written: st
     ({"cloud.google.com/gke-nodepool": "tpus"}, 2, [WARN, DENY]),
     ({"cloud.google.com/gke-tpu-topology": "2x2x1"}, 1, [WARN]),
 ])  # fmt: skip
-def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(selector: dict[str, str], hosts: int, levels: list[str]) -> None:
+def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
+    selector: dict[str, str], hosts: int, levels: list[str]
+) -> None:
     value = a_cluster().group(hosts=hosts).tpu("", 4).build()
     pod = value["spec"]["workerGroupSpecs"][0]["template"]["spec"]
     pod["nodeSelector"] = selector
-    found_levels = [each.level for each in check("RayCluster", value) if each.rule == "tpu-node-selector-missing"]
+    found_levels = [
+        each.level
+        for each in check("RayCluster", value)
+        if each.rule == "tpu-node-selector-missing"
+    ]
     assert sorted(found_levels) == sorted(levels)

@@ -10,7 +10,18 @@ ENV = ("job-runtime-env-unreadable", "spec.runtimeEnvYAML")
 
 
 @pytest.mark.parametrize(
-    "text", ["pip: [a", "- a", "text", "a: *b", "a: \x00", "\ud800", "a: 1\n b: 2", "{" * 60_000, "a: " + "[" * 30_000]
+    "text",
+    [
+        "pip: [a",
+        "- a",
+        "text",
+        "a: *b",
+        "a: \x00",
+        "\ud800",
+        "a: 1\n b: 2",
+        "{" * 60_000,
+        "a: " + "[" * 30_000,
+    ],
 )
 def test_a_runtime_environment_that_is_no_map(text: str) -> None:
     assert found(a_job().spec(runtimeEnvYAML=text)) == {ENV}
@@ -44,7 +55,8 @@ def test_a_schedule_that_kuberay_reads(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", [
-    "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "5-1 * * * *",
+    "", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *",
+    "* * * * 7", "5-1 * * * *",
     "*/0 * * *",
     "*/x * * * *", "1/2/3 * * * *", "1-2-3 * * * *", "-1 * * * *",
     "x * * * *", "@often", "@every soon", "@Hourly", "* * * * *" * 100,
@@ -58,11 +70,14 @@ def test_a_step_of_zero_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("zone", "fine"), [("Europe/Berlin", True), ("UTC", True), ("Local", True), ("Mars/Base", False), ("", False)]
+    ("zone", "fine"),
+    [("Europe/Berlin", True), ("UTC", True), ("Local", True), ("Mars/Base", False), ("", False)],
 )
 def test_time_zones_are_those_of_the_settings(zone: str, *, fine: bool) -> None:
     settings = RuleSettings(time_zones=frozenset({"Europe/Berlin"}))
-    assert found(a_cron_job().spec(timeZone=zone), settings) == (set() if fine else {("cron-time-zone-invalid", "spec.timeZone")})
+    assert found(a_cron_job().spec(timeZone=zone), settings) == (
+        set() if fine else {("cron-time-zone-invalid", "spec.timeZone")}
+    )
 
 
 @pytest.mark.parametrize("zone", ["../etc/passwd", "/etc", "a b", "a/", "a//b"])
@@ -72,12 +87,15 @@ def test_without_a_list_of_time_zones_only_their_shape_is_checked(zone: str) -> 
 
 
 def test_a_schedule_may_not_carry_its_time_zone() -> None:
-    assert found(a_cron_job().spec(schedule="CRON_TZ=UTC 0 3 * * *")) == {("cron-schedule-invalid", "spec.schedule")}
+    assert found(a_cron_job().spec(schedule="CRON_TZ=UTC 0 3 * * *")) == {
+        ("cron-schedule-invalid", "spec.schedule")
+    }
 
 
 @pytest.mark.parametrize(("text", "fine"), [
     ("5m", True), ("1h30m", True), ("300", True), ("1.5h", True), ("+5m", True), ("", True),
-    ("0", False), ("0s", False), ("-5m", False), ("-1", False), ("5 m", False), ("5", True), ("m", False), ("1d", False),
+    ("0", False), ("0s", False), ("-5m", False), ("-1", False), ("5 m", False), ("5", True),
+    ("m", False), ("1d", False),
 ])  # fmt: skip
 def test_a_timeout_as_go_reads_it(text: str, *, fine: bool) -> None:
     service = a_service().annotation("ray.io/initializing-timeout", text)
@@ -86,9 +104,14 @@ def test_a_timeout_as_go_reads_it(text: str, *, fine: bool) -> None:
 
 def test_sidecar_mode_takes_exception_to_all_that_it_does_not_have() -> None:
     job = a_job(a_cluster().group()).spec(
-        submissionMode="SidecarMode", submitterPodTemplate={}, submitterConfig={}, clusterSelector={"ray.io/cluster": "x"}
+        submissionMode="SidecarMode",
+        submitterPodTemplate={},
+        submitterConfig={},
+        clusterSelector={"ray.io/cluster": "x"},
     )
-    job.value["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["restartPolicy"] = "Always"
+    job.value["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["restartPolicy"] = (
+        "Always"
+    )
     assert {path for rule, path in found(job) if rule == "job-sidecar-conflict"} == {
         "spec.clusterSelector",
         "spec.submitterPodTemplate",
@@ -98,7 +121,9 @@ def test_sidecar_mode_takes_exception_to_all_that_it_does_not_have() -> None:
 
 
 def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
-    job = a_job(a_cluster().autoscaled().group()).spec(deletionStrategy={"onSuccess": {"policy": "DeleteWorkers"}, "onFailure": {}})
+    job = a_job(a_cluster().autoscaled().group()).spec(
+        deletionStrategy={"onSuccess": {"policy": "DeleteWorkers"}, "onFailure": {}}
+    )
     assert found(job) == {
         ("deletion-of-autoscaled-workers", "spec.deletionStrategy.onSuccess.policy"),
         ("deletion-incomplete", "spec.deletionStrategy.onFailure.policy"),
@@ -106,7 +131,8 @@ def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
 
 
 @pytest.mark.parametrize(("schedule", "taken"), [
-    ("*/+5 * * * *", True), ("*/-5 * * * *", False), ("@every 1h", True), ("@every 2562048h", False),
+    ("*/+5 * * * *", True), ("*/-5 * * * *", False), ("@every 1h", True),
+    ("@every 2562048h", False),
 ])  # fmt: skip
 def test_a_schedule_is_read_as_gos_parsers_do(schedule: str, *, taken: bool) -> None:
     assert (found(a_cron_job().spec(schedule=schedule)) == set()) is taken

@@ -1,4 +1,6 @@
-"""The annotations of the webhook: a value that it does not know is found when the object is applied."""
+"""The annotations of the webhook: a value that it does not know is found when the object is
+applied.
+"""
 
 import pytest
 
@@ -15,7 +17,12 @@ WRONG = {
     names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
     names.ANNOTATION_SHARD_GROUP: ("no value!", "x" * 64),
     names.ANNOTATION_SHARD_INDEX: ("one", "-1", "007"),
+    names.ANNOTATION_SHARD_COUNT: ("0", "-1", "08", "1048577", "eight"),
     names.ANNOTATION_KUEUE_SLICES: ("yes", "True"),
+    names.ANNOTATION_REPAIR: ("yes", "replica"),
+    names.ANNOTATION_RESTART: ("true", "pod"),
+    names.ANNOTATION_REPLICA_LABEL: ("yes", "replica"),
+    names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
     names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none"),
@@ -23,14 +30,26 @@ RIGHT = {
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),
     names.ANNOTATION_SHARD_GROUP: ("search",),
     names.ANNOTATION_SHARD_INDEX: ("0", "12"),
+    names.ANNOTATION_SHARD_COUNT: ("1", "1048576"),
     names.ANNOTATION_KUEUE_SLICES: ("true", "false"),
+    names.ANNOTATION_REPAIR: ("true", "false"),
+    names.ANNOTATION_RESTART: ("replica",),
+    names.ANNOTATION_REPLICA_LABEL: ("true", "false"),
+    names.ANNOTATION_DRAIN_SECONDS: ("0", "120", "86400"),
 }
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
-def test_every_wrong_value_of_every_annotation_is_found_by_the_rule_of_its_row(row: OptIn[object]) -> None:
+def test_every_wrong_value_of_every_annotation_is_found_by_the_rule_of_its_row(
+    row: OptIn[object],
+) -> None:
     for value in WRONG[row.annotation]:
-        cluster = a_cluster().group(hosts=2).annotation(names.ANNOTATION_SHARD_GROUP, "g").annotation(row.annotation, value)
+        cluster = (
+            a_cluster()
+            .group(hosts=2)
+            .annotation(names.ANNOTATION_SHARD_GROUP, "g")
+            .annotation(row.annotation, value)
+        )
         assert (row.rule, f"metadata.annotations[{row.annotation}]") in found(cluster), value
 
 

@@ -9,14 +9,21 @@ from tests.validation.parity import PARITY
 from webhook.validation.rule import Rule
 from webhook.validation.ruleset import RULES
 
-# The functions of KubeRay 1.7's validation.go that refuse something, and the two places outside of it.
+# The functions of KubeRay 1.7's validation.go that refuse something, and the two places outside of
+# it.
 KUBERAY_FUNCTIONS = {
-    "ValidateRayClusterStatus", "ValidateRayClusterMetadata", "ValidateRayClusterUpgradeOptions", "validateRayGroupResources",
-    "validateRayGroupLabels", "ValidateRayClusterSpec", "validateGcsFaultToleranceBackend", "validateNetworkPolicy",
-    "validateTLSOptions", "ValidateRayJobStatus", "ValidateRayJobMetadata", "ValidateRayJobSpec", "ValidateRayServiceMetadata",
-    "validateInitializingTimeout", "ValidateRayServiceSpec", "ValidateClusterUpgradeOptions", "validateDeletionConfiguration",
-    "validateDeletionRules", "validateDeletionCondition", "validateTTLConsistency", "validateLegacyDeletionPolicies",
-    "ValidateRayCronJobSpec", "validateWorkerGroupIdleTimeout", "validateCollectorOptions", "validateWorkerGroupPriority",
+    "ValidateRayClusterStatus", "ValidateRayClusterMetadata", "ValidateRayClusterUpgradeOptions",
+    "validateRayGroupResources",
+    "validateRayGroupLabels", "ValidateRayClusterSpec", "validateGcsFaultToleranceBackend",
+    "validateNetworkPolicy",
+    "validateTLSOptions", "ValidateRayJobStatus", "ValidateRayJobMetadata", "ValidateRayJobSpec",
+    "ValidateRayServiceMetadata",
+    "validateInitializingTimeout", "ValidateRayServiceSpec", "ValidateClusterUpgradeOptions",
+    "validateDeletionConfiguration",
+    "validateDeletionRules", "validateDeletionCondition", "validateTTLConsistency",
+    "validateLegacyDeletionPolicies",
+    "ValidateRayCronJobSpec", "validateWorkerGroupIdleTimeout", "validateCollectorOptions",
+    "validateWorkerGroupPriority",
     "rayClusterReconcile", "webhooks/v1",
 }  # fmt: skip
 
@@ -26,7 +33,9 @@ def test_the_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_every_rule_says_what_it_catches_why_it_hurts_and_where_that_comes_from(rule: Rule[object]) -> None:
+def test_every_rule_says_what_it_catches_why_it_hurts_and_where_that_comes_from(
+    rule: Rule[object],
+) -> None:
     what, why, source = explained(rule)
     assert what.endswith(".")
     assert why.endswith(".")

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.validation.builders import ClusterBuilder, Json, a_cluster, fields_of, found, found_in_update, rules_and_paths
+from tests.validation.builders import (
+    ClusterBuilder,
+    Json,
+    a_cluster,
+    fields_of,
+    found,
+    found_in_update,
+    rules_and_paths,
+)
 from tests.validation.samples import Sample, base, samples, standing
 from webhook.validation.finding import OFF
 from webhook.validation.ruleset import RULES, check, check_update, unknown_names
@@ -41,7 +49,10 @@ GARBAGE: list[Any] = [
 def whole_objects() -> list[Json]:
     """Return objects that together have every field that a rule reads."""
     overlays = [
-        overlay for sample in samples().values() for overlay in (sample.fails, sample.passes) if "repeat" not in str(overlay)
+        overlay
+        for sample in samples().values()
+        for overlay in (sample.fails, sample.passes)
+        if "repeat" not in str(overlay)
     ]
     merged: dict[str, list[Json]] = {}
     for overlay in overlays:
@@ -53,7 +64,8 @@ def whole_objects() -> list[Json]:
 WHOLE = whole_objects()
 
 
-def replaced(value: Any, way: tuple[str | int, ...], garbage: object) -> Any:  # noqa: ANN401 - JSON has values of every type
+# JSON has values of every type
+def replaced(value: Any, way: tuple[str | int, ...], garbage: object) -> Any:  # noqa: ANN401
     if not way:
         return garbage
     result = copy.copy(value)
@@ -63,7 +75,10 @@ def replaced(value: Any, way: tuple[str | int, ...], garbage: object) -> Any:  #
 
 @pytest.mark.parametrize("kind", ["RayCluster", "RayJob", "RayService", "RayCronJob"])
 def test_garbage_in_any_one_field_never_raises(kind: str) -> None:
-    richest = max((value for value in WHOLE if value["kind"] == kind), key=lambda value: len(json.dumps(value)))
+    richest = max(
+        (value for value in WHOLE if value["kind"] == kind),
+        key=lambda value: len(json.dumps(value)),
+    )
     for way in fields_of(richest):
         for garbage in GARBAGE:
             value = replaced(richest, way, garbage)
@@ -111,19 +126,21 @@ def test_an_object_that_is_garbage_altogether_never_raises(value: object) -> Non
 def valid_clusters(draw: st.DrawFn) -> ClusterBuilder:
     """Return a cluster with one to four groups that has no finding."""
     cluster = a_cluster(draw(st.sampled_from(["demo", "a", "c" * 53])))
-    if draw(st.booleans()):
-        cluster.autoscaled(version=draw(st.sampled_from(["v1", "v2"])))
+    version = draw(st.sampled_from(["", "v1", "v2"]))
+    if version:
+        cluster.autoscaled(version=version)
     for number in range(draw(st.integers(1, 4))):
         low = draw(st.integers(0, 3))
         high = draw(st.integers(low + 1, 9))
         scale = {"minReplicas": low, "maxReplicas": high, "replicas": draw(st.integers(low, high))}
         name = f"{draw(st.sampled_from(['tpu', 'gpu', 'g' * 40]))}-{number}"
-        device = draw(st.sampled_from(["tpu", "gpu", "none"]))
+        single = version == "v1"  # which takes hosts for replicas
+        device = draw(st.sampled_from(["gpu", "none"] if single else ["tpu", "gpu", "none"]))
         if device == "tpu":
             topology, hosts = draw(st.sampled_from([("4x4", 4), ("2x4", 2), ("16x16", 64)]))
             cluster.group(name, hosts=hosts, **scale).tpu(topology, 4)
         else:
-            cluster.group(name, hosts=draw(st.integers(1, 8)), **scale)
+            cluster.group(name, hosts=1 if single else draw(st.integers(1, 8)), **scale)
         if device == "gpu":
             cluster.device("nvidia.com/gpu", draw(st.integers(1, 8)))
     return cluster
@@ -151,14 +168,24 @@ BREAKS: dict[str, Callable[[Json], object]] = {
     ),
     "containers-missing": lambda value: _pod(value).update(containers=[]),
     "ray-start-param-unknown": lambda value: _last(value).update(rayStartParams={"num_cpus": "1"}),
-    "labels-in-ray-start-params": lambda value: _last(value).update(rayStartParams={"labels": "a=b"}),
+    "labels-in-ray-start-params": lambda value: _last(value).update(
+        rayStartParams={"labels": "a=b"}
+    ),
     "ray-version-mismatch": lambda value: value["spec"].update(rayVersion="2.40.0"),
-    "image-version-mismatch": lambda value: _pod(value)["containers"][0].update(image="rayproject/ray:2.54.0"),
-    "variable-lost": lambda value: _pod(value)["containers"][0].update(env=[{"name": "RAY_CLUSTER_NAME", "value": "x"}]),
-    "upgrade-strategy-unknown": lambda value: value["spec"].update(upgradeStrategy={"type": "Rolling"}),
+    "image-version-mismatch": lambda value: _pod(value)["containers"][0].update(
+        image="rayproject/ray:2.54.0"
+    ),
+    "variable-lost": lambda value: _pod(value)["containers"][0].update(
+        env=[{"name": "RAY_CLUSTER_NAME", "value": "x"}]
+    ),
+    "upgrade-strategy-unknown": lambda value: value["spec"].update(
+        upgradeStrategy={"type": "Rolling"}
+    ),
     "network-policy-gate-off": lambda value: value["spec"].update(networkPolicy={}),
     "ippr-malformed": lambda value: value["metadata"].update(annotations={"ray.io/ippr": "{"}),
-    "redis-with-storage": lambda value: value["spec"].update(gcsFaultToleranceOptions={"storage": {}}),
+    "redis-with-storage": lambda value: value["spec"].update(
+        gcsFaultToleranceOptions={"storage": {}}
+    ),
 }
 
 
@@ -170,11 +197,15 @@ def test_a_valid_cluster_has_no_finding(cluster: ClusterBuilder) -> None:
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))
 @settings(max_examples=300)
-def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(cluster: ClusterBuilder, rule: str) -> None:
+def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(
+    cluster: ClusterBuilder, rule: str
+) -> None:
     value = cluster.build()
     tpu = "nodeSelector" in _pod(value)
     BREAKS[rule](value)
-    expected = {rule} | ({"tpu-topology-mismatch"} if tpu and rule == "num-of-hosts-invalid" else set())
+    expected = {rule} | (
+        {"tpu-topology-mismatch"} if tpu and rule == "num-of-hosts-invalid" else set()
+    )
     assert {name for name, _ in found(value)} == expected
 
 
@@ -200,13 +231,22 @@ def test_every_rule_can_be_turned_off_or_turned_around(rule: str, sample: Sample
     turned = RuleSettings({rule: other}, sample.gates)  # type: ignore[dict-item] # one of two literals
     value = standing(sample.fails)
     old = standing(sample.old) if sample.old is not None else base(value["kind"])
-    assert rule not in {name for name, _ in rules_and_paths(check_update(value["kind"], old, value, off))}
-    levels = {finding.level for finding in check_update(value["kind"], old, value, turned) if finding.rule == rule}
+    assert rule not in {
+        name for name, _ in rules_and_paths(check_update(value["kind"], old, value, off))
+    }
+    levels = {
+        finding.level
+        for finding in check_update(value["kind"], old, value, turned)
+        if finding.rule == rule
+    }
     assert levels <= {other}
 
 
 def test_settings_that_name_what_does_not_exist_are_reported() -> None:
-    settings_with_typos = RuleSettings({"group-nam-duplicate": "warn", "group-name-duplicate": "error"}, {"RayClusterMtls": True})  # type: ignore[dict-item] # on purpose
+    settings_with_typos = RuleSettings(
+        {"group-nam-duplicate": "warn", "group-name-duplicate": "error"},  # type: ignore[dict-item]
+        {"RayClusterMtls": True},
+    )
     problems = unknown_names(settings_with_typos)
     assert [problem.split(":")[0].split(";")[0] for problem in problems] == [
         "there is no rule 'group-nam-duplicate'",

@@ -1,11 +1,22 @@
-"""Clusters in a queue of Kueue: what it writes is no news, and what it would refuse is said before."""
+"""Clusters in a queue of Kueue: what it writes is no news, and what it would refuse
+is said before.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.validation.builders import Built, ClusterBuilder, Json, a_cluster, a_job, a_service, found, found_in_update
+from tests.validation.builders import (
+    Built,
+    ClusterBuilder,
+    Json,
+    a_cluster,
+    a_job,
+    a_service,
+    found,
+    found_in_update,
+)
 from webhook.kube import names
 from webhook.validation.ruleset import check_update
 
@@ -14,15 +25,19 @@ LEVEL = "cloud.google.com/gce-topology-block"
 
 def a_queued(hosts: int = 2, size: str = "2") -> ClusterBuilder:
     """Return a RayCluster that waits for Kueue, with a group whose replicas it keeps together."""
-    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus").spec(suspend=True).group(hosts=hosts)
-    return cluster.pod_annotation(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, LEVEL).pod_annotation(names.KUEUE_SLICE_SIZE, size)
+    cluster = (
+        a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus").spec(suspend=True).group(hosts=hosts)
+    )
+    return cluster.pod_annotation(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, LEVEL).pod_annotation(
+        names.KUEUE_SLICE_SIZE, size
+    )
 
 
 def admitted(value: Json) -> Json:
-    """Write what Kueue writes when it admits a RayCluster."""
+    """Write what Kueue writes when it admits an object; of a RayService it suspends the cluster."""
     spec = value["spec"]
     cluster = spec.get("rayClusterSpec") or spec.get("rayClusterConfig") or spec
-    spec["suspend"] = False
+    (spec if value["kind"] != "RayService" else cluster)["suspend"] = False
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         metadata = group["template"].setdefault("metadata", {})
         metadata.setdefault("labels", {})["kueue.x-k8s.io/podset"] = "workers"
@@ -35,17 +50,27 @@ def admitted(value: Json) -> Json:
 
 
 @pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
-def test_what_kueue_writes_when_it_admits_or_stops_a_cluster_is_no_news(embed: Callable[[ClusterBuilder], Built]) -> None:
-    waiting = embed(a_queued()).label(names.LABEL_KUEUE_QUEUE, "tpus").spec(suspend=True)
+def test_what_kueue_writes_when_it_admits_or_stops_a_cluster_is_no_news(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
+    waiting = embed(a_queued()).label(names.LABEL_KUEUE_QUEUE, "tpus")
+    if waiting.kind != "RayService":
+        waiting.spec(suspend=True)
     running = admitted(waiting.build())
     assert check_update(waiting.kind, waiting.build(), running) == []
     assert check_update(waiting.kind, running, waiting.build()) == []
 
 
 def test_kueue_is_not_denied_even_if_the_nodes_that_it_chose_do_not_add_up() -> None:
-    waiting = a_queued(hosts=4, size="4").device("google.com/tpu", 4).pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
+    waiting = (
+        a_queued(hosts=4, size="4")
+        .device("google.com/tpu", 4)
+        .pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
+    )
     running = admitted(waiting.build())
-    running["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][names.NODE_TPU_TOPOLOGY] = "4x4x4"
+    running["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][
+        names.NODE_TPU_TOPOLOGY
+    ] = "4x4x4"
     assert found(running) == {("tpu-topology-mismatch", "spec.workerGroupSpecs[0].numOfHosts")}
     assert found_in_update(waiting, running) == set()
 
@@ -72,7 +97,15 @@ def test_any_other_change_is_looked_at(change: Callable[[Json], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    "old", [None, [], "x", {}, {"spec": 1}, {"spec": {"suspend": True, "workerGroupSpecs": [1], "headGroupSpec": "x"}}]
+    "old",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"spec": 1},
+        {"spec": {"suspend": True, "workerGroupSpecs": [1], "headGroupSpec": "x"}},
+    ],
 )
 def test_an_old_object_may_be_garbage(old: Any) -> None:  # noqa: ANN401 - garbage is of any type
     assert check_update("RayCluster", old, admitted(a_queued(hosts=0).build()))
@@ -81,7 +114,9 @@ def test_an_old_object_may_be_garbage(old: Any) -> None:  # noqa: ANN401 - garba
 def test_a_queued_cluster_that_runs_gets_no_word_about_what_kueue_adds_to_its_templates() -> None:
     running = a_queued().spec(suspend=False)
     later = running.build()
-    later["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["annotations"]["kueue.x-k8s.io/workload-slice-name"] = "x"
+    later["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["annotations"][
+        "kueue.x-k8s.io/workload-slice-name"
+    ] = "x"
     assert found_in_update(running, later) == set()
     later["spec"]["workerGroupSpecs"][0]["template"]["spec"]["priorityClassName"] = "high"
     assert {rule for _, rule, _ in found_in_update(running, later)} == {"pods-stay-old"}
@@ -113,6 +148,19 @@ def test_who_has_the_webhook_write_them_need_not() -> None:
     cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2)
     assert {rule for rule, _ in found(cluster)} == {"kueue-slices-missing"}
     assert found(cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")) == set()
+
+
+@pytest.mark.parametrize(("size", "rules"), [("2", {"kueue-replicas-mixed"}), ("4", set())])
+def test_replicas_that_one_domain_holds_are_not_mixed(size: str, rules: set[str]) -> None:
+    cluster = a_queued(size=size)
+    cluster.value["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    assert {rule for rule, _ in found(cluster)} == rules
+
+
+def test_replicas_may_be_mixed_where_the_webhook_writes_the_slices_too() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=2)
+    asking = cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
+    assert {rule for rule, _ in found(asking)} == {"kueue-replicas-mixed"}
 
 
 def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:

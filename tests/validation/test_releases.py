@@ -1,4 +1,6 @@
-"""The rules speak for the KubeRay that runs, and are careful where nobody says which one that is."""
+"""The rules speak for the KubeRay that runs, and are careful where nobody says which
+one that is.
+"""
 
 import pytest
 

@@ -19,26 +19,70 @@ def a_resized_cluster(**entry: object) -> ClusterBuilder:
 
 
 def _annotated(text: str) -> ClusterBuilder:
-    head = {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.56.0", "resources": {"limits": {"cpu": 1}}}]}}
-    cluster = a_cluster().spec(rayVersion="2.56.0").head(template=head).annotation("ray.io/ippr", text)
+    head = {
+        "spec": {
+            "containers": [
+                {
+                    "name": "ray-head",
+                    "image": "rayproject/ray:2.56.0",
+                    "resources": {"limits": {"cpu": 1}},
+                }
+            ]
+        }
+    }
+    cluster = (
+        a_cluster().spec(rayVersion="2.56.0").head(template=head).annotation("ray.io/ippr", text)
+    )
     return cluster.autoscaled(version="v2").group().container(image="rayproject/ray:2.56.0")
 
 
 @pytest.mark.parametrize(
-    "text", [" ", "{", "[]", "1", '"x"', "null", '{"groups": null}', '{"groups": []}', '{"groups": {"workers": 1}}', "[" * 99999]
+    "text",
+    [
+        " ",
+        "{",
+        "[]",
+        "1",
+        '"x"',
+        "null",
+        '{"groups": null}',
+        '{"groups": []}',
+        '{"groups": {"workers": 1}}',
+        "[" * 99999,
+    ],
 )
 def test_an_annotation_that_ray_cannot_read(text: str) -> None:
     assert found(_annotated(text)) == {("ippr-malformed", ANNOTATION)}
 
 
 @pytest.mark.parametrize(
-    "value", ["16GB", "1ki", "", " 4", "1_000", "NaN", "-1", "0", 0, -1, True, None, [], 1.5, float("inf"), float("nan")]
+    "value",
+    [
+        "16GB",
+        "1ki",
+        "",
+        " 4",
+        "1_000",
+        "NaN",
+        "-1",
+        "0",
+        0,
+        -1,
+        True,
+        None,
+        [],
+        1.5,
+        float("inf"),
+        float("nan"),
+    ],
 )
 def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
     assert found(a_resized_cluster(max_memory=value)) == {("ippr-amount-invalid", ANNOTATION)}
 
 
-@pytest.mark.parametrize("value", ["17179869184", 17179869184, 17179869184.0, "16Gi", "1e11", "20G"])
+@pytest.mark.parametrize(
+    "value", ["17179869184", 17179869184, 17179869184.0, "16Gi", "1e11", "20G"]
+)
 def test_a_maximum_of_memory_as_ray_reads_it(value: object) -> None:
     assert found(a_resized_cluster(max_memory=value)) == set()
 
@@ -50,15 +94,28 @@ def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
 
 @pytest.mark.parametrize(
     ("value", "fine"),
-    [(60, True), (60.0, True), (0, False), (-5, False), ("60", False), (1.5, False), (True, False), (None, False)],
+    [
+        (60, True),
+        (60.0, True),
+        (0, False),
+        (-5, False),
+        ("60", False),
+        (1.5, False),
+        (True, False),
+        (None, False),
+    ],
 )
 def test_a_timeout_is_a_positive_integer(value: object, *, fine: bool) -> None:
-    assert found(a_resized_cluster(resize_timeout=value)) == (set() if fine else {("ippr-timeout-invalid", ANNOTATION)})
+    assert found(a_resized_cluster(resize_timeout=value)) == (
+        set() if fine else {("ippr-timeout-invalid", ANNOTATION)}
+    )
 
 
 def test_one_maximum_may_equal_the_baseline_and_both_may_not() -> None:
     assert found(a_resized_cluster(max_cpu="4")) == set()
-    assert found(a_resized_cluster(max_cpu="4000m", max_memory="8192Mi")) == {("ippr-without-effect", ANNOTATION)}
+    assert found(a_resized_cluster(max_cpu="4000m", max_memory="8192Mi")) == {
+        ("ippr-without-effect", ANNOTATION)
+    }
 
 
 def test_the_baseline_is_the_limit_and_else_the_request() -> None:
@@ -89,11 +146,26 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ray", "rules"), [("2.46.0", {"ippr-without-v2", "ippr-ray-too-old"}), ("2.47.0", {"ippr-ray-too-old"}), ("2.57.1", set())]
+    ("ray", "rules"),
+    [
+        ("2.46.0", {"ippr-without-v2", "ippr-ray-too-old"}),
+        ("2.47.0", {"ippr-ray-too-old"}),
+        ("2.57.1", set()),
+    ],
 )
 def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, rules: set[str]) -> None:
-    cluster = a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None).container(image="r:1")
-    cluster.head(template={"spec": {"containers": [{"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}]}})
+    cluster = (
+        a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None).container(image="r:1")
+    )
+    cluster.head(
+        template={
+            "spec": {
+                "containers": [
+                    {"name": "ray-head", "image": "r:1", "resources": {"limits": {"cpu": 1}}}
+                ]
+            }
+        }
+    )
     assert {rule for rule, _ in found(cluster)} == rules
 
 
@@ -101,13 +173,17 @@ def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, rules: set[str]) 
 @pytest.mark.parametrize("value", ["0.5", "4Gi", "", "x", "1e3"])
 def test_amounts_that_end_the_autoscaler(name: str, value: str) -> None:
     path = f"{GROUP}.rayStartParams[{name}]"
-    assert found(a_cluster().autoscaled().group(rayStartParams={name: value})) == {("amount-not-integer", path)}
+    assert found(a_cluster().autoscaled().group(rayStartParams={name: value})) == {
+        ("amount-not-integer", path)
+    }
 
 
 @pytest.mark.parametrize("value", ['{"A": 1}', '"{\\"A\\": 1.5}"', '"[1]"', "x", "", '"{}'])
 def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     path = f"{GROUP}.rayStartParams[resources]"
-    assert found(a_cluster().autoscaled().group(rayStartParams={"resources": value})) == {("resources-unreadable", path)}
+    assert found(a_cluster().autoscaled().group(rayStartParams={"resources": value})) == {
+        ("resources-unreadable", path)
+    }
 
 
 @pytest.mark.parametrize(("resources", "params", "known"), [
@@ -116,15 +192,25 @@ def test_custom_resources_that_end_the_autoscaler(value: str) -> None:
     ({}, {"num-cpus": "1"}, True),
     ({"limits": {"memory": "1Gi"}}, {}, False),
 ])  # fmt: skip
-def test_the_autoscaler_must_know_the_cpus_of_a_group(resources: dict[str, Any], params: dict[str, str], *, known: bool) -> None:
+def test_the_autoscaler_must_know_the_cpus_of_a_group(
+    resources: dict[str, Any], params: dict[str, str], *, known: bool
+) -> None:
     path = f"{GROUP}.template.spec.containers[0].resources.limits.cpu"
     cluster = a_cluster().autoscaled().group(rayStartParams=params).container(resources=resources)
     assert found(cluster) == (set() if known else {("cpu-unknown", path)})
 
 
 def test_requests_do_not_count_before_ray_2_41() -> None:
-    cluster = a_cluster().spec(rayVersion="2.40.0").autoscaled().group().container(image="r:1", resources={"requests": {"cpu": 1}})
-    assert "cpu-unknown" not in {rule for rule, _ in found(cluster)}, "the image decides, and the head's says 2.55.1"
+    cluster = (
+        a_cluster()
+        .spec(rayVersion="2.40.0")
+        .autoscaled()
+        .group()
+        .container(image="r:1", resources={"requests": {"cpu": 1}})
+    )
+    assert "cpu-unknown" not in {rule for rule, _ in found(cluster)}, (
+        "the image decides, and the head's says 2.55.1"
+    )
     cluster.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "r:1"
     assert "cpu-unknown" in {rule for rule, _ in found(cluster)}
 
@@ -136,9 +222,14 @@ def test_requests_do_not_count_before_ray_2_41() -> None:
     (None, "Never", set()),
     ("v2", None, set()),
 ])  # fmt: skip
-def test_autoscaled_pods_do_not_restart(version: str | None, policy: str | None, rules: set[str]) -> None:
+def test_autoscaled_pods_do_not_restart(
+    version: str | None, policy: str | None, rules: set[str]
+) -> None:
     options = {"version": version} if version else {"idleTimeoutSeconds": 60}
-    assert {rule for rule, _ in found(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy))} == rules
+    assert {
+        rule
+        for rule, _ in found(a_cluster().autoscaled(**options).group().pod(restartPolicy=policy))
+    } == rules
 
 
 RESTARTS = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
@@ -146,17 +237,27 @@ AT_POLICY = f"{GROUP}.template.spec.containers[0].resizePolicy[0].restartPolicy"
 
 
 @pytest.mark.parametrize(("policy", "fine"), [("Never", False), ("Always", True), (None, True)])
-def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(policy: str | None, *, fine: bool) -> None:
+def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
+    policy: str | None, *, fine: bool
+) -> None:
     cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
     assert found(cluster) == (set() if fine else {("resize-policy-with-never", AT_POLICY)})
 
 
 def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
-    cluster = a_cluster().autoscaled(version="v2").group().container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
+    cluster = (
+        a_cluster()
+        .autoscaled(version="v2")
+        .group()
+        .container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
+    )
     assert found(cluster) == {("resize-policy-with-never", AT_POLICY)}
 
 
 def test_a_group_that_ray_resizes_has_one_finding_for_ray_and_one_for_its_sidecar() -> None:
     cluster = a_resized_cluster().container(resizePolicy=RESTARTS).sidecar(resizePolicy=RESTARTS)
     sidecar = AT_POLICY.replace("containers[0]", "containers[1]")
-    assert found(cluster) == {("ippr-restart-container", AT_POLICY), ("resize-policy-with-never", sidecar)}
+    assert found(cluster) == {
+        ("ippr-restart-container", AT_POLICY),
+        ("resize-policy-with-never", sidecar),
+    }

@@ -1,4 +1,6 @@
-"""Scheduling groups that the webhook makes: what is unknown, what stands in the way, and what has no effect."""
+"""Scheduling groups that the webhook makes: what is unknown, what stands in the way, and what has
+no effect.
+"""
 
 import pytest
 
@@ -36,21 +38,31 @@ def test_more_than_seven_worker_groups_worry_nobody(granularity: str) -> None:
     assert found(cluster) == set()
 
 
-@pytest.mark.parametrize(("granularity", "fine"), [("cluster", False), ("worker-group", False), ("replica", True)])
+@pytest.mark.parametrize(
+    ("granularity", "fine"), [("cluster", False), ("worker-group", False), ("replica", True)]
+)
 def test_autoscaling_leaves_only_replicas_and_says_so(granularity: str, *, fine: bool) -> None:
     cluster = asking(granularity).autoscaled()
-    faults = [finding for finding in check("RayCluster", cluster.build()) if finding.rule.startswith("scheduling-group")]
+    faults = [
+        finding
+        for finding in check("RayCluster", cluster.build())
+        if finding.rule.startswith("scheduling-group")
+    ]
     assert [finding.path for finding in faults] == ([] if fine else [AT])
     assert all("use replica" in finding.message for finding in faults)
 
 
-@pytest.mark.parametrize("label", [names.LABEL_GANG, "volcano.sh/queue-name", "kai.scheduler/queue"])
+@pytest.mark.parametrize(
+    "label", [names.LABEL_GANG, "volcano.sh/queue-name", "kai.scheduler/queue"]
+)
 def test_the_gang_of_kuberay_or_of_another_scheduler_stands_in_the_way(label: str) -> None:
     assert found(asking("replica").label(label, "true")) == {("scheduling-group-obstacle", AT)}
 
 
 def test_another_scheduler_in_a_template_stands_in_the_way() -> None:
-    assert found(asking("worker-group").pod(schedulerName="volcano")) == {("scheduling-group-obstacle", AT)}
+    assert found(asking("worker-group").pod(schedulerName="volcano")) == {
+        ("scheduling-group-obstacle", AT)
+    }
 
 
 @pytest.mark.parametrize("fields", [{"priorityClassName": "high"}, {"schedulerName": "mine"}])
@@ -60,26 +72,39 @@ def test_pods_of_one_group_of_the_whole_cluster_agree(fields: dict[str, object])
 
 
 def test_kuberays_annotation_that_was_not_merged_is_read_alike() -> None:
-    cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, "true").group().autoscaled()
+    cluster = (
+        a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, "true").group().autoscaled()
+    )
     at = f"metadata.annotations[{names.ANNOTATION_NATIVE_SCHEDULING}]"
     assert ("scheduling-group-obstacle", at) in found(cluster)
-    assert found(a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, "false").group(), HAS_NONE) == set()
+    assert (
+        found(a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, "false").group(), HAS_NONE)
+        == set()
+    )
 
 
 def test_replicas_of_one_host_need_no_group() -> None:
-    assert found(a_cluster().annotation(OURS, "replica").group()) == {("scheduling-group-without-effect", AT)}
+    assert found(a_cluster().annotation(OURS, "replica").group()) == {
+        ("scheduling-group-without-effect", AT)
+    }
     assert found(asking("replica").group("single")) == set()
 
 
 def test_it_is_only_said_where_it_is_known_that_no_pod_groups_are_served() -> None:
-    for served, rules in ((None, set()), (True, set()), (False, {("scheduling-group-not-served", AT)})):
+    for served, rules in (
+        (None, set()),
+        (True, set()),
+        (False, {("scheduling-group-not-served", AT)}),
+    ):
         assert found(asking("replica"), RuleSettings(pod_groups=served)) == rules
     assert found(a_cluster().group(), HAS_NONE) == set()
 
 
 def test_what_stands_in_the_way_already_is_not_said_twice() -> None:
     assert found(asking("pods"), HAS_NONE) == {("scheduling-group-unknown", AT)}
-    assert found(asking("replica").label(names.LABEL_GANG, "true"), HAS_NONE) == {("scheduling-group-obstacle", AT)}
+    assert found(asking("replica").label(names.LABEL_GANG, "true"), HAS_NONE) == {
+        ("scheduling-group-obstacle", AT)
+    }
 
 
 def test_annotations_of_jobs_and_services_are_those_of_their_clusters() -> None:
@@ -88,8 +113,12 @@ def test_annotations_of_jobs_and_services_are_those_of_their_clusters() -> None:
     assert found(a_cron_job().annotation(OURS, "pods")) == set()
 
 
-def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_to_be_removed() -> None:
-    (finding,) = check("RayCluster", asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}).build())
+def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_to_be_removed() -> (
+    None
+):
+    (finding,) = check(
+        "RayCluster", asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}).build()
+    )
     assert finding.rule == "scheduling-group-in-template"
     assert finding.message.startswith("remove it")
     assert OURS in finding.message
@@ -97,18 +126,25 @@ def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_t
 
 def test_an_annotation_without_its_quotes_is_no_string() -> None:
     at = f"metadata.annotations[{names.ANNOTATION_NATIVE_SCHEDULING}]"
-    cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, True).group()  # noqa: FBT003 - what YAML makes of it
+    # What YAML makes of it
+    cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, True).group()  # noqa: FBT003
     assert found(cluster) == {("field-type-wrong", at)}
-    assert found(a_cluster().label(names.LABEL_IGNORE, True).group()) == {  # noqa: FBT003 - the same
+    # The same
+    assert found(a_cluster().label(names.LABEL_IGNORE, True).group()) == {  # noqa: FBT003
         ("field-type-wrong", f"metadata.labels[{names.LABEL_IGNORE}]")
     }
 
 
 def test_a_list_of_annotations_is_no_map() -> None:
-    assert found(a_cluster().group().meta(annotations=["a"])) == {("field-type-wrong", "metadata.annotations")}
+    assert found(a_cluster().group().meta(annotations=["a"])) == {
+        ("field-type-wrong", "metadata.annotations")
+    }
 
 
-@pytest.mark.parametrize(("value", "rules"), [("True", set()), ("FALSE", set()), ("", set()), ("1", {"native-scheduling-value"})])
+@pytest.mark.parametrize(
+    ("value", "rules"),
+    [("True", set()), ("FALSE", set()), ("", set()), ("1", {"native-scheduling-value"})],
+)
 def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> None:
     cluster = a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, value).group()
     assert {rule for rule, _ in found(cluster)} == rules

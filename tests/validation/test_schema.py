@@ -71,7 +71,9 @@ def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look(
     built = a_cluster().spec(upgradeStrategy={"type": "RollingUpdate"}).build()
     assert any(each.level == DENY for each in check_file("RayCluster", built))
     built["apiVersion"] = "ray.io/v1alpha1"
-    assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {("field-unknown", "spec.upgradeStrategy")}
+    assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {
+        ("field-unknown", "spec.upgradeStrategy")
+    }
 
 
 def test_a_status_in_a_file_counts_for_nothing() -> None:
@@ -95,3 +97,17 @@ def test_a_kind_that_a_version_does_not_serve_is_refused() -> None:
 def test_garbage_is_refused_without_an_exception(garbage: Any) -> None:  # noqa: ANN401 - garbage
     value = {"apiVersion": "ray.io/v1", **garbage} if isinstance(garbage, dict) else garbage
     assert isinstance(check_file("RayCluster", value), list)
+
+
+@pytest.mark.parametrize(("meta", "path"), [
+    ({"name": "demo", "generateName": "Upper"}, "metadata.generateName"),
+    ({"generateName": "Upper-"}, "metadata.generateName"),
+    ({"name": "demo", "generateName": "-"}, "metadata.generateName"),
+    ({"name": "demo", "generateName": "right-"}, ""),
+    ({"generateName": "right-"}, ""),
+])  # fmt: skip
+def test_the_beginning_of_a_name_is_checked_beside_a_name_too(meta: Json, path: str) -> None:
+    value = a_cluster().group().build()
+    value["metadata"] = meta
+    found = check_file(value["kind"], value)
+    assert {each.path for each in found if each.level == DENY} == ({path} if path else set())

@@ -27,9 +27,19 @@ def an_incremental_service(options: dict[str, object] | None) -> Built:
         ({"maxSurgePercent": None, "stepSizePercent": 100}, None),
     ],
 )
-def test_the_options_of_an_incremental_upgrade_are_in_range(changed: dict[str, object], path: str | None) -> None:
-    options = {"stepSizePercent": 10, "maxSurgePercent": 50, "intervalSeconds": 30, "gatewayClassName": "istio", **changed}
-    assert {where for _, where in found(an_incremental_service(options))} == ({path} if path else set())
+def test_the_options_of_an_incremental_upgrade_are_in_range(
+    changed: dict[str, object], path: str | None
+) -> None:
+    options = {
+        "stepSizePercent": 10,
+        "maxSurgePercent": 50,
+        "intervalSeconds": 30,
+        "gatewayClassName": "istio",
+        **changed,
+    }
+    assert {where for _, where in found(an_incremental_service(options))} == (
+        {path} if path else set()
+    )
 
 
 def test_an_incremental_upgrade_needs_options() -> None:
@@ -37,23 +47,53 @@ def test_an_incremental_upgrade_needs_options() -> None:
 
 
 def test_without_its_gate_an_incremental_upgrade_is_not_checked() -> None:
-    assert found(an_incremental_service(None), RuleSettings(gates={"RayServiceIncrementalUpgrade": False})) == set()
+    assert (
+        found(
+            an_incremental_service(None),
+            RuleSettings(gates={"RayServiceIncrementalUpgrade": False}),
+        )
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
     ("built", "finding"),
     [
-        (a_job().spec(ttlSecondsAfterFinished=-1), ("job-ttl-invalid", "spec.ttlSecondsAfterFinished")),
-        (a_job().spec(deletionStrategy={}), ("deletion-incomplete", "spec.deletionStrategy")),
-        (a_cluster().spec(historyServerOptions={}), ("history-collector-missing", "spec.historyServerOptions.collectorOptions")),
         (
-            a_cluster().head(template={"spec": {"containers": [{"name": "h", "image": "ray:2.55.1-py310"}]}}).group()
-            .container(image="ray:2.55.1-py311"),
-            ("image-version-mismatch", "spec.workerGroupSpecs[0].template.spec.containers[0].image"),
+            a_job().spec(ttlSecondsAfterFinished=-1),
+            ("job-ttl-invalid", "spec.ttlSecondsAfterFinished"),
+        ),
+        (a_job().spec(deletionStrategy={}), ("deletion-incomplete", "spec.deletionStrategy")),
+        (
+            a_cluster().spec(historyServerOptions={}),
+            ("history-collector-missing", "spec.historyServerOptions.collectorOptions"),
         ),
         (
-            a_cluster().spec(rayVersion="2.56", autoscalerOptions={"version": "v1"}, enableInTreeAutoscaling=True)
-            .head(template={"spec": {"containers": [{"name": "h", "image": "x", "resources": {"limits": {"cpu": 1}}}]}})
+            a_cluster()
+            .head(template={"spec": {"containers": [{"name": "h", "image": "ray:2.55.1-py310"}]}})
+            .group()
+            .container(image="ray:2.55.1-py311"),
+            (
+                "image-version-mismatch",
+                "spec.workerGroupSpecs[0].template.spec.containers[0].image",
+            ),
+        ),
+        (
+            a_cluster()
+            .spec(
+                rayVersion="2.56",
+                autoscalerOptions={"version": "v1"},
+                enableInTreeAutoscaling=True,
+            )
+            .head(
+                template={
+                    "spec": {
+                        "containers": [
+                            {"name": "h", "image": "x", "resources": {"limits": {"cpu": 1}}}
+                        ]
+                    }
+                }
+            )
             .group(priority=1),
             ("priority-unsupported", "spec.workerGroupSpecs[0].priority"),
         ),
@@ -65,5 +105,11 @@ def test_the_other_side_of_a_rule(built: Built, finding: tuple[str, str]) -> Non
 
 def test_both_forms_of_a_deletion_strategy_at_once_are_refused() -> None:
     rules = [{"policy": "DeleteSelf", "condition": {"jobStatus": "FAILED", "ttlSeconds": 1}}]
-    strategy = {"onSuccess": {"policy": "DeleteSelf"}, "onFailure": {"policy": "DeleteSelf"}, "deletionRules": rules}
-    assert found(a_job().spec(deletionStrategy=strategy)) == {("deletion-mixed", "spec.deletionStrategy.deletionRules")}
+    strategy = {
+        "onSuccess": {"policy": "DeleteSelf"},
+        "onFailure": {"policy": "DeleteSelf"},
+        "deletionRules": rules,
+    }
+    assert found(a_job().spec(deletionStrategy=strategy)) == {
+        ("deletion-mixed", "spec.deletionStrategy.deletionRules")
+    }

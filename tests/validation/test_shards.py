@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_cron_job, a_job, a_service, found, found_in_update
+from tests.validation.builders import (
+    Built,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    found,
+    found_in_update,
+)
 from webhook.kube import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
@@ -40,7 +48,9 @@ def test_an_index_needs_a_group() -> None:
 
 @pytest.mark.parametrize("embed", [a_job, a_service])
 def test_an_index_that_would_be_copied_to_several_clusters_is_refused(embed: type[Built]) -> None:
-    assert found(embed().annotation(GROUP, "search").annotation(INDEX, "0")) == {("shard-index-copied", AT_INDEX)}
+    assert found(embed().annotation(GROUP, "search").annotation(INDEX, "0")) == {
+        ("shard-index-copied", AT_INDEX)
+    }
     assert found(embed().annotation(GROUP, "search")) == set()
 
 
@@ -60,7 +70,9 @@ def test_annotations_of_a_cron_job_reach_no_cluster() -> None:
     ],
     ids=["changed", "dropped", "added", "corrected", "another group", "joined"],
 )
-def test_an_index_stays_while_the_group_stays(old: Built, new: Built, rules: set[tuple[str, str, str]]) -> None:
+def test_an_index_stays_while_the_group_stays(
+    old: Built, new: Built, rules: set[tuple[str, str, str]]
+) -> None:
     assert found_in_update(old, new) == rules
 
 

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import Built, ClusterBuilder, a_cluster, a_cron_job, a_job, a_service, found_in_update
+from tests.validation.builders import (
+    Built,
+    ClusterBuilder,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    found_in_update,
+)
 from webhook.validation.ruleset import check_update
 from webhook.validation.settings import RuleSettings
 
@@ -25,12 +33,16 @@ def test_what_was_broken_before_is_a_warning_and_what_breaks_now_is_a_denial() -
 
 def test_a_broken_group_stays_the_same_group_when_it_moves() -> None:
     new = a_cluster().group("first").group(hosts=0)
-    assert found_in_update(broken_cluster(), new) == {("warn", "num-of-hosts-invalid", "spec.workerGroupSpecs[1].numOfHosts")}
+    assert found_in_update(broken_cluster(), new) == {
+        ("warn", "num-of-hosts-invalid", "spec.workerGroupSpecs[1].numOfHosts")
+    }
 
 
 def test_another_wrong_value_in_the_same_field_is_a_new_problem() -> None:
     new = a_cluster().group(hosts=-1)
-    assert ("deny", "num-of-hosts-invalid", f"{GROUP}.numOfHosts") in found_in_update(broken_cluster(), new)
+    assert ("deny", "num-of-hosts-invalid", f"{GROUP}.numOfHosts") in found_in_update(
+        broken_cluster(), new
+    )
 
 
 def test_a_second_group_with_the_same_problem_is_a_new_problem() -> None:
@@ -41,37 +53,77 @@ def test_a_second_group_with_the_same_problem_is_a_new_problem() -> None:
     }
 
 
+def test_a_problem_is_not_new_because_its_message_tells_of_another_field() -> None:
+    old, new = (a_cluster().group(minReplicas=9, maxReplicas=most) for most in (2, 3))
+    assert found_in_update(old, new) == {("warn", "replica-bounds-invalid", f"{GROUP}.minReplicas")}
+    unknown = '{"groups": {"gone": {"max-cpu": 8}}}'
+    old, new = a_cluster().group(), a_cluster().group().group("added")
+    problem = ("ippr-group-unknown", "metadata.annotations[ray.io/ippr]")
+    for each in (old, new):
+        each.annotation("ray.io/ippr", unknown)
+    assert ("warn", *problem) in found_in_update(old, new)
+    assert ("deny", *problem) not in found_in_update(old, new)
+
+
+def test_one_more_problem_of_a_field_that_had_one_is_new() -> None:
+    both = '{"groups": {"gone": {"max-cpu": 8}, "other": {"max-cpu": 8}}}'
+    old = a_cluster().group().group("other").annotation("ray.io/ippr", both)
+    new = a_cluster().group().annotation("ray.io/ippr", both)
+    assert ("deny", "ippr-group-unknown", "metadata.annotations[ray.io/ippr]") in found_in_update(
+        old, new
+    )
+
+
 def test_an_object_that_is_being_deleted_has_no_findings() -> None:
     new = a_cluster().group("headgroup", hosts=0).meta(deletionTimestamp="2026-01-01T00:00:00Z")
     assert found_in_update(a_cluster(), new) == set()
 
 
 def test_a_finalizer_may_go_from_a_broken_object() -> None:
-    old = broken_cluster().meta(finalizers=["ray.io/gcs-ft-redis-cleanup-finalizer"], resourceVersion="1")
+    old = broken_cluster().meta(
+        finalizers=["ray.io/gcs-ft-redis-cleanup-finalizer"], resourceVersion="1"
+    )
     assert found_in_update(old, broken_cluster().meta(resourceVersion="2")) == set()
 
 
-@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service, lambda cluster: a_cron_job(a_job(cluster))])
-def test_scaling_a_broken_cluster_is_let_through_without_a_look_at_the_rules(embed: Callable[[ClusterBuilder], Built]) -> None:
+@pytest.mark.parametrize(
+    "embed", [lambda cluster: cluster, a_job, a_service, lambda cluster: a_cron_job(a_job(cluster))]
+)
+def test_scaling_a_broken_cluster_is_let_through_without_a_look_at_the_rules(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
     old: Built = embed(broken_cluster().group("other"))
-    scaled = a_cluster().group(hosts=0, replicas=7, scaleStrategy={"workersToDelete": ["pod"]}).group("other", replicas=None)
+    scaled = (
+        a_cluster()
+        .group(hosts=0, replicas=7, scaleStrategy={"workersToDelete": ["pod"]})
+        .group("other", replicas=None)
+    )
     assert check_update(old.kind, old.build(), embed(scaled).build()) == []
 
 
-@pytest.mark.parametrize("change", [{"maxReplicas": 20}, {"minReplicas": 1}, {"numOfHosts": -1}, {"groupName": "else"}])
+@pytest.mark.parametrize(
+    "change", [{"maxReplicas": 20}, {"minReplicas": 1}, {"numOfHosts": -1}, {"groupName": "else"}]
+)
 def test_any_other_change_of_a_group_is_looked_at(change: dict[str, Any]) -> None:
     assert found_in_update(broken_cluster(), a_cluster().group(**{"hosts": 0, **change})) != set()
 
 
 def test_a_changed_annotation_is_looked_at() -> None:
     new = a_cluster().group().annotation("ray.io/ippr", "[]")
-    assert found_in_update(a_cluster().group(), new) == {("deny", "ippr-malformed", "metadata.annotations[ray.io/ippr]")}
+    assert found_in_update(a_cluster().group(), new) == {
+        ("deny", "ippr-malformed", "metadata.annotations[ray.io/ippr]")
+    }
 
 
-@pytest.mark.parametrize("old", [None, 1, "x", [], {}, {"metadata": None, "spec": "x"}, {"spec": {"workerGroupSpecs": "x"}}])
+@pytest.mark.parametrize(
+    "old",
+    [None, 1, "x", [], {}, {"metadata": None, "spec": "x"}, {"spec": {"workerGroupSpecs": "x"}}],
+)
 def test_an_old_object_may_be_garbage(old: object) -> None:
     findings = check_update("RayCluster", old, broken_cluster().build())
-    assert ("deny", "num-of-hosts-invalid") in {(finding.level, finding.rule) for finding in findings}
+    assert ("deny", "num-of-hosts-invalid") in {
+        (finding.level, finding.rule) for finding in findings
+    }
 
 
 def test_a_cluster_that_does_not_run_may_change_as_it_likes() -> None:
@@ -83,16 +135,31 @@ def test_a_cluster_that_does_not_run_may_change_as_it_likes() -> None:
 def test_a_group_without_replicas_may_change_and_go() -> None:
     old = a_cluster().group("a").group("b", replicas=0, hosts=2)
     assert found_in_update(old, a_cluster().group("a")) == set()
-    assert found_in_update(old, a_cluster().group("a").group("b", replicas=0, hosts=4).pod(priorityClassName="high")) == set()
+    assert (
+        found_in_update(
+            old,
+            a_cluster().group("a").group("b", replicas=0, hosts=4).pod(priorityClassName="high"),
+        )
+        == set()
+    )
 
 
 def test_a_renamed_group_is_a_removed_one() -> None:
-    assert found_in_update(a_cluster().group("a"), a_cluster().group("b")) == {("warn", "group-removed", "spec.workerGroupSpecs")}
+    assert found_in_update(a_cluster().group("a"), a_cluster().group("b")) == {
+        ("warn", "group-removed", "spec.workerGroupSpecs")
+    }
 
 
 def test_every_group_that_stays_old_is_named() -> None:
     old = a_cluster().group("a").group("b").group("c")
-    new = a_cluster().group("a").env("X", "1").group("b").group("c", rayStartParams={"num-cpus": "2"}).head_env("X", "1")
+    new = (
+        a_cluster()
+        .group("a")
+        .env("X", "1")
+        .group("b")
+        .group("c", rayStartParams={"num-cpus": "2"})
+        .head_env("X", "1")
+    )
     findings = check_update("RayCluster", old.build(), new.build())
     assert [(finding.rule, finding.path) for finding in findings] == [
         ("pods-stay-old", "spec.headGroupSpec.template"),
@@ -108,7 +175,10 @@ def test_every_group_that_stays_old_is_named() -> None:
 
 def test_recreating_needs_no_word_about_single_groups() -> None:
     recreated = {"upgradeStrategy": {"type": "Recreate"}}
-    old, new = a_cluster().spec(**recreated).group("a", hosts=2), a_cluster().spec(**recreated).group("b", hosts=4)
+    old, new = (
+        a_cluster().spec(**recreated).group("a", hosts=2),
+        a_cluster().spec(**recreated).group("b", hosts=4),
+    )
     assert found_in_update(old, new) == {("warn", "recreate-deletes-pods", "spec.workerGroupSpecs")}
 
 
@@ -121,7 +191,12 @@ def test_kuberay_does_not_recreate_for_what_schedulers_change(field: str) -> Non
 
 def test_a_cluster_of_a_rayservice_is_changed_by_its_owner() -> None:
     old = a_cluster().label("ray.io/originated-from-crd", "RayService").group("a")
-    assert found_in_update(old, a_cluster().label("ray.io/originated-from-crd", "RayService").group("b")) == set()
+    assert (
+        found_in_update(
+            old, a_cluster().label("ray.io/originated-from-crd", "RayService").group("b")
+        )
+        == set()
+    )
 
 
 @pytest.mark.parametrize(("strategy", "words"), [
@@ -129,9 +204,16 @@ def test_a_cluster_of_a_rayservice_is_changed_by_its_owner() -> None:
     ({"type": "NewClusterWithIncrementalUpgrade"}, "step by step"),
     ({"type": "None"}, "no effect"),
 ])  # fmt: skip
-def test_a_rayservice_says_how_its_edit_arrives(strategy: dict[str, str] | None, words: str) -> None:
-    settings = RuleSettings(levels={"incremental-options-missing": "off", "incremental-without-autoscaling": "off"})
-    old, new = a_service().spec(upgradeStrategy=strategy), a_service(a_cluster().group("other")).spec(upgradeStrategy=strategy)
+def test_a_rayservice_says_how_its_edit_arrives(
+    strategy: dict[str, str] | None, words: str
+) -> None:
+    settings = RuleSettings(
+        levels={"incremental-options-missing": "off", "incremental-without-autoscaling": "off"}
+    )
+    old, new = (
+        a_service().spec(upgradeStrategy=strategy),
+        a_service(a_cluster().group("other")).spec(upgradeStrategy=strategy),
+    )
     findings = check_update("RayService", old.build(), new.build(), settings)
     assert [finding.rule for finding in findings] == ["service-starts-new-cluster"]
     assert words in findings[0].message
@@ -144,4 +226,6 @@ def test_a_change_of_a_rayjob_does_not_reach_its_cluster_so_nothing_is_said() ->
 def test_a_level_can_be_set_for_updates_too() -> None:
     settings = RuleSettings(levels={"group-removed": "deny", "num-of-hosts-invalid": "off"})
     old, new = a_cluster().group("a"), a_cluster().group("b", hosts=0)
-    assert found_in_update(old, new, settings) == {("deny", "group-removed", "spec.workerGroupSpecs")}
+    assert found_in_update(old, new, settings) == {
+        ("deny", "group-removed", "spec.workerGroupSpecs")
+    }

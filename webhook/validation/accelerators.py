@@ -1,4 +1,6 @@
-"""TPUs and GPUs of worker groups: topology against hosts, node selectors, amounts, and identities set by hand."""
+"""TPUs and GPUs of worker groups: topology against hosts, node selectors, amounts, and identities
+set by hand.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -22,7 +24,8 @@ _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A TPU topology whose chips do not make `numOfHosts` hosts.
 
-    A slice comes up only when all of its hosts do. With another number of pods it waits for ever, or pods find no node.
+    A slice comes up only when all of its hosts do. With another number of pods it waits for ever,
+    or pods find no node.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
     """
@@ -38,14 +41,16 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if hosts != group.hosts:
                 yield Fault(
                     group.field / "numOfHosts",
-                    f"{group.hosts}, but topology {topology} with {chips} chips a pod has {hosts} hosts: write {hosts}",
+                    f"{group.hosts}, but topology {topology} with {chips} chips a pod has {hosts} "
+                    f"hosts: write {hosts}",
                 )
 
 
 def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
     """A sub-slice that does not fit into the slice that its pods select.
 
-    The annotation names a part of the slice that the node selector names: it has as many dimensions, none of them larger.
+    The annotation names a part of the slice that the node selector names: it has as many
+    dimensions, none of them larger.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/tpu.html
     """
@@ -60,15 +65,19 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(group.selector.key(names.NODE_TPU_TOPOLOGY), str(error))
             continue
         if too_large:
-            text = f"{part.topology[:32]} does not fit into the slice {part.parent[:32]} that the pods select"
+            text = (
+                f"{part.topology[:32]} does not fit into the slice {part.parent[:32]} that the "
+                "pods select"
+            )
             yield Fault(group.slice_field, text)
 
 
 def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
     """A sub-slice of several hosts that nothing keeps together.
 
-    Sub-slices share a node pool, so the hosts of one may land in two of them, and the slice does not come up. GKE labels nodes
-    by closeness; the label whose every value has as many nodes as the group has hosts keeps them together.
+    Sub-slices share a node pool, so the hosts of one may land in two of them, and the slice does
+    not come up. GKE labels nodes by closeness; the label whose every value has as many nodes as the
+    group has hosts keeps them together.
 
     https://cloud.google.com/compute/docs/instances/view-vm-topology
     """
@@ -77,16 +86,18 @@ def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
         part = group.slice
         if group.hosts > 1 and part.parent and not asked and not part.placed:
             keys = "cloud.google.com/gce-topology-host, -subblock or -block"
-            yield Fault(group.slice_field, f"may be spread: set {TOPOLOGY_KEY.annotation} to {keys}")
+            yield Fault(
+                group.slice_field, f"may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
+            )
 
 
 def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     """A TPU group that does not select both the accelerator and the topology.
 
-    The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A required node affinity
-    on the label does as well. Where Kueue chooses the nodes, the slice may be formed after that, so only the accelerator is
-    needed. This is a warning for the accelerator, and for the topology of a single host that selects a node pool or a compute
-    class.
+    The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A
+    required node affinity on the label does as well. Where Kueue chooses the nodes, the slice may
+    be formed after that, so only the accelerator is needed. This is a warning for the accelerator,
+    and for the topology of a single host that selects a node pool or a compute class.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -107,21 +118,32 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
-    """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its topology yet."""
-    return group.slice.placed or (group.slice.annotated and bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE)))
+    """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its
+    topology yet.
+    """
+    return group.slice.placed or (
+        group.slice.annotated and bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE))
+    )
 
 
 def _affinity_keys(group: Group) -> set[str]:
     """Return the keys that the required node affinity of a group's pods mentions."""
-    required = group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
+    required = (
+        group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
+    )
     terms = (required / "nodeSelectorTerms").items()
-    return {(expression / "key").text for term in terms for expression in (term / "matchExpressions").items()}
+    return {
+        (expression / "key").text
+        for term in terms
+        for expression in (term / "matchExpressions").items()
+    }
 
 
 def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
     """A TPU topology that the generation is not known to have.
 
-    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes to it, hence a warning.
+    Ray refuses to reserve such a slice. The list is Ray's, and a cloud may add shapes to it, hence
+    a warning.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -134,23 +156,30 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
         except TopologyError:
             continue
         if not listed:
-            text = f"{topology} is not a topology that Ray knows of TPU {generation.name}: check it for a typo"
+            text = (
+                f"{topology} is not a topology that Ray knows of TPU {generation.name}: check it "
+                "for a typo"
+            )
             yield Fault(group.slice_field, text)
 
 
 def tpu_addresses_too_long(cluster: Cluster) -> Iterator[Fault]:
     """A slice of so many hosts and containers that their addresses would make pods too large.
 
-    Every container is told the addresses of all hosts. The webhook refuses pods to which it would add more than 1 MB: etcd
-    stores no object above 1.5 MiB.
+    Every container is told the addresses of all hosts. The webhook refuses pods to which it would
+    add more than 1 MB: etcd stores no object above 1.5 MiB.
 
     https://etcd.io/docs/latest/dev-guide/limit/
     """
     for group in cluster.groups_with(TPU):
         containers = group.containers + group.inits
         v7x = is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
-        processes = sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
-        addresses = addresses_size(group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text)
+        processes = (
+            sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
+        )
+        addresses = addresses_size(
+            group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text
+        )
         size = added_size(addresses, group.hosts, len(containers), processes)
         if size > ADDED_MAX:
             yield Fault(group.field / "numOfHosts", too_large(size, group.hosts, len(containers)))
@@ -183,26 +212,35 @@ def device_request_differs(cluster: Cluster) -> Iterator[Fault]:
         for key, field in _devices(container, "requests"):
             if key in container.limits and count(field.value) != count(container.limits[key]):
                 limit = str(container.limits[key])[:40]
-                yield Fault(field, f"{str(field.value)[:40]} is not the limit of {limit}: make the two equal")
+                yield Fault(
+                    field,
+                    f"{str(field.value)[:40]} is not the limit of {limit}: make the two equal",
+                )
 
 
 def device_only_requested(cluster: Cluster) -> Iterator[Fault]:
     """TPUs or GPUs that stand in `requests` only.
 
-    Ray and KubeRay read the limits, and Kubernetes refuses a pod that requests devices without a limit.
+    Ray and KubeRay read the limits, and Kubernetes refuses a pod that requests devices without a
+    limit.
 
     https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
     """
     for _, container in _containers(cluster):
         for key, field in _devices(container, "requests"):
             if key not in container.limits and count(field.value):
-                yield Fault(field, f"set limits of {key} to {field.value} too: Ray and KubeRay read only limits", REQUIRED)
+                yield Fault(
+                    field,
+                    f"set limits of {key} to {field.value} too: Ray and KubeRay read only limits",
+                    REQUIRED,
+                )
 
 
 def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
     """TPUs or GPUs of a container that is not Ray's.
 
-    Ray runs in the first container and offers only that one's devices. Hosts of TPU v7x may have several such containers.
+    Ray runs in the first container and offers only that one's devices. Hosts of TPU v7x may have
+    several such containers.
 
     https://github.com/ray-project/kuberay/issues/1379
     """
@@ -219,8 +257,8 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """The identity of one host, written into the template of a multi-host group.
 
-    Every host of every replica then claims the same place, and the slice does not come up. A `valueFrom` that reads the
-    pod's own labels is fine.
+    Every host of every replica then claims the same place, and the slice does not come up. A
+    `valueFrom` that reads the pod's own labels is fine.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
@@ -230,12 +268,19 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
             if value and value != placeholder:
-                yield Fault((container.variable(name) or container.field) / "value", f"remove {name}: each host gets its own")
+                yield Fault(
+                    (container.variable(name) or container.field) / "value",
+                    f"remove {name}: each host gets its own",
+                )
 
 
 def _containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
     """Yield all containers, init containers too, with their groups."""
-    return ((group, container) for group in cluster.everyone for container in (*group.containers, *group.inits))
+    return (
+        (group, container)
+        for group in cluster.everyone
+        for container in (*group.containers, *group.inits)
+    )
 
 
 def _main_containers(cluster: Cluster) -> Iterator[tuple[Group, Container]]:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube import names
+from webhook.kube.release import parse_release
 from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.release import parse_release
 from webhook.validation.rule import deny
 
 TOKEN_SINCE: Final = (2, 52)
@@ -18,7 +18,8 @@ KUBERNETES_SINCE: Final = (2, 55)
 def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     """Token authentication with a Ray release that does not have it, or with none given.
 
-    KubeRay goes by `rayVersion`, and refuses the RayCluster rather than run it without authentication.
+    KubeRay goes by `rayVersion`, and refuses the RayCluster rather than run it without
+    authentication.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -28,7 +29,9 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     release = parse_release(field.text)
     kubernetes = _kubernetes(cluster).flag
     if release is None or release < (KUBERNETES_SINCE if kubernetes else TOKEN_SINCE):
-        minimum, what = ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
+        minimum, what = (
+            ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
+        )
         yield Fault(field, f"{what} needs Ray {minimum} or later: set rayVersion accordingly")
 
 
@@ -42,9 +45,13 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
     if _kubernetes(cluster).flag:
         secret = cluster.field / "authOptions" / "secretName"
         if not _token(cluster):
-            yield Fault(cluster.field / "authOptions" / "mode", "write token: enableK8sTokenAuth needs it")
+            yield Fault(
+                cluster.field / "authOptions" / "mode", "write token: enableK8sTokenAuth needs it"
+            )
         elif secret.text:
-            yield Fault(secret, "remove it: with enableK8sTokenAuth Kubernetes issues the tokens", FORBIDDEN)
+            yield Fault(
+                secret, "remove it: with enableK8sTokenAuth Kubernetes issues the tokens", FORBIDDEN
+            )
 
 
 def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
@@ -56,8 +63,16 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
     `ValidateRayServiceSpec`)
     """
     embedded = cluster.field.token in ("rayClusterSpec", "rayClusterConfig")
-    if embedded and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND) and _kubernetes(cluster).flag:
-        yield Fault(_kubernetes(cluster), f"remove it: a {cluster.owner} cannot have it; use a secret", FORBIDDEN)
+    if (
+        embedded
+        and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+        and _kubernetes(cluster).flag
+    ):
+        yield Fault(
+            _kubernetes(cluster),
+            f"remove it: a {cluster.owner} cannot have it; use a secret",
+            FORBIDDEN,
+        )
 
 
 def _token(cluster: Cluster) -> bool:

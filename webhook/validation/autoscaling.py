@@ -6,11 +6,11 @@ from typing import Final
 
 from webhook.kube import names
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.release import parse_release
 from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.release import parse_release
 from webhook.validation.rule import deny, warn
 
 PRIORITY_SINCE: Final = (2, 56)
@@ -35,20 +35,26 @@ def idle_timeout_negative(cluster: Cluster) -> Iterator[Fault]:
 def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
     """An idle timeout of a group without autoscaler v2 asked for.
 
-    Only v2 has timeouts by group. KubeRay does not infer v2 from the Ray release here, and refuses the RayCluster.
+    Only v2 has timeouts by group. KubeRay does not infer v2 from the Ray release here, and refuses
+    the RayCluster.
 
     KubeRay validation.go (`validateWorkerGroupIdleTimeout`)
     """
     for group in cluster.groups:
         field = group.field / "idleTimeoutSeconds"
         if field.given and not cluster.v2_on:
-            yield Fault(field, f"set autoscalerOptions.version to v2, or remove the timeout of group {group.name}", FORBIDDEN)
+            yield Fault(
+                field,
+                f"set autoscalerOptions.version to v2, or remove the timeout of group {group.name}",
+                FORBIDDEN,
+            )
 
 
 def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
     """A priority of a group without autoscaler v2 asked for, or without Ray 2.56.
 
-    Earlier autoscalers do not know priorities, so KubeRay refuses the RayCluster; it goes by `rayVersion`.
+    Earlier autoscalers do not know priorities, so KubeRay refuses the RayCluster; it goes by
+    `rayVersion`.
 
     KubeRay validation.go (`validateWorkerGroupPriority`)
     """
@@ -74,7 +80,9 @@ def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.scale.suspend:
                 yield Fault(
-                    group.field / "suspend", "remove it, or turn on the operator's feature gate RayJobDeletionPolicy", FORBIDDEN
+                    group.field / "suspend",
+                    "remove it, or turn on the operator's feature gate RayJobDeletionPolicy",
+                    FORBIDDEN,
                 )
 
 
@@ -89,7 +97,9 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.scale.suspend:
                 yield Fault(
-                    group.field / "suspend", f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead", FORBIDDEN
+                    group.field / "suspend",
+                    f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead",
+                    FORBIDDEN,
                 )
 
 
@@ -102,7 +112,9 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
-        yield Fault(switch, "set enableInTreeAutoscaling to true, or remove the variable", FORBIDDEN)
+        yield Fault(
+            switch, "set enableInTreeAutoscaling to true, or remove the variable", FORBIDDEN
+        )
 
 
 def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
@@ -114,13 +126,16 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
-        yield Fault(switch, "remove the variable: autoscalerOptions.version says it already", FORBIDDEN)
+        yield Fault(
+            switch, "remove the variable: autoscalerOptions.version says it already", FORBIDDEN
+        )
 
 
 def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     """A restart policy other than Never together with autoscaler v2.
 
-    v2 replaces pods itself, and loses track of containers that restart in place, so KubeRay refuses the RayCluster.
+    v2 replaces pods itself, and loses track of containers that restart in place, so KubeRay refuses
+    the RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
@@ -131,9 +146,11 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
 
 
 def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
-    """A restart policy other than Never in an autoscaled cluster whose autoscaler version KubeRay does not check.
+    """A restart policy other than Never in an autoscaled cluster whose autoscaler version KubeRay
+    does not check.
 
-    Both autoscalers expect that a Ray node that ended stays ended. From Ray 2.47 on, v2 runs when no version is set.
+    Both autoscalers expect that a Ray node that ended stays ended. From Ray 2.47 on, v2 runs when
+    no version is set.
 
     https://github.com/ray-project/kuberay/issues/4810
     """
@@ -141,26 +158,43 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
         return
     for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
         if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-            yield Fault(policy, f"write Never for {group.label}: the autoscaler replaces pods that end")
+            yield Fault(
+                policy, f"write Never for {group.label}: the autoscaler replaces pods that end"
+            )
 
 
 def _restart_policy(group: Group) -> Field:
     return group.pod / "restartPolicy"
 
 
+def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
+    """A group of several hosts in a cluster that Ray's first autoscaler scales.
+
+    That one counts hosts and writes their number as `replicas`: a group of four hosts that should
+    have two replicas gets eight, until `maxReplicas` stops it. Autoscaler v2 divides by
+    `numOfHosts`.
+
+    https://github.com/ray-project/ray/blob/ray-2.60.0/python/ray/autoscaler/_private/kuberay/node_provider.py
+    (`_scale_request_to_patch_payload`)
+    """
+    for group in cluster.groups if cluster.autoscaling and cluster.v2 is False else ():
+        if group.hosts > 1:
+            text = f"set autoscalerOptions.version to v2: v1 takes {group.hosts} hosts for replicas"
+            yield Fault(group.field / "numOfHosts", text)
+
+
 def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
     """The variable with the autoscaler's start command, among the options.
 
-    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the RayCluster. Before 1.7 it did
-    not, so this is a warning where the release of KubeRay is not known.
+    KubeRay sets it itself; another value would silently take its place, so KubeRay refuses the
+    RayCluster.
 
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
-    checked = cluster.settings.since((1, 7))
-    for entry in (cluster.options / "env").items() if checked is not False else ():
+    for entry in (cluster.options / "env").items():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
             text = "remove the variable: KubeRay sets it"
-            yield Fault(entry / "name", text, FORBIDDEN, doubtful=checked is None)
+            yield Fault(entry / "name", text, FORBIDDEN)
 
 
 def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
@@ -171,11 +205,14 @@ def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
     if not cluster.autoscaling and cluster.options.size:
-        yield Fault(cluster.options, "no effect: set enableInTreeAutoscaling to true, or remove the options")
+        yield Fault(
+            cluster.options, "no effect: set enableInTreeAutoscaling to true, or remove the options"
+        )
 
 
 def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
-    """An amount among the start parameters of an autoscaled group that is not an integer.
+    """An amount among the start parameters of an autoscaled group that is negative or not an
+    integer.
 
     Ray's autoscaler reads these with int() and ends with an exception, so nothing scales.
 
@@ -183,25 +220,32 @@ def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
     """
     if cluster.autoscaling:
         for group in cluster.everyone:
-            for name, example in (("num-cpus", "4"), ("num-gpus", "1"), ("memory", "8589934592, in bytes")):
+            for name, example in (
+                ("num-cpus", "4"),
+                ("num-gpus", "1"),
+                ("memory", "8589934592, in bytes"),
+            ):
                 if name in group.params and not _integer(group.params[name]):
                     text = group.params[name][:40]
-                    yield Fault(group.param(name), f"{text!r} ends the autoscaler: write an integer such as {example}")
+                    yield Fault(
+                        group.param(name),
+                        f"{text!r} ends the autoscaler: write an integer such as {example}",
+                    )
 
 
 def _integer(text: str) -> bool:
     try:
-        int(text[:4000])
+        return int(text[:4000]) >= 0
     except ValueError:
         return False
-    return True
 
 
 def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
-    """Custom resources among the start parameters of an autoscaled group that the autoscaler cannot read.
+    """Custom resources among the start parameters of an autoscaled group that the autoscaler cannot
+    read.
 
-    Ray's autoscaler drops the first and the last character and all backslashes, and wants JSON with integers. Else it ends
-    with an exception, so nothing scales.
+    Ray's autoscaler drops the first and the last character and all backslashes, and wants JSON with
+    integers of 0 or more. Else it ends with an exception, so nothing scales.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -210,7 +254,9 @@ def resources_unreadable(cluster: Cluster) -> Iterator[Fault]:
             if "resources" in group.params and not _resources(group.params["resources"]):
                 example = """'"{\\"Custom\\": 1}"'"""
                 yield Fault(
-                    group.param("resources"), f"the autoscaler cannot read it: write quoted JSON with integers, as in {example}"
+                    group.param("resources"),
+                    "the autoscaler cannot read it: write quoted JSON with integers, as in "
+                    f"{example}",
                 )
 
 
@@ -219,7 +265,9 @@ def _resources(text: str) -> bool:
         value = json.loads(text[1:-1].replace("\\", ""))
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and all(isinstance(amount, int) for amount in value.values())
+    return isinstance(value, dict) and all(
+        isinstance(amount, int) and amount >= 0 for amount in value.values()
+    )
 
 
 def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -236,7 +284,7 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
 
 
 def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
-    """An amount in the `resources` of an autoscaled group that is not a quantity.
+    """An amount in the `resources` of an autoscaled group that is negative or not a quantity.
 
     Ray's autoscaler reads all of them and ends with an exception, so nothing scales.
 
@@ -252,17 +300,16 @@ def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
 
 def _readable(text: str) -> bool:
     try:
-        parse_quantity(text)
+        return parse_quantity(text) >= 0
     except ValueError:
         return False
-    return True
 
 
 def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
     """An autoscaled group whose number of CPUs nothing tells.
 
-    Ray's autoscaler ends with "failed to detect CPU resources". It takes `num-cpus`, the limit, or from Ray 2.41 on the
-    request, of the first container.
+    Ray's autoscaler ends with "failed to detect CPU resources". It takes `num-cpus`, the limit, or
+    from Ray 2.41 on the request, of the first container.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -275,20 +322,25 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
         if first is None or "num-cpus" in group.params or "CPU" in (group.field / "resources").map:
             continue
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
-            yield Fault(first.amounts("limits") / "cpu", f"set it: the autoscaler must know the CPUs of {group.label}", REQUIRED)
+            yield Fault(
+                first.amounts("limits") / "cpu",
+                f"set it: the autoscaler must know the CPUs of {group.label}",
+                REQUIRED,
+            )
 
 
 AUTOSCALING: Final = (
-    deny(idle_timeout_negative),
-    deny(idle_timeout_without_v2),
+    deny(idle_timeout_negative, since=(1, 6)),
+    deny(idle_timeout_without_v2, since=(1, 6)),
     deny(priority_unsupported),
     deny(group_suspend_gate_off),
     deny(group_suspend_autoscaled),
-    deny(autoscaler_v2_switch_alone),
+    deny(autoscaler_v2_switch_alone, since=(1, 5)),
     deny(autoscaler_version_twice),
     deny(restart_policy_with_v2),
     warn(restart_policy_not_never),
-    deny(autoscaler_command_variable),
+    warn(multi_host_with_v1),
+    deny(autoscaler_command_variable, since=(1, 7)),
     warn(autoscaler_options_unused),
     deny(amount_not_integer),
     deny(resources_unreadable),

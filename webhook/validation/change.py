@@ -1,4 +1,6 @@
-"""Two versions of an object: what an update leaves alone, and what of a cluster KubeRay compares."""
+"""Two versions of an object: what an update leaves alone, and what of a
+cluster KubeRay compares.
+"""
 
 from typing import Any, Final
 
@@ -22,13 +24,17 @@ _CLUSTER_AT: Final = {
 
 
 def only_scaled(kind: str, old: object, new: object) -> bool:
-    """Tell whether an update changes nothing that a rule reads but numbers of replicas and the pods to delete.
+    """Tell whether an update changes nothing that a rule reads but numbers of replicas and the pods
+    to delete.
 
-    Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change finalizers.
+    Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change
+    finalizers.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False
-    return _same_metadata(old.get("metadata"), new.get("metadata")) and _same(old.get("spec"), new.get("spec"), _CLUSTER_AT[kind])
+    return _same_metadata(old.get("metadata"), new.get("metadata")) and _same(
+        old.get("spec"), new.get("spec"), _CLUSTER_AT[kind]
+    )
 
 
 def _same_metadata(old: object, new: object) -> bool:
@@ -38,13 +44,19 @@ def _same_metadata(old: object, new: object) -> bool:
 
 
 def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
-    """Tell whether two specs are the same but for the scale of the worker groups in the cluster at the end of `way`."""
+    """Tell whether two specs are the same but for the scale of the worker groups in the cluster at
+    the end of `way`.
+    """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return old == new
     name = way[0] if way else "workerGroupSpecs"
     if old.keys() != new.keys() or any(key != name and old[key] != new[key] for key in old):
         return False
-    return _same(old.get(name), new.get(name), way[1:]) if way else _same_groups(old.get(name), new.get(name))
+    return (
+        _same(old.get(name), new.get(name), way[1:])
+        if way
+        else _same_groups(old.get(name), new.get(name))
+    )
 
 
 def _same_groups(old: object, new: object) -> bool:
@@ -56,24 +68,43 @@ def _same_groups(old: object, new: object) -> bool:
 def _same_group(old: object, new: object) -> bool:
     if old == new:
         return True
-    return isinstance(old, dict) and isinstance(new, dict) and without(old, _SCALE) == without(new, _SCALE)
+    return (
+        isinstance(old, dict)
+        and isinstance(new, dict)
+        and without(old, _SCALE) == without(new, _SCALE)
+    )
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
-    """Tell whether an update is what Kueue does to a queued object when it admits or stops it, and nothing else.
+    """Tell whether an update is what Kueue does to a queued object when it admits or stops it, and
+    nothing else.
 
-    It changes `suspend`, and of templates what says where pods go. Kueue has decided by then, and nobody can be told.
+    It changes `suspend`, of a RayService that of its cluster, and of templates what says where pods
+    go. Kueue has decided by then, and nobody can be told.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return False
     before, after = old.get("spec"), new.get("spec")
-    if not isinstance(before, dict) or not isinstance(after, dict) or not queued(new.get("metadata")):
+    if (
+        not isinstance(before, dict)
+        or not isinstance(after, dict)
+        or not queued(new.get("metadata"))
+    ):
         return False
-    if before.get("suspend", False) == after.get("suspend", False):
+    way = _CLUSTER_AT[kind]
+    if _suspends(before, way) == _suspends(after, way):
         return False
-    return _unplaced(before, _CLUSTER_AT[kind]) == _unplaced(after, _CLUSTER_AT[kind])
+    return _unplaced(before, way) == _unplaced(after, way)
+
+
+def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
+    """Return `suspend` of a spec and of what is on the way to its cluster."""
+    if not isinstance(spec, dict):
+        return []
+    below = _suspends(spec.get(way[0]), way[1:]) if way else []
+    return [spec.get("suspend") is True, *below]
 
 
 def queued(metadata: object) -> bool:
@@ -83,7 +114,9 @@ def queued(metadata: object) -> bool:
 
 
 def _unplaced(spec: object, way: tuple[str, ...]) -> object:
-    """Return a spec without `suspend`, and its templates without what Kueue writes, in the cluster at the end of `way`."""
+    """Return a spec without `suspend`, and its templates without what Kueue writes, in the cluster
+    at the end of `way`.
+    """
     if not isinstance(spec, dict):
         return spec
     part = without(spec, ("suspend",))
@@ -96,11 +129,17 @@ def _unplaced(spec: object, way: tuple[str, ...]) -> object:
 
 
 def _unplaced_group(group: object) -> object:
-    return {**group, "template": unplaced_template(group.get("template"))} if isinstance(group, dict) else group
+    return (
+        {**group, "template": unplaced_template(group.get("template"))}
+        if isinstance(group, dict)
+        else group
+    )
 
 
 def unplaced_template(template: object) -> object:
-    """Return a template without what Kueue writes into it: labels, annotations, selectors, tolerations, gates."""
+    """Return a template without what Kueue writes into it: labels, annotations, selectors,
+    tolerations, gates.
+    """
     if not isinstance(template, dict):
         return template
     part = dict(template)
@@ -138,7 +177,9 @@ def rollout_part(spec: object) -> dict[str, Any]:
     part = without(spec, ("upgradeStrategy",))
     part["headGroupSpec"] = _rollout_group(spec.get("headGroupSpec"))
     groups = spec.get("workerGroupSpecs")
-    part["workerGroupSpecs"] = [_rollout_group(group) for group in groups] if isinstance(groups, list) else []
+    part["workerGroupSpecs"] = (
+        [_rollout_group(group) for group in groups] if isinstance(groups, list) else []
+    )
     return part
 
 
@@ -148,5 +189,8 @@ def _rollout_group(group: object) -> object:
     part = without(group, _ROLLOUT_FREE)
     template = group.get("template")
     if isinstance(template, dict) and isinstance(template.get("spec"), dict):
-        part["template"] = {**template, "spec": without(template["spec"], ("tolerations", "schedulingGates"))}
+        part["template"] = {
+            **template,
+            "spec": without(template["spec"], ("tolerations", "schedulingGates")),
+        }
     return part

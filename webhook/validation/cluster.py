@@ -1,4 +1,6 @@
-"""A RayCluster spec as the rules see it, alone or inside a RayJob or RayService: read once, tolerant of garbage."""
+"""A RayCluster spec as the rules see it, alone or inside a RayJob or RayService: read once,
+tolerant of garbage.
+"""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,8 +13,8 @@ from webhook.accelerators.slices import Slice, read_slice
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.quantity import parse_count
+from webhook.kube.release import Release, image_release, parse_release
 from webhook.validation.field import Field
-from webhook.validation.release import Release, image_release, parse_release
 from webhook.validation.settings import RuleSettings
 
 UNBOUNDED: Final = 2147483647
@@ -39,10 +41,16 @@ class Container(Struct):
     def variable(self, name: str) -> Field | None:
         """Return the entry of a variable, if there is one."""
         index = self.env.get(name)
-        return None if index is None else Field((self.field.value["env"])[index], self.field / "env", index)
+        return (
+            None
+            if index is None
+            else Field((self.field.value["env"])[index], self.field / "env", index)
+        )
 
     def sets(self, name: str) -> bool:
-        """Tell whether the template gives a variable a value, or a field or secret to take it from."""
+        """Tell whether the template gives a variable a value, or a field or secret to
+        take it from.
+        """
         entry = self.variable(name)
         return entry is not None and (bool((entry / "value").text) or (entry / "valueFrom").given)
 
@@ -82,11 +90,15 @@ class Group(Struct):
         return self.devices.get(device.name, 0)
 
     @property
-    def reached(self) -> bool:
-        """Tell whether other hosts must reach these by name: several hosts, or several slices of one job."""
+    def needs_names(self) -> bool:
+        """Tell whether other hosts must reach these by name: several hosts, or several slices of
+        one job.
+        """
         if self.hosts > 1:
             return True
-        return self.count(TPU) > 0 and any(each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits))
+        return self.count(TPU) > 0 and any(
+            each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits)
+        )
 
     @property
     def label(self) -> str:
@@ -116,7 +128,9 @@ class Group(Struct):
 
 
 class Cluster(Struct):
-    """A RayCluster spec with what belongs to it: annotations and labels are those of the object that holds it."""
+    """A RayCluster spec with what belongs to it: annotations and labels are those of the object
+    that holds it.
+    """
 
     field: Field
     meta: Field
@@ -152,7 +166,9 @@ class Cluster(Struct):
     def v2_on(self) -> bool:
         """Tell whether v2 is asked for outright, as KubeRay's own checks want it."""
         switch = self.v2_switch
-        return (self.options / "version").text == "v2" or (switch is not None and (switch / "value").text in ("1", "true"))
+        return (self.options / "version").text == "v2" or (
+            switch is not None and (switch / "value").text in ("1", "true")
+        )
 
     @property
     def v2(self) -> bool | None:
@@ -160,7 +176,9 @@ class Cluster(Struct):
         if self.v2_on:
             return True
         switch = self.v2_switch
-        if (self.options / "version").text == "v1" or (switch is not None and (switch / "value").text in ("0", "false")):
+        if (self.options / "version").text == "v1" or (
+            switch is not None and (switch / "value").text in ("0", "false")
+        ):
             return False
         release = self.release
         return None if release is None else release >= AUTOSCALER_V2_SINCE
@@ -181,7 +199,9 @@ class Cluster(Struct):
 
 
 def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str = "") -> Cluster:
-    """Return the view of the RayCluster spec at `field`, which the object with the metadata `meta` holds for `owner`."""
+    """Return the view of the RayCluster spec at `field`, which the object with the metadata `meta`
+    holds for `owner`.
+    """
     labels = (meta / "labels").strings
     listed = field / "workerGroupSpecs"
     entries = [entry for entry in islice(listed.items(), GROUPS_MAX) if type(entry.value) is dict]
@@ -200,7 +220,8 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
 
 
 def _group(field: Field, name: str) -> Group:
-    pod = field / "template" / "spec"
+    template = field / "template"
+    pod = template / "spec"
     hosts = (field / "numOfHosts").number
     hosts = 1 if hosts is None else hosts
     maximum = (field / "maxReplicas").number
@@ -212,16 +233,36 @@ def _group(field: Field, name: str) -> Group:
         max_replicas=UNBOUNDED if maximum is None else maximum,
         suspend=(field / "suspend").flag,
     )
-    containers = [_container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict]
-    inits = [_container(entry) for entry in (pod / "initContainers").items() if type(entry.value) is dict]
+    containers = [
+        _container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict
+    ]
+    inits = [
+        _container(entry)
+        for entry in ((pod / "initContainers").items() if "initContainers" in pod.map else ())
+        if type(entry.value) is dict
+    ]
     devices = devices_of_host(
         [container.devices for container in containers],
         [(init.devices, (init.field / "restartPolicy").text == ALWAYS) for init in inits],
     )
-    annotations, selector = field / "template" / "metadata" / "annotations", pod / "nodeSelector"
-    gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()]
-    whole = read_slice(annotations.strings, selector.strings, gates, devices.get(TPU.name, 0) * hosts)
-    return Group(field, name, (field / "rayStartParams").strings, hosts, scale, pod, containers, inits, devices, whole)
+    annotations, selector = template / "metadata" / "annotations", pod / "nodeSelector"
+    gated = "schedulingGates" in pod.map
+    gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()] if gated else ()
+    whole = read_slice(
+        annotations.strings, selector.strings, gates, devices.get(TPU.name, 0) * hosts
+    )
+    return Group(
+        field,
+        name,
+        (field / "rayStartParams").strings,
+        hosts,
+        scale,
+        pod,
+        containers,
+        inits,
+        devices,
+        whole,
+    )
 
 
 def _container(field: Field) -> Container:
@@ -229,17 +270,25 @@ def _container(field: Field) -> Container:
     env = {}
     if type(entries) is list:
         env = {
-            entry["name"]: index for index, entry in enumerate(entries) if type(entry) is dict and type(entry.get("name")) is str
+            entry["name"]: index
+            for index, entry in enumerate(entries)
+            if type(entry) is dict and type(entry.get("name")) is str
         }
     resources = field / "resources"
     limits, requests = (resources / "limits").map, (resources / "requests").map
     devices = count_devices(limits, requests, lambda _, amount: count(amount))
-    return Container(field, (field / "name").text, (field / "image").text, env, limits, requests, devices)
+    return Container(
+        field, (field / "name").text, (field / "image").text, env, limits, requests, devices
+    )
 
 
 def count(amount: object) -> int:
     """Return a number of devices, 0 when it is none."""
     try:
-        return parse_count(amount) if isinstance(amount, str | int | float) and not isinstance(amount, bool) else 0
+        return (
+            parse_count(amount)
+            if isinstance(amount, str | int | float) and not isinstance(amount, bool)
+            else 0
+        )
     except ValueError:
         return 0

@@ -1,4 +1,6 @@
-"""KubeRay's CustomResourceDefinitions, as the table has them: what fields there are, and of what type."""
+"""KubeRay's CustomResourceDefinitions, as the table has them: what fields there are, and of what
+type.
+"""
 
 from functools import cache
 from typing import Any, Final
@@ -7,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from webhook.validation.crd_table import TABLE
+from webhook.validation.finding import KubeRay
 
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
@@ -68,12 +71,12 @@ def _table() -> _Table:
     return msgspec.json.decode(TABLE, type=_Table)
 
 
-def releases() -> list[tuple[int, int]]:
+def releases() -> list[KubeRay]:
     """Return the releases whose schemas are known, the oldest first."""
     return sorted(_release(name) for name in _table().roots)
 
 
-def schema_of(release: tuple[int, int] | None) -> Schema:
+def schema_of(release: KubeRay | None) -> Schema:
     """Return the schemas of a release, or of the nearest one that is known."""
     known = releases()
     wanted = release or NEWEST
@@ -81,6 +84,26 @@ def schema_of(release: tuple[int, int] | None) -> Schema:
     return Schema(_table().roots[".".join(map(str, nearest))], _table().parts)
 
 
-def _release(name: str) -> tuple[int, int]:
+def release_of(fields: frozenset[str]) -> KubeRay | None:
+    """Return the newest release that has no field of a RayCluster beyond these, or None.
+
+    They are those of a spec and those one level below, such as `headGroupSpec.resources`: all
+    further down are Kubernetes' own. Each release has new ones.
+    """
+    return max((each for each in releases() if _fields_of(each) <= fields), default=None)
+
+
+def _fields_of(release: KubeRay) -> set[str]:
+    schema = schema_of(release)
+    root = schema.part(schema.roots["v1/RayCluster"]).fields or {}
+    found = set()
+    for name, below in (schema.part(root["spec"]).fields or {}).items():
+        part = schema.part(below)
+        held = part if part.list is None else schema.part(part.list)
+        found |= {name, *(f"{name}.{each}" for each in held.fields or ())}
+    return found
+
+
+def _release(name: str) -> KubeRay:
     major, _, minor = name.partition(".")
     return int(major), int(minor)

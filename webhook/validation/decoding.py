@@ -18,6 +18,7 @@ from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny
 
 _QUANTITY: Final = "quantity"
+_HOLDERS: Final = (dict, list)
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?[0-9]{1,18})?", re.ASCII)
 """A quantity of the CRD's pattern that Go reads too: its exponent is a whole number."""
 
@@ -56,19 +57,19 @@ def _limited(schema: Schema, name: str | int) -> Limited | None:
 
 def fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
     """Tell whether Go can decode a value. What is of another type is the API server's to refuse."""
-    kind = type(value)
-    if kind is dict:
-        if limited.entries is not None:
-            return all(fits(item, limited.entries) for item in value.values())
+    kind, entries = type(value), limited.entries
+    if kind is dict and entries is None:
         fields = limited.fields
         for key, item in value.items():
             below = fields.get(key)
-            if below is not None and not fits(item, below):
+            if below is not None and not (fits if type(item) in _HOLDERS else _fits)(item, below):
                 return False
         return True
-    if kind is list:
-        entries = limited.entries
-        return entries is None or all(fits(item, entries) for item in value)
+    if kind is dict or kind is list:
+        for item in (value.values() if kind is dict else value) if entries is not None else ():
+            if not fits(item, entries):  # type: ignore[arg-type] # there are some
+                return False
+        return True
     return _fits(value, limited)
 
 

@@ -1,4 +1,4 @@
-"""What a RayJob deletes when it has finished: `deletionStrategy`."""
+"""What a RayJob deletes when it has finished: `deletionStrategy`, or `deletionPolicy` of old."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -24,8 +24,10 @@ def deletion_gate_off(job: Job) -> Iterator[Fault]:
 
     KubeRay validation.go (`validateDeletionConfiguration`)
     """
-    if _strategy(job).given and not job.settings.enabled(_GATE):
-        yield Fault(_strategy(job), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+    for field in (_strategy(job), _policy(job)):
+        if field.given and not job.settings.enabled(_GATE):
+            text = f"remove it, or turn on the operator's feature gate {_GATE}"
+            yield Fault(field, text, FORBIDDEN)
 
 
 def deletion_mixed(job: Job) -> Iterator[Fault]:
@@ -37,7 +39,11 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
     """
     rules = _strategy(job) / "deletionRules"
     if rules.size and job.shutdown:
-        yield Fault(job.field / "shutdownAfterJobFinishes", "remove it: deletionRules say what is deleted", FORBIDDEN)
+        yield Fault(
+            job.field / "shutdownAfterJobFinishes",
+            "remove it: deletionRules say what is deleted",
+            FORBIDDEN,
+        )
     if rules.size and _legacy(job):
         yield Fault(rules, "keep either deletionRules, or onSuccess and onFailure", FORBIDDEN)
 
@@ -57,7 +63,9 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
         return
     for name in ("onSuccess", "onFailure"):
         if not (strategy / name / "policy").given:
-            yield Fault(strategy / name / "policy", "set a policy for success and one for failure", REQUIRED)
+            yield Fault(
+                strategy / name / "policy", "set a policy for success and one for failure", REQUIRED
+            )
 
 
 def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
@@ -81,7 +89,11 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.selects and policy.text in (_CLUSTER, _WORKERS):
-            yield Fault(policy, "write DeleteSelf or DeleteNone: a job on an existing cluster may not delete it", FORBIDDEN)
+            yield Fault(
+                policy,
+                "write DeleteSelf or DeleteNone: a job on an existing cluster may not delete it",
+                FORBIDDEN,
+            )
 
 
 def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
@@ -93,7 +105,11 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
     """
     for policy in (*_legacy(job), *_policies(job)):
         if job.autoscaling and policy.text == _WORKERS:
-            yield Fault(policy, "write DeleteCluster: the workers of an autoscaled cluster would come back", FORBIDDEN)
+            yield Fault(
+                policy,
+                "write DeleteCluster: the workers of an autoscaled cluster would come back",
+                FORBIDDEN,
+            )
 
 
 def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
@@ -130,27 +146,46 @@ def deletion_rule_duplicate(job: Job) -> Iterator[Fault]:
 def deletion_order(job: Job) -> Iterator[Fault]:
     """Deletion rules in an impossible order.
 
-    Workers go before their cluster, and the cluster before the RayJob: a later one may not have the shorter time.
+    Workers go before their cluster, and the cluster before the RayJob: a later one may not have the
+    shorter time.
 
     KubeRay validation.go (`validateTTLConsistency`)
     """
     times: dict[tuple[str, str], dict[str, Field]] = {}
     for rule in _rules(job):
-        times.setdefault(_status(rule), {}).setdefault((rule / "policy").text, rule / "condition" / "ttlSeconds")
+        times.setdefault(_status(rule), {}).setdefault(
+            (rule / "policy").text, rule / "condition" / "ttlSeconds"
+        )
     for fields in times.values():
         present = [(policy, fields[policy]) for policy in _ORDER if policy in fields]
         for (before, first), (after, second) in pairwise(present):
             if (second.number or 0) < (first.number or 0):
-                yield Fault(second, f"{second.number or 0}: {after} comes after {before}: write {first.number} seconds or more")
+                yield Fault(
+                    second,
+                    f"{second.number or 0}: {after} comes after {before}: write {first.number} "
+                    "seconds or more",
+                )
 
 
 def _strategy(job: Job) -> Field:
     return job.field / "deletionStrategy"
 
 
+def _policy(job: Job) -> Field:
+    """The oldest form, one policy for all."""
+    return job.field / "deletionPolicy"
+
+
 def _legacy(job: Job) -> list[Field]:
-    """Return the policies of the older form, `onSuccess` and `onFailure`, as far as it is used."""
-    return [_strategy(job) / name / "policy" for name in ("onSuccess", "onFailure") if (_strategy(job) / name).given]
+    """Return the policies of the older forms, as far as they are used."""
+    return [
+        *(
+            _strategy(job) / name / "policy"
+            for name in ("onSuccess", "onFailure")
+            if (_strategy(job) / name).given
+        ),
+        *([_policy(job)] if _policy(job).given else []),
+    ]
 
 
 def _rules(job: Job) -> Iterator[Field]:
@@ -162,7 +197,9 @@ def _policies(job: Job) -> Iterator[Field]:
 
 
 def _status(rule: Field) -> tuple[str, str]:
-    status, deployment = (rule / "condition" / name for name in ("jobStatus", "jobDeploymentStatus"))
+    status, deployment = (
+        rule / "condition" / name for name in ("jobStatus", "jobDeploymentStatus")
+    )
     return ("jobStatus", status.text) if status.given else ("jobDeploymentStatus", deployment.text)
 
 

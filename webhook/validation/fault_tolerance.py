@@ -24,7 +24,9 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
     """
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
-        yield Fault(field, "remove the annotation: gcsFaultToleranceOptions says it already", FORBIDDEN)
+        yield Fault(
+            field, "remove the annotation: gcsFaultToleranceOptions says it already", FORBIDDEN
+        )
 
 
 def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
@@ -37,7 +39,11 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     enabled = cluster.annotations.get(names.ANNOTATION_FT_ENABLED, "").lower() == "true"
     entry = _variable(cluster, names.RAY_REDIS_ADDRESS)
     if entry is not None and not enabled and not _options(cluster).given:
-        yield Fault(entry / "name", "write the address to gcsFaultToleranceOptions.redisAddress instead", FORBIDDEN)
+        yield Fault(
+            entry / "name",
+            "write the address to gcsFaultToleranceOptions.redisAddress instead",
+            FORBIDDEN,
+        )
 
 
 def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
@@ -51,7 +57,10 @@ def redis_settings_outside_options(cluster: Cluster) -> Iterator[Fault]:
         return
     if cluster.head.params.get("redis-password"):
         yield Fault(cluster.head.param("redis-password"), _instead("redisPassword"), FORBIDDEN)
-    for name, option in ((names.REDIS_PASSWORD, "redisPassword"), (names.RAY_REDIS_ADDRESS, "redisAddress")):
+    for name, option in (
+        (names.REDIS_PASSWORD, "redisPassword"),
+        (names.RAY_REDIS_ADDRESS, "redisAddress"),
+    ):
         if entry := _variable(cluster, name):
             yield Fault(entry / "name", _instead(option), FORBIDDEN)
     if cluster.annotations.get(names.ANNOTATION_EXTERNAL_STORAGE):
@@ -80,7 +89,11 @@ def rocksdb_gate_off(cluster: Cluster) -> Iterator[Fault]:
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if _rocksdb(cluster) and not cluster.settings.enabled(_GATE):
-        yield Fault(_options(cluster) / "backend", f"write redis, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+        yield Fault(
+            _options(cluster) / "backend",
+            f"write redis, or turn on the operator's feature gate {_GATE}",
+            FORBIDDEN,
+        )
 
 
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
@@ -100,7 +113,8 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
 def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
     """An existing volume claim for RocksDB, and settings for a new one.
 
-    KubeRay takes a claim as it is, so these settings contradict it, and KubeRay refuses the RayCluster.
+    KubeRay takes a claim as it is, so these settings contradict it, and KubeRay refuses the
+    RayCluster.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
@@ -109,13 +123,18 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
         for name in ("size", "storageClassName", "accessModes"):
             field = storage / name
             if field.given and field.value != []:
-                yield Fault(field, "remove it: it belongs to a new claim, and claimName names an existing one", FORBIDDEN)
+                yield Fault(
+                    field,
+                    "remove it: it belongs to a new claim, and claimName names an existing one",
+                    FORBIDDEN,
+                )
 
 
 def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     """The storage of RocksDB, set by hand in the head's template.
 
-    KubeRay sets these variables, the volume and its mount itself, and refuses a template that has them.
+    KubeRay sets these variables, the volume and its mount itself, and refuses a template that has
+    them.
 
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
@@ -127,7 +146,9 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
     first = cluster.head.first
     for mount in (first.field / "volumeMounts").items() if first else ():
         if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
-            yield Fault(mount, f"remove the mount: KubeRay mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN)
+            yield Fault(
+                mount, f"remove the mount: KubeRay mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN
+            )
     for volume in (cluster.head.pod / "volumes").items():
         if (volume / "name").text == _VOLUME:
             yield Fault(volume, "rename the volume: KubeRay adds one of this name", FORBIDDEN)

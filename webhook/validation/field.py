@@ -1,4 +1,6 @@
-"""A field of an object that may be garbage: its value, and its place, written out only for findings."""
+"""A field of an object that may be garbage: its value, and its place, written out only for
+findings.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,8 +17,9 @@ class Key(str):
 class Field(Struct, frozen=True, eq=False):
     """A value of decoded JSON with the way to it. An absent field has the value None.
 
-    Nothing is assumed about types: what is not of the asked type reads as absent. The API server refuses such an object by
-    the schema of its kind before or after us, so a rule has nothing to say about it.
+    Nothing is assumed about types: what is not of the asked type reads as absent. The API server
+    refuses such an object by the schema of its kind before or after us, so a rule has nothing to
+    say about it.
     """
 
     value: Any
@@ -86,7 +89,9 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def identity(self) -> tuple[str | int, ...]:
-        """The way with names in place of indices, where an element has one: it survives that elements move."""
+        """The way with names in place of indices, where an element has one: it survives that
+        elements move.
+        """
         if self.parent is None:
             return ()
         name: Any = None
@@ -97,7 +102,9 @@ class Field(Struct, frozen=True, eq=False):
     @property
     def position(self) -> tuple[tuple[int, str], ...]:
         """What to sort by: names by letter, elements by index."""
-        return tuple((token, "") if isinstance(token, int) else (-1, token) for token in self.tokens)
+        return tuple(
+            (token, "") if isinstance(token, int) else (-1, token) for token in self.tokens
+        )
 
 
 def _shown(token: str | int) -> str:

@@ -8,23 +8,29 @@ from webhook.kube.review import INVALID
 from webhook.validation.field import Field
 
 Level = Literal["off", "warn", "deny"]
+KubeRay = tuple[int, int]
+"""A release of KubeRay."""
 
 OFF: Final = "off"
 WARN: Final = "warn"
 DENY: Final = "deny"
+
+ALWAYS: Final = (0, 0)
+"""The release since which there is what every KubeRay does."""
 
 
 class Fault(Struct, frozen=True):
     """What a rule yields: the field, what to write instead, and the Kubernetes cause type.
 
     One that is `doubtful` is a warning at most: whether it is wrong depends on what the object does
-    not say, such as the release of KubeRay.
+    not say. `since` is the release of KubeRay since which it is one, where the rule has none.
     """
 
     field: Field
     message: str
     reason: str = INVALID
     doubtful: bool = False
+    since: KubeRay = ALWAYS
 
 
 class Finding(Struct, frozen=True):
@@ -44,4 +50,9 @@ class Finding(Struct, frozen=True):
     @property
     def key(self) -> tuple[object, ...]:
         """What makes this finding the same one in two versions of an object."""
-        return (self.rule, self.field.identity, self.message)
+        return (*self.place, self.message)
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Which rule it is of, and at which field, in all versions of an object."""
+        return (self.rule, self.field.identity)

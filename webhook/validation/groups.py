@@ -28,53 +28,69 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.pod / "containers"
         if not field.value and (field.value is None or type(field.value) is list):
-            yield Fault(field, f"{group.label} needs a container that runs Ray, as the first one", REQUIRED)
+            yield Fault(
+                field, f"{group.label} needs a container that runs Ray, as the first one", REQUIRED
+            )
 
 
 def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """More worker groups than the rules look at.
 
-    The time of an admission is bounded, so the groups beyond are not checked; KubeRay would take minutes over them too.
+    The time of an admission is bounded, so the groups beyond are not checked; KubeRay would take
+    minutes over them too.
 
     https://github.com/ray-project/kuberay/pull/5132
     """
     field = cluster.field / "workerGroupSpecs"
     if field.size > GROUPS_MAX:
         yield Fault(
-            field, f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer groups with more replicas"
+            field,
+            f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer "
+            "groups with more replicas",
         )
 
 
 def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
     """Two worker groups with one name.
 
-    KubeRay finds the pods of a group by its name, so each of the two deletes what the other one creates, for ever.
+    KubeRay finds the pods of a group by its name, so each of the two deletes what the other one
+    creates, for ever.
 
     https://github.com/ray-project/kuberay/issues/718
     """
     seen = set()
     for group in cluster.groups:
         if group.name in seen:
-            yield Fault(group.field / "groupName", f"another group is named {group.name} too: give each its own name", DUPLICATE)
+            yield Fault(
+                group.field / "groupName",
+                f"another group is named {group.name} too: give each its own name",
+                DUPLICATE,
+            )
         seen.add(group.name)
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
     """A worker group named like the head's group.
 
-    KubeRay labels the head `ray.io/group=headgroup`, so it counts the head as a worker of this group, and may delete it.
+    KubeRay labels the head `ray.io/group=headgroup`, so it counts the head as a worker of this
+    group, and may delete it.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go (`RayNodeHeadGroupLabelValue`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+    (`RayNodeHeadGroupLabelValue`)
     """
     for group in cluster.groups:
         if group.name == names.HEAD_GROUP:
-            yield Fault(group.field / "groupName", f"{names.HEAD_GROUP} is the group of the head: use another name")
+            yield Fault(
+                group.field / "groupName",
+                f"{names.HEAD_GROUP} is the group of the head: use another name",
+            )
 
 
 def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A group name that cannot be a label value, or part of a pod's name.
 
-    Pods carry the group's name in the label `ray.io/group` and in their own name; Kubernetes refuses each of them.
+    Pods carry the group's name in the label `ray.io/group` and in their own name; Kubernetes
+    refuses each of them.
 
     https://github.com/ray-project/kuberay/issues/5144
     """
@@ -85,45 +101,74 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
         elif not name:
             continue  # KubeRay takes a single group without one
         elif len(name) > LABEL_VALUE_MAX:
-            yield Fault(field, f"{len(name)} characters: pods carry the name as a label, so use at most {LABEL_VALUE_MAX}")
+            yield Fault(
+                field,
+                f"{len(name)} characters: pods carry the name as a label, so use at most "
+                f"{LABEL_VALUE_MAX}",
+            )
         elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):
-            yield Fault(field, f"{name!r} cannot be part of a pod's name: use letters, digits and '-', not '-' at either end")
+            yield Fault(
+                field,
+                f"{name!r} cannot be part of a pod's name: use letters, digits and '-', not '-' "
+                "at either end",
+            )
 
 
 def _pod_name(cluster: Cluster, group: Group) -> str:
-    """Return the name of a worker pod as KubeRay makes it (`PodName`): the group's may be cut out of it."""
-    return f"{cluster.name}-{group.name}"[:_POD_NAME_PREFIX].lower() + "-worker-xxxxx" if _known(cluster) else group.name.lower()
+    """Return the name of a worker pod as KubeRay makes it (`PodName`): the group's may be cut out
+    of it.
+    """
+    return (
+        f"{cluster.name}-{group.name}"[:_POD_NAME_PREFIX].lower() + "-worker-xxxxx"
+        if _known(cluster)
+        else group.name.lower()
+    )
 
 
 def _known(cluster: Cluster) -> bool:
-    """Tell whether the cluster's own name can be part of a pod's name; if not, another rule says so."""
+    """Tell whether the cluster's own name can be part of a pod's name; if not, another rule says
+    so.
+    """
     return _POD_NAME.fullmatch(cluster.name) is not None
 
 
 def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
     """A group whose name is too long or unfit for the host names and replica names that it needs.
 
-    Hosts of a replica, and of a job over several slices, find each other as `<group>-<replica>-<host>`, a DNS label of at most
-    63 characters, and KubeRay labels each replica of several hosts `<group>-<5 characters>`. The largest index that
-    `maxReplicas` allows must fit too.
+    Hosts of a replica, and of a job over several slices, find each other as
+    `<group>-<replica>-<host>`, a DNS label of at most 63 characters, and KubeRay labels each
+    replica of several hosts `<group>-<5 characters>`. The largest index that `maxReplicas` allows
+    must fit too.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`DefaultWorkerPodTemplate`)
     """
     for group in cluster.groups:
-        if not group.reached or not 1 <= group.hosts <= MAX_HOSTS or not is_label_value(group.name):
+        if (
+            not group.needs_names
+            or not 1 <= group.hosts <= MAX_HOSTS
+            or not is_label_value(group.name)
+        ):
             continue
         field = group.field / "groupName"
         last = host_name(group.name, max(_last_replica(group), 0), group.hosts - 1)
         if group.hosts > 1 and len(group.name) > REPLICA_NAME_GROUP_MAX:
             yield Fault(
-                field, f"{len(group.name)} characters: a multi-host group may have {REPLICA_NAME_GROUP_MAX}, for replica names"
+                field,
+                f"{len(group.name)} characters: a multi-host group may have "
+                f"{REPLICA_NAME_GROUP_MAX}, for replica names",
             )
         elif len(last) > DNS_LABEL_MAX:
             yield Fault(
-                field, f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, or lower maxReplicas"
+                field,
+                f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, "
+                "or lower maxReplicas",
             )
         elif group.name and not is_dns_label(last):
-            yield Fault(field, f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only")
+            yield Fault(
+                field,
+                f"{group.name!r} cannot be part of a host name: use letters, digits and '-' only",
+            )
 
 
 def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -136,7 +181,11 @@ def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.pod / "subdomain"
         if field.text and not is_dns_label(field.text):
-            yield Fault(field, f"{field.text[:40]!r}: use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'")
+            yield Fault(
+                field,
+                f"{field.text[:40]!r}: use up to {DNS_LABEL_MAX} lower-case letters, digits and "
+                "'-'",
+            )
 
 
 def _last_replica(group: Group) -> int:
@@ -146,13 +195,17 @@ def _last_replica(group: Group) -> int:
 def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A number of hosts below 1, or beyond what a replica can have.
 
-    An explicit 0 makes no pods and deletes those there are; a negative number crashes KubeRay's reconciler.
+    An explicit 0 makes no pods and deletes those there are; a negative number crashes KubeRay's
+    reconciler.
 
     https://github.com/ray-project/kuberay/issues/2084
     """
     for group in cluster.groups:
         if not 1 <= group.hosts <= MAX_HOSTS:
-            yield Fault(group.field / "numOfHosts", f"{group.hosts}: a replica of group {group.name} needs 1 to {MAX_HOSTS} hosts")
+            yield Fault(
+                group.field / "numOfHosts",
+                f"{group.hosts}: a replica of group {group.name} needs 1 to {MAX_HOSTS} hosts",
+            )
 
 
 def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -169,20 +222,32 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
         if high < 0:
             yield Fault(group.field / "maxReplicas", f"{high}: write 0 or more")
         elif low > high:
-            yield Fault(group.field / "minReplicas", f"{low} is above maxReplicas {high}: lower the one or raise the other")
+            yield Fault(
+                group.field / "minReplicas",
+                f"{low} is above maxReplicas {high}: lower the one or raise the other",
+            )
 
 
 def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
     """A number of replicas that KubeRay silently moves into its bounds.
 
-    You get another number of pods than you asked for. Replicas of 0, which the API server fills in, are taken as not given.
+    You get another number of pods than you asked for. Replicas of 0, which the API server fills in,
+    are taken as not given.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go (`GetWorkerGroupDesiredReplicas`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+    (`GetWorkerGroupDesiredReplicas`)
     """
     for group in cluster.groups:
-        replicas, low, high = group.scale.replicas or 0, group.scale.min_replicas or 0, group.scale.max_replicas or 0
+        replicas, low, high = (
+            group.scale.replicas or 0,
+            group.scale.min_replicas or 0,
+            group.scale.max_replicas or 0,
+        )
         if 0 <= low <= high and replicas and not low <= replicas <= high:
-            yield Fault(group.field / "replicas", f"{replicas} is not within {low} and {high}: KubeRay takes {group.scale.desired}")
+            yield Fault(
+                group.field / "replicas",
+                f"{replicas} is not within {low} and {high}: KubeRay takes {group.scale.desired}",
+            )
 
 
 def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
@@ -195,21 +260,30 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaling:
         for group in cluster.groups:
             if group.scale.max_replicas == UNBOUNDED:
-                yield Fault(group.field / "maxReplicas", f"set an upper bound for autoscaled group {group.name}")
+                yield Fault(
+                    group.field / "maxReplicas",
+                    f"set an upper bound for autoscaled group {group.name}",
+                )
 
 
 def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """A label of a seat, written into a template.
 
-    These labels say which replica and which host a pod is. From a template, every pod claims the same seat, and none works.
+    These labels say which replica and which host a pod is. From a template, every pod claims the
+    same seat, and none works.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`DefaultWorkerPodTemplate`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`DefaultWorkerPodTemplate`)
     """
     for group in cluster.groups:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
             for label in names.SEAT_LABELS:
                 if label in labels.map:
-                    yield Fault(labels.key(label), "remove it: each pod gets its own from KubeRay or from this webhook", FORBIDDEN)
+                    yield Fault(
+                        labels.key(label),
+                        "remove it: each pod gets its own from KubeRay or from this webhook",
+                        FORBIDDEN,
+                    )
 
 
 GROUPS: Final = (
@@ -221,7 +295,7 @@ GROUPS: Final = (
     deny(group_name_no_host_name),
     deny(subdomain_invalid),
     deny(num_of_hosts_invalid),
-    deny(replica_bounds_invalid),
+    deny(replica_bounds_invalid, since=(1, 6)),
     warn(replicas_out_of_bounds),
     warn(max_replicas_unbounded),
     deny(seat_label_in_template),

@@ -69,7 +69,9 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
     """
     for entry in (_collector(cluster) / "env").items():
         if (entry / "name").text in _MANAGED:
-            yield Fault(entry / "name", f"remove {(entry / 'name').text}: KubeRay sets it", FORBIDDEN)
+            yield Fault(
+                entry / "name", f"remove {(entry / 'name').text}: KubeRay sets it", FORBIDDEN
+            )
 
 
 def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
@@ -85,24 +87,40 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
     env = {(entry / "name").text: entry for entry in (collector / "env").items()}
     backend = (env[_BACKEND] / "value").text.upper() if _BACKEND in env else ""
     if not backend:
-        yield Fault(collector / "env", f"set {_BACKEND} to gcs, s3, azureblob or aliyunoss, as a plain value", REQUIRED)
+        yield Fault(
+            collector / "env",
+            f"set {_BACKEND} to gcs, s3, azureblob or aliyunoss, as a plain value",
+            REQUIRED,
+        )
         return
-    present = {name for name, entry in env.items() if (entry / "value").text or (entry / "valueFrom").given}
+    present = {
+        name for name, entry in env.items() if (entry / "value").text or (entry / "valueFrom").given
+    }
     for needed in _NEEDED.get(backend, ()):
         if needed not in present:
-            yield Fault(collector / "env", f"set {needed}: the storage {backend} needs it", REQUIRED)
+            yield Fault(
+                collector / "env", f"set {needed}: the storage {backend} needs it", REQUIRED
+            )
     if backend == "AZUREBLOB":
         mode = (env[_AZURE_MODE] / "value").text.strip().lower() if _AZURE_MODE in env else ""
         wanted = _azure(mode)
         if not present.intersection(wanted):
-            yield Fault(collector / "env", f"set {' or '.join(wanted)}: the storage AZUREBLOB needs it", REQUIRED)
+            yield Fault(
+                collector / "env",
+                f"set {' or '.join(wanted)}: the storage AZUREBLOB needs it",
+                REQUIRED,
+            )
 
 
 def _azure(mode: str) -> tuple[str, ...]:
     """Return the variables of which one is needed to log in to Azure."""
     if mode == "connection_string":
         return (_AZURE_CONNECTION,)
-    return (_AZURE_URL,) if mode in ("workload_identity", "default") else (_AZURE_CONNECTION, _AZURE_URL)
+    return (
+        (_AZURE_URL,)
+        if mode in ("workload_identity", "default")
+        else (_AZURE_CONNECTION, _AZURE_URL)
+    )
 
 
 def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
@@ -116,7 +134,11 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.everyone:
             for container in group.containers:
                 if container.name == _CONTAINER:
-                    yield Fault(container.field / "name", "remove the container: KubeRay adds the collector itself", FORBIDDEN)
+                    yield Fault(
+                        container.field / "name",
+                        "remove the container: KubeRay adds the collector itself",
+                        FORBIDDEN,
+                    )
 
 
 def _collector(cluster: Cluster) -> Field:

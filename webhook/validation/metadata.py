@@ -1,4 +1,6 @@
-"""Metadata of Ray objects: names, from which KubeRay derives those of pods and services, and what annotations say."""
+"""Metadata of Ray objects: names, from which KubeRay derives those of pods and services, and what
+annotations say.
+"""
 
 import re
 from collections.abc import Iterator
@@ -34,30 +36,32 @@ _SECONDS: Final = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     """A name that leaves no room for what KubeRay adds to it.
 
-    KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so nothing is created.
+    KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so
+    nothing is created.
 
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
     longest = LONGEST[ray_object.kind]
-    newer = ray_object.kind == names.RAYCRONJOB_KIND
-    checked = ray_object.settings.since((1, 7)) if newer else True
-    if checked is False:
-        return
-    doubtful = checked is None
+    since = (1, 7) if ray_object.kind == names.RAYCRONJOB_KIND else (1, 4)
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
     if len(name.text) > longest:
-        yield Fault(name, f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}", doubtful=doubtful)
+        yield Fault(
+            name,
+            f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}",
+            since=since,
+        )
     elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
         text = f"{len(prefix.text)} characters and {_GENERATED} more"
         text = f"{text}: a {ray_object.kind} may have {longest} in all"
-        yield Fault(prefix, text, doubtful=doubtful)
+        yield Fault(prefix, text, since=since)
 
 
 def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     """A name that cannot be the name of a service.
 
-    KubeRay names services after the object, and a service's name is a DNS label that starts with a letter.
+    KubeRay names services after the object, and a service's name is a DNS label that starts with a
+    letter.
 
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`)
@@ -66,7 +70,10 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
     text = name.text or (prefix.text and prefix.text + "x")
     if text and not _DNS_1035.fullmatch(text):
         field = name if name.text else prefix
-        yield Fault(field, f"{field.text[:63]!r}: use lower-case letters, digits and '-', and start with a letter")
+        yield Fault(
+            field,
+            f"{field.text[:63]!r}: use lower-case letters, digits and '-', and start with a letter",
+        )
 
 
 def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -78,13 +85,19 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_INITIALIZING_TIMEOUT)
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
-        yield Fault(field, f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of seconds")
+        yield Fault(
+            field,
+            f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of "
+            "seconds",
+        )
 
 
 def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A label or annotation with the webhook's prefix that it does not know.
 
-    It has no effect. Most often it is misspelt, or a label was written as an annotation, or the other way round.
+    It has no effect. Most often it is misspelt, or a label was written as an annotation, or the
+    other way round. The label `admission.ray.io/ignore` has none either where the setting
+    `ignore.rayclusters` is off.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
@@ -94,10 +107,14 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
     ):
         field = ray_object.meta / name
         for key in field.map:
+            if key == names.LABEL_IGNORE and name == "labels" and not ray_object.settings.ignoring:
+                yield Fault(field.key(key), "no effect: this installation leaves no object alone")
             if not key.startswith(names.PREFIX) or key in known:
                 continue
             if key in others:
-                yield Fault(field.key(key), f"no effect among the {name}: move it to the {_other(name)}")
+                yield Fault(
+                    field.key(key), f"no effect among the {name}: move it to the {_other(name)}"
+                )
             else:
                 yield Fault(field.key(key), _unknown(key, known), NOT_SUPPORTED)
 
@@ -123,7 +140,7 @@ def _positive(text: str) -> bool:
 
 METADATA: Final = (
     deny(name_too_long),
-    deny(name_not_dns_label),
-    deny(initializing_timeout_invalid),
+    deny(name_not_dns_label, since=(1, 4)),
+    deny(initializing_timeout_invalid, since=(1, 5)),
     warn(webhook_name_unknown),
 )

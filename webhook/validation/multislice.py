@@ -15,36 +15,54 @@ from webhook.validation.update import Update
 def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A number of slices that is not the number of replicas.
 
-    Every replica is one slice. libtpu waits for the slices it was told of, and a slice beyond the number cannot join. Groups
-    of 0 replicas are taken as not scaled up yet.
+    Every replica is one slice. libtpu waits for the slices it was told of, and a slice beyond the
+    number cannot join. Groups of 0 replicas are taken as not scaled up yet. A template that sets
+    `MEGASCALE_SLICE_ID` takes part in a job over several groups, which its user numbers.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
     for group, container in _multi_slice(cluster):
         field, text = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
         if text and not (text.isascii() and text.isdigit()):
-            yield Fault(field, f"{text[:40]!r}: write the number of slices, which is the number of replicas")
-        elif text and not cluster.autoscaling and group.scale.desired not in (0, int(text[:9])):
-            yield Fault(field, f"{text[:9]} slices, but group {group.name} has {group.scale.desired} replicas: make them equal")
+            yield Fault(
+                field, f"{text[:40]!r}: write the number of slices, which is the number of replicas"
+            )
+        elif (
+            text
+            and not cluster.autoscaling
+            and not container.sets(names.MEGASCALE_SLICE_ID)
+            and group.scale.desired not in (0, int(text[:9]))
+        ):
+            yield Fault(
+                field,
+                f"{text[:9]} slices, but group {group.name} has {group.scale.desired} replicas: "
+                "make them equal",
+            )
 
 
 def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A job over several slices in a group that autoscales.
 
-    The number of slices is fixed when pods start; slices that come or go later break the job. Equal bounds keep it fixed.
+    The number of slices is fixed when pods start; slices that come or go later break the job. Equal
+    bounds keep it fixed.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
     for group, container in _multi_slice(cluster):
         if cluster.autoscaling and group.scale.min_replicas != group.scale.max_replicas:
             field = _number(container)
-            yield Fault(field, f"group {group.name} autoscales, but slices are counted once: set minReplicas and maxReplicas equal")
+            yield Fault(
+                field,
+                f"group {group.name} autoscales, but slices are counted once: set minReplicas and "
+                "maxReplicas equal",
+            )
 
 
 def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
     """A job over several single-host slices in a cluster without a multi-host group.
 
-    Slices meet at a host name of the cluster's headless service, and KubeRay creates that only for multi-host groups.
+    Slices meet at a host name of the cluster's headless service, and KubeRay creates that only for
+    multi-host groups.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileHeadlessService`)
@@ -53,15 +71,19 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
         return
     for group, container in _multi_slice(cluster):
         if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
-            message = f"group {group.name}: KubeRay makes no headless service without a multi-host group: create <cluster>-headless"
+            message = (
+                f"group {group.name}: KubeRay makes no headless service without a multi-host "
+                "group: create <cluster>-headless"
+            )
             yield Fault(_number(container), message)
 
 
 def slices_renumbered(update: Update) -> Iterator[Fault]:
     """Fewer slices for a job that runs over several.
 
-    KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may be left, and variables of running pods
-    cannot change. Once all replicas of the group are deleted, KubeRay creates those that are wanted, with ids from 0.
+    KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may be left, and
+    variables of running pods cannot change. Once all replicas of the group are deleted, KubeRay
+    creates those that are wanted, with ids from 0.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
@@ -69,9 +91,15 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
     if not update.standalone or update.recreates:
         return
     for old, new in update.pairs():
-        slices = any(container.sets(names.MEGASCALE_NUM_SLICES) for container in (*new.containers, *new.inits))
+        slices = any(
+            container.sets(names.MEGASCALE_NUM_SLICES)
+            for container in (*new.containers, *new.inits)
+        )
         if slices and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
-            text = f"ids of running slices stay: delete all pods of group {new.name[:20]} to get 0 to {new.scale.desired - 1}"
+            text = (
+                f"ids of running slices stay: delete all pods of group {new.name[:20]} to get 0 "
+                f"to {new.scale.desired - 1}"
+            )
             yield Fault(new.field / "replicas", text)
 
 

@@ -23,7 +23,11 @@ def network_policy_gate_off(cluster: Cluster) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if _policy(cluster).given and not cluster.settings.enabled(_GATE):
-        yield Fault(_policy(cluster), f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+        yield Fault(
+            _policy(cluster),
+            f"remove it, or turn on the operator's feature gate {_GATE}",
+            FORBIDDEN,
+        )
 
 
 def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
@@ -39,14 +43,18 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
     for holder in (policy / "head", policy / "worker", *(policy / "workerGroups").items()):
         if name and (holder / name).size:
             yield Fault(
-                holder / name, f"remove them: mode {mode} does not restrict that direction; DenyAll restricts both", FORBIDDEN
+                holder / name,
+                f"remove them: mode {mode} does not restrict that direction; DenyAll restricts "
+                "both",
+                FORBIDDEN,
             )
 
 
 def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
     """A worker group whose name cannot be part of a policy's name.
 
-    KubeRay names the policy of a group after it, so with network policies names are lower case and without dots.
+    KubeRay names the policy of a group after it, so with network policies names are lower case and
+    without dots.
 
     KubeRay validation.go (`validateNetworkPolicy`)
     """
@@ -54,7 +62,9 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.groups:
             if group.name and not is_dns_label(group.name):
                 yield Fault(
-                    group.field / "groupName", f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and '-'"
+                    group.field / "groupName",
+                    f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and "
+                    "'-'",
                 )
 
 
@@ -69,7 +79,11 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     for entry in (_policy(cluster) / "workerGroups").items():
         name = entry / "groupName"
         if name.text not in known:
-            yield Fault(name, f"no worker group is named {name.text[:63]!r}: write one of workerGroupSpecs", NOT_FOUND)
+            yield Fault(
+                name,
+                f"no worker group is named {name.text[:63]!r}: write one of workerGroupSpecs",
+                NOT_FOUND,
+            )
 
 
 def _policy(cluster: Cluster) -> Field:

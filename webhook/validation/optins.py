@@ -13,13 +13,15 @@ from webhook.validation.rule import deny
 def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """An annotation of the webhook with a value that it does not know.
 
-    The pods would come up without what the annotation asks for, and only KubeRay would be told. Annotations with rules of
-    their own are left to these.
+    The pods would come up without what the annotation asks for, and only KubeRay would be told.
+    Annotations with rules of their own are left to these.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for row in OPT_INS:
-        for field in map(ray_object.annotation, row.keys if row.rule == "annotation-value-invalid" else ()):
+        for field in map(
+            ray_object.annotation, row.keys if row.rule == "annotation-value-invalid" else ()
+        ):
             if problem := row.problem(field.text):
                 yield Fault(field, problem, NOT_SUPPORTED)
 

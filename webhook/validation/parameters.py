@@ -14,15 +14,24 @@ from webhook.validation.rule import deny, warn
 
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
 KNOWN: Final = frozenset({
-    "address", "port", "node-ip-address", "node-name", "object-manager-port", "node-manager-port", "gcs-server-port",
-    "min-worker-port", "max-worker-port", "worker-port-list", "ray-client-server-port", "memory", "object-store-memory",
-    "num-cpus", "num-gpus", "resources", "head", "include-dashboard", "dashboard-host", "dashboard-port",
-    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", "dashboard-grpc-port", "runtime-env-agent-port", "block",
-    "plasma-directory", "object-spilling-directory", "autoscaling-config", "no-redirect-output", "plasma-store-socket-name",
-    "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction", "metrics-export-port",
-    "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels", "labels-file",
-    "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu", "system-reserved-memory", "cgroup-path",
-    "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style", "log-color", "verbose",
+    "address", "port", "node-ip-address", "node-name", "object-manager-port", "node-manager-port",
+    "gcs-server-port",
+    "min-worker-port", "max-worker-port", "worker-port-list", "ray-client-server-port", "memory",
+    "object-store-memory",
+    "num-cpus", "num-gpus", "resources", "head", "include-dashboard", "dashboard-host",
+    "dashboard-port",
+    "dashboard-agent-listen-port", "dashboard-agent-grpc-port", "dashboard-grpc-port",
+    "runtime-env-agent-port", "block",
+    "plasma-directory", "object-spilling-directory", "autoscaling-config", "no-redirect-output",
+    "plasma-store-socket-name",
+    "raylet-socket-name", "temp-dir", "storage", "system-config", "enable-object-reconstruction",
+    "metrics-export-port",
+    "no-monitor", "tracing-startup-hook", "ray-debugger-external", "disable-usage-stats", "labels",
+    "labels-file",
+    "include-log-monitor", "enable-resource-isolation", "system-reserved-cpu",
+    "system-reserved-memory", "cgroup-path",
+    "redis-username", "redis-password", "redis-shard-ports", "redis-max-memory", "log-style",
+    "log-color", "verbose",
     "proxy-server-url",
 })  # fmt: skip
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "resources")
@@ -38,7 +47,12 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.field / "resources"
         if field.size and (twice := [name for name in _AMOUNTS if group.params.get(name)]):
-            yield Fault(field, f"rayStartParams of {group.label} have {', '.join(twice)} too: keep only one of the two", FORBIDDEN)
+            yield Fault(
+                field,
+                f"rayStartParams of {group.label} have {', '.join(twice)} too: keep only one of "
+                "the two",
+                FORBIDDEN,
+            )
 
 
 def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
@@ -50,7 +64,9 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.everyone:
         if "labels" in group.params:
-            yield Fault(group.param("labels"), f"move them to the field labels of {group.label}", FORBIDDEN)
+            yield Fault(
+                group.param("labels"), f"move them to the field labels of {group.label}", FORBIDDEN
+            )
 
 
 def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -65,11 +81,15 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
         for key, value in labels.strings.items():
             if not is_qualified_name(key):
                 yield Fault(
-                    labels.key(key), f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, digits, -, _ and ."
+                    labels.key(key),
+                    f"{key[:63]!r} is not a label key: write name or prefix/name, with letters, "
+                    "digits, -, _ and .",
                 )
             elif not is_label_value(value):
                 yield Fault(
-                    labels.key(key), f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', '_' or '.'"
+                    labels.key(key),
+                    f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', "
+                    "'_' or '.'",
                 )
 
 
@@ -84,7 +104,11 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             if not _amount(value, autoscaling=cluster.autoscaling):
-                yield Fault(resources.key(key), f"{value[:40]!r} is no amount, so KubeRay drops it: write one such as 4 or 8Gi")
+                yield Fault(
+                    resources.key(key),
+                    f"{value[:40]!r} is not an amount, so KubeRay drops it: "
+                    "write one such as 4 or 8Gi",
+                )
 
 
 def _amount(text: str, *, autoscaling: bool) -> bool:
@@ -98,14 +122,19 @@ def _amount(text: str, *, autoscaling: bool) -> bool:
 def ray_start_param_unknown(cluster: Cluster) -> Iterator[Fault]:
     """A start parameter that `ray start` does not have.
 
-    `ray start` ends with a usage error, and the pod restarts for ever. The list of parameters grows with Ray, hence a warning.
+    `ray start` ends with a usage error, and the pod restarts for ever. The list of parameters grows
+    with Ray, hence a warning.
 
     https://docs.ray.io/en/latest/cluster/cli.html#ray-start
     """
     for group in cluster.everyone:
         for name in group.params:
             if name not in KNOWN:
-                yield Fault(group.param(name), f"ray start has no --{name[:40]}{_suggestion(name[:64])}", NOT_SUPPORTED)
+                yield Fault(
+                    group.param(name),
+                    f"ray start has no --{name[:40]}{_suggestion(name[:64])}",
+                    NOT_SUPPORTED,
+                )
 
 
 @lru_cache(maxsize=256)
@@ -116,7 +145,7 @@ def _suggestion(name: str) -> str:
 
 PARAMETERS: Final = (
     deny(resources_given_twice),
-    deny(labels_in_ray_start_params),
+    deny(labels_in_ray_start_params, since=(1, 5)),
     deny(ray_label_invalid),
     warn(group_resource_unreadable),
     warn(ray_start_param_unknown),

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.groups.optins import KUEUE_SLICES
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
-from webhook.validation.cluster import Cluster
+from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 
@@ -21,49 +21,75 @@ _HEAD: Final = "head"
 
 
 def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A multi-host group of a queued cluster, without a word about which of its pods belong together.
+    """A multi-host group of a queued cluster, without a word about which of its pods belong
+    together.
 
     Kueue's topology-aware scheduling may then spread the hosts of one replica over the cluster.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    if not _queued(cluster) or KUEUE_SLICES.read(cluster.annotations) == "true":
-        return
-    for group in cluster.groups:
-        said = group.annotations.strings.keys() & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
-        if group.hosts > 1 and not said:
-            text = f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: Kueue may spread a replica"
+    for group in cluster.groups if _queued(cluster) else ():
+        if group.hosts > 1 and not _sliced(cluster, group):
+            text = (
+                f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: "
+                "Kueue may spread a replica"
+            )
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
+
+
+def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
+    """Several multi-host replicas in one group of a queued cluster, each a slice of Kueue.
+
+    Kueue gives each topology domain as many pods of the group as a slice has, but is not told which
+    pods are one replica, so that hosts of two replicas may change places. Where each replica is a
+    group of its own, they cannot.
+
+    https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
+    (`BuildPodSets`)
+    """
+    for group in cluster.groups if _queued(cluster) else ():
+        replicas = group.scale.desired
+        several = group.hosts > 1 and replicas > 1 and _sliced(cluster, group)
+        if several and replicas * group.hosts > _slice_size(group):
+            text = f"{replicas}: Kueue may mix their hosts: use a group for each replica"
+            yield Fault(group.field / "replicas", text)
 
 
 def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
     """A slice size for Kueue that cuts replicas into pieces.
 
-    A slice of Kueue is what stays in one topology domain. One that is no whole number of replicas tears a replica apart.
+    A slice of Kueue is what stays in one topology domain. One that is not a whole number of
+    replicas tears a replica apart.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
     for group in cluster.groups:
         field = group.annotations.key(names.KUEUE_SLICE_SIZE)
-        text = field.text
         if not field.given or group.hosts < 1:
             continue
-        size = int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**31)) else 0
+        size = _slice_size(group)
         if size < 1 or size % group.hosts:
-            yield Fault(field, f"{text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple of it")
+            yield Fault(
+                field,
+                f"{field.text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple "
+                "of it",
+            )
 
 
 def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """More worker groups than a workload of Kueue has room for.
 
-    Kueue refuses the cluster: a workload has at most 18 pod sets, and the head is one. Before Kueue 0.19 it had 10.
+    Kueue refuses the cluster: a workload has at most 18 pod sets, and the head is one. Before Kueue
+    0.19 it had 10.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
     field = cluster.field / "workerGroupSpecs"
     if _queued(cluster) and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
-        yield Fault(field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head")
+        yield Fault(
+            field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head"
+        )
 
 
 def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
@@ -75,15 +101,38 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if _queued(cluster) else ():
         if group.name == _HEAD:
-            yield Fault(group.field / "groupName", f"use another name: Kueue calls the head's pods {_HEAD}", FORBIDDEN)
+            yield Fault(
+                group.field / "groupName",
+                f"use another name: Kueue calls the head's pods {_HEAD}",
+                FORBIDDEN,
+            )
 
 
 def _queued(cluster: Cluster) -> bool:
     return bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE))
 
 
+def _sliced(cluster: Cluster, group: Group) -> bool:
+    """Tell whether Kueue is told which level keeps the pods of a slice together."""
+    asked = KUEUE_SLICES.read(cluster.annotations) == "true"
+    return asked or bool(
+        group.annotations.strings.keys()
+        & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
+    )
+
+
+def _slice_size(group: Group) -> int:
+    """Return the pods of a slice: those of a replica unless an annotation says more, 0 if it is no
+    number.
+    """
+    field = group.annotations.key(names.KUEUE_SLICE_SIZE)
+    text = field.text if field.given else str(group.hosts)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(2**31)) else 0
+
+
 QUEUEING: Final = (
     warn(kueue_slices_missing),
+    warn(kueue_replicas_mixed),
     deny(kueue_slice_size),
     warn(kueue_too_many_groups),
     deny(kueue_group_named_head),

@@ -1,7 +1,7 @@
 """RayCronJobs: when a RayJob is made."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from webhook.kube.review import REQUIRED
@@ -21,18 +21,18 @@ _OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=[^ ]* +")
 def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
     """A schedule that cannot be read, or that carries its own time zone.
 
-    KubeRay would never start a job. The time zone has a field of its own since KubeRay 1.7; where the release is not known, a
-    time zone in the schedule is a warning.
+    KubeRay would never start a job. The time zone has a field of its own since KubeRay 1.7; where
+    the release is not known, a time zone in the schedule is a warning.
 
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "schedule"
     if field.given and not isinstance(field.value, str):
         return
-    text, checked = field.text, cron.settings.since((1, 7))
-    if "TZ" in text and checked is not False:
+    text = field.text
+    if "TZ" in text:
         advice = "write the time zone to the field timeZone, not into the schedule"
-        yield Fault(field, advice, doubtful=checked is None)
+        yield Fault(field, advice, since=(1, 7))
         text = _OWN_ZONE.sub("", text)
     if not text:
         yield Fault(field, "set a schedule such as '0 3 * * *'", REQUIRED)
@@ -48,15 +48,15 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayCronJobSpec`)
     """
     field = cron.field / "timeZone"
-    if cron.settings.since((1, 7)) is False:
-        return
     if field.value == "":
         yield Fault(field, "remove it, or name a zone such as Europe/Berlin")
     elif field.text and not _known(field.text, cron.settings.time_zones):
-        yield Fault(field, f"{field.text[:40]!r} is no time zone: name one such as Europe/Berlin or UTC")
+        yield Fault(
+            field, f"{field.text[:40]!r} is not a time zone: name one such as Europe/Berlin or UTC"
+        )
 
 
-def _known(zone: str, zones: frozenset[str]) -> bool:
+def _known(zone: str, zones: Container[str]) -> bool:
     for folder in _COPIES:
         zone = zone.removeprefix(folder)
     return zone in _ALWAYS or (zone in zones if zones else _ZONE.fullmatch(zone) is not None)
@@ -64,5 +64,5 @@ def _known(zone: str, zones: frozenset[str]) -> bool:
 
 RAYCRONJOB: Final = (
     deny(cron_schedule_invalid),
-    deny(cron_time_zone_invalid),
+    deny(cron_time_zone_invalid, since=(1, 7)),
 )

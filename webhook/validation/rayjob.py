@@ -13,7 +13,9 @@ SIDECAR: Final = "SidecarMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
 _YAML_MAX: Final = 65536
-"""Characters of a runtime environment that are read; a longer one would take too much of an admission's time."""
+"""Characters of a runtime environment that are read; a longer one would take too much of an
+admission's time.
+"""
 
 
 def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
@@ -24,7 +26,11 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and not job.shutdown:
-        yield Fault(job.field / "shutdownAfterJobFinishes", "set it to true: a RayJob with suspend needs it", REQUIRED)
+        yield Fault(
+            job.field / "shutdownAfterJobFinishes",
+            "set it to true: a RayJob with suspend needs it",
+            REQUIRED,
+        )
 
 
 def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
@@ -35,7 +41,11 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if (job.field / "suspend").flag and job.selects:
-        yield Fault(job.field / "suspend", "remove it: a job on an existing cluster cannot be suspended", FORBIDDEN)
+        yield Fault(
+            job.field / "suspend",
+            "remove it: a job on an existing cluster cannot be suspended",
+            FORBIDDEN,
+        )
 
 
 def job_ttl_invalid(job: Job) -> Iterator[Fault]:
@@ -61,7 +71,11 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if not (job.field / "rayClusterSpec").given and not job.selects:
-        yield Fault(job.field / "rayClusterSpec", f"set rayClusterSpec, or clusterSelector with {_CLUSTER_KEY}", REQUIRED)
+        yield Fault(
+            job.field / "rayClusterSpec",
+            f"set rayClusterSpec, or clusterSelector with {_CLUSTER_KEY}",
+            REQUIRED,
+        )
 
 
 def job_selector_without_name(job: Job) -> Iterator[Fault]:
@@ -79,15 +93,19 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
 def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     """SidecarMode with settings that it does not have.
 
-    The submitter runs in the head pod then: there is no pod of its own to configure, no existing cluster to join, and the
-    head must not restart.
+    The submitter runs in the head pod then: there is no pod of its own to configure, no existing
+    cluster to join, and the head must not restart.
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     if job.mode != SIDECAR:
         return
     if job.selects:
-        yield Fault(job.selector, f"remove it: {SIDECAR} needs a cluster of its own; or use K8sJobMode", FORBIDDEN)
+        yield Fault(
+            job.selector,
+            f"remove it: {SIDECAR} needs a cluster of its own; or use K8sJobMode",
+            FORBIDDEN,
+        )
     for name in ("submitterPodTemplate", "submitterConfig"):
         if (job.field / name).given:
             yield Fault(job.field / name, f"remove it: {SIDECAR} has no submitter pod", FORBIDDEN)
@@ -99,14 +117,17 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
     """Retries of a job that KubeRay cannot start anew.
 
-    It does not make a new cluster for a job on an existing one, nor submit an interactive job again.
+    It does not make a new cluster for a job on an existing one, nor submit an interactive job
+    again.
 
     https://github.com/ray-project/kuberay/issues/3525
     """
     field = job.field / "backoffLimit"
     if (field.number or 0) > 0 and (job.selects or job.mode == INTERACTIVE):
-        what = INTERACTIVE if job.mode == INTERACTIVE else "clusterSelector"
-        yield Fault(field, f"remove it: a RayJob with {what} is not tried again", FORBIDDEN)
+        interactive = job.mode == INTERACTIVE
+        what, since = (INTERACTIVE, (1, 4)) if interactive else ("clusterSelector", (1, 6))
+        text = f"remove it: a RayJob with {what} is not tried again"
+        yield Fault(field, text, FORBIDDEN, since=since)
 
 
 def job_number_not_positive(job: Job) -> Iterator[Fault]:
@@ -116,7 +137,11 @@ def job_number_not_positive(job: Job) -> Iterator[Fault]:
 
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
-    for name, least in (("activeDeadlineSeconds", 1), ("preRunningDeadlineSeconds", 1), ("backoffLimit", 0)):
+    for name, least in (
+        ("activeDeadlineSeconds", 1),
+        ("preRunningDeadlineSeconds", 1),
+        ("backoffLimit", 0),
+    ):
         field = job.field / name
         if field.number is not None and field.number < least:
             yield Fault(field, f"{field.number}: write {least} or more, or remove it")
@@ -137,21 +162,24 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
     """A RayJob that waits for its user while its mode is not InteractiveMode.
 
-    It waits for ever: no other mode goes on from there. The mode was changed after the RayJob had started.
+    It waits for ever: no other mode goes on from there. The mode was changed after the RayJob had
+    started.
 
     KubeRay validation.go (`ValidateRayJobStatus`)
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
-        yield Fault(job.field / "submissionMode", f"leave it at {INTERACTIVE} while the job is Waiting")
+        yield Fault(
+            job.field / "submissionMode", f"leave it at {INTERACTIVE} while the job is Waiting"
+        )
 
 
 RAYJOB: Final = (
     deny(job_suspend_without_shutdown),
     deny(job_suspend_with_selector),
-    deny(job_ttl_invalid),
+    deny(job_ttl_invalid, since=(1, 4)),
     deny(job_without_cluster),
-    deny(job_selector_without_name),
-    deny(job_sidecar_conflict),
+    deny(job_selector_without_name, since=(1, 5)),
+    deny(job_sidecar_conflict, since=(1, 5)),
     deny(job_backoff_unsupported),
     deny(job_number_not_positive),
     deny(job_runtime_env_unreadable),

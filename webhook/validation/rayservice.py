@@ -23,28 +23,37 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     """
     field = service.cluster.field / "headGroupSpec" / "headService" / "metadata" / "name"
     if field.given and field.value != "":
-        yield Fault(field, "remove the name: each cluster of a RayService needs a head service of its own", FORBIDDEN)
+        yield Fault(
+            field,
+            "remove the name: each cluster of a RayService needs a head service of its own",
+            FORBIDDEN,
+        )
 
 
 def service_upgrade_type_unknown(service: Service) -> Iterator[Fault]:
     """An upgrade strategy that a RayService does not have.
 
-    The CRD lets any text through, and KubeRay then refuses the RayService.
+    The CRD lets any text through, and KubeRay then refuses the RayService. The incremental upgrade
+    came with KubeRay 1.5.
 
     KubeRay validation.go (`ValidateRayServiceSpec`)
     """
     field = _strategy(service) / "type"
-    if field.given and field.text not in (INCREMENTAL, NEW_CLUSTER, NONE):
-        yield Fault(field, f"{str(field.value)[:40]!r}: write {NEW_CLUSTER}, {INCREMENTAL} or {NONE}", NOT_SUPPORTED)
+    newer = service.settings.since((1, 5)) is not False
+    known = (NEW_CLUSTER, INCREMENTAL, NONE) if newer else (NEW_CLUSTER, NONE)
+    if field.given and field.text not in known:
+        listed = f"{', '.join(known[:-1])} or {known[-1]}"
+        yield Fault(field, f"{str(field.value)[:40]!r}: write {listed}", NOT_SUPPORTED)
 
 
 def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     """An upgrade strategy without a type.
 
-    KubeRay 1.5 and 1.6 panic over it when their feature gate RayServiceIncrementalUpgrade is on, and
-    never start the RayService. Where the release of KubeRay is not known, this is a warning.
+    KubeRay 1.5 and 1.6 panic over it when their feature gate RayServiceIncrementalUpgrade is on,
+    and never start the RayService. Where the release of KubeRay is not known, this is a warning.
 
-    https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go (`IsIncrementalUpgradeEnabled`)
+    https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/utils/util.go
+    (`IsIncrementalUpgradeEnabled`)
     """
     mended = service.settings.since((1, 7))
     if not _strategy(service).given or (_strategy(service) / "type").given or mended:
@@ -106,13 +115,17 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
     if not _incremental(service):
         return
     options = _options(service)
-    step, surge, interval = (options / name for name in ("stepSizePercent", "maxSurgePercent", "intervalSeconds"))
+    step, surge, interval = (
+        options / name for name in ("stepSizePercent", "maxSurgePercent", "intervalSeconds")
+    )
     for field in (step, surge):
         if field.number is not None and not 0 <= field.number <= _PERCENT_MAX:
             yield Fault(field, f"{field.number}: write a percentage from 0 to {_PERCENT_MAX}")
     most = _PERCENT_MAX if surge.number is None else surge.number
     if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
-        yield Fault(step, f"{step.number} is above maxSurgePercent {most}: lower the one or raise the other")
+        yield Fault(
+            step, f"{step.number} is above maxSurgePercent {most}: lower the one or raise the other"
+        )
     if interval.number is not None and interval.number <= 0:
         yield Fault(interval, f"{interval.number}: write 1 or more seconds")
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from webhook.kube import names
 from webhook.kube.quantity import parse_quantity
+from webhook.kube.release import shown
 from webhook.kube.review import FORBIDDEN, NOT_FOUND, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.release import shown
 from webhook.validation.rule import deny, warn
 
 CPU: Final = "max-cpu"
@@ -28,7 +28,8 @@ _Entry = tuple[str, dict[str, Any], Group | None]
 def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
     """An annotation that is not the JSON that Ray expects.
 
-    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all groups.
+    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all
+    groups.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -36,7 +37,11 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
     if problem:
         yield _fault(cluster, f"not JSON: {problem}")
     elif not isinstance(value, dict) or not isinstance(value.get("groups", {}), dict):
-        yield _fault(cluster, 'write {"groups": {"<group>": {"max-cpu": ..., "max-memory": ..., "resize-timeout": ...}}}')
+        yield _fault(
+            cluster,
+            'write {"groups": {"<group>": {"max-cpu": ..., "max-memory": ..., "resize-timeout": '
+            "...}}}",
+        )
     else:
         for name, entry in value.get("groups", {}).items():
             if not isinstance(entry, dict):
@@ -53,13 +58,18 @@ def ippr_group_unknown(cluster: Cluster) -> Iterator[Fault]:
     for name, _, group in _entries(cluster):
         if group is None:
             known = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
-            yield _fault(cluster, f"group {name[:63]} does not exist; the worker groups are {known}", NOT_FOUND)
+            yield _fault(
+                cluster,
+                f"group {name[:63]} does not exist; the worker groups are {known}",
+                NOT_FOUND,
+            )
 
 
 def ippr_key_missing(cluster: Cluster) -> Iterator[Fault]:
     """A group in the annotation without all three of its keys.
 
-    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all groups.
+    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all
+    groups.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -71,7 +81,8 @@ def ippr_key_missing(cluster: Cluster) -> Iterator[Fault]:
 def ippr_amount_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A maximum that is not a positive Kubernetes quantity.
 
-    Ray reads some of these, such as `NaN` or `1_000`, and then sends a resize that Kubernetes refuses.
+    Ray reads some of these, such as `NaN` or `1_000`, and then sends a resize that Kubernetes
+    refuses.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -80,14 +91,17 @@ def ippr_amount_invalid(cluster: Cluster) -> Iterator[Fault]:
             if key in entry and _maximum(entry, key) is None:
                 example = "4 or 500m" if key == CPU else "8Gi"
                 yield _fault(
-                    cluster, f"group {name}: {key} {str(entry[key])[:40]!r} is no amount above 0: write one such as {example}"
+                    cluster,
+                    f"group {name}: {key} {str(entry[key])[:40]!r} is not an amount above 0: write "
+                    f"one such as {example}",
                 )
 
 
 def ippr_timeout_invalid(cluster: Cluster) -> Iterator[Fault]:
     """A resize timeout that is not a positive number of seconds.
 
-    With 0 or less every resize times out at once; anything but an integer makes Ray's autoscaler raise.
+    With 0 or less every resize times out at once; anything but an integer makes Ray's autoscaler
+    raise.
 
     https://github.com/ray-project/ray/pull/61814
     """
@@ -95,13 +109,18 @@ def ippr_timeout_invalid(cluster: Cluster) -> Iterator[Fault]:
         value = entry.get(TIMEOUT, 1)
         whole = type(value) is int or (type(value) is float and value.is_integer())
         if not whole or value <= 0:
-            yield _fault(cluster, f"group {name}: {TIMEOUT} {str(value)[:40]!r}: write whole seconds above 0, without quotes")
+            yield _fault(
+                cluster,
+                f"group {name}: {TIMEOUT} {str(value)[:40]!r}: write whole seconds above 0, "
+                "without quotes",
+            )
 
 
 def ippr_below_baseline(cluster: Cluster) -> Iterator[Fault]:
     """A maximum below what the pods have from the start.
 
-    The baseline is the limit of Ray's container, else its request. Ray goes straight to the maxima, so the pod would shrink.
+    The baseline is the limit of Ray's container, else its request. Ray goes straight to the maxima,
+    so the pod would shrink.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -109,7 +128,11 @@ def ippr_below_baseline(cluster: Cluster) -> Iterator[Fault]:
         for key, resource in _AMOUNTS.items():
             maximum, baseline = _maximum(entry, key), _baseline(group, resource)
             if maximum is not None and baseline is not None and maximum < baseline:
-                yield _fault(cluster, f"group {name}: {key} {entry[key]} is below the {resource} its pods start with: raise it")
+                yield _fault(
+                    cluster,
+                    f"group {name}: {key} {entry[key]} is below the {resource} its pods start "
+                    "with: raise it",
+                )
 
 
 def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
@@ -120,15 +143,22 @@ def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     for name, entry, group in _entries(cluster):
-        pairs = [(_maximum(entry, key), _baseline(group, resource)) for key, resource in _AMOUNTS.items()]
+        pairs = [
+            (_maximum(entry, key), _baseline(group, resource)) for key, resource in _AMOUNTS.items()
+        ]
         if all(maximum is not None and maximum == baseline for maximum, baseline in pairs):
-            yield _fault(cluster, f"group {name}: pods have {CPU} and {MEMORY} from the start: raise one, or remove the group")
+            yield _fault(
+                cluster,
+                f"group {name}: pods have {CPU} and {MEMORY} from the start: raise one, or remove "
+                "the group",
+            )
 
 
 def ippr_requests_missing(cluster: Cluster) -> Iterator[Fault]:
     """A group to be resized whose Ray container does not request both cpu and memory.
 
-    Ray takes the requests as lower bounds and refuses to start pods of the group; limits do not stand in for them.
+    Ray takes the requests as lower bounds and refuses to start pods of the group; limits do not
+    stand in for them.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -137,26 +167,36 @@ def ippr_requests_missing(cluster: Cluster) -> Iterator[Fault]:
             requests = group.first.amounts("requests")
             for resource in _AMOUNTS.values():
                 if resource not in group.first.requests:
-                    yield Fault(requests / resource, f"set a request: group {name} is in {names.ANNOTATION_IPPR}", REQUIRED)
+                    yield Fault(
+                        requests / resource,
+                        f"set a request: group {name} is in {names.ANNOTATION_IPPR}",
+                        REQUIRED,
+                    )
 
 
 def ippr_start_params(cluster: Cluster) -> Iterator[Fault]:
     """A group to be resized whose start parameters fix cpu or memory.
 
-    Ray would keep believing the fixed amounts after a resize, so it refuses to start pods of the group.
+    Ray would keep believing the fixed amounts after a resize, so it refuses to start pods of the
+    group.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     for name, _, group in _entries(cluster):
         for param in ("num-cpus", "memory"):
             if group is not None and param in group.params:
-                yield Fault(group.param(param), f"remove it: group {name} is in {names.ANNOTATION_IPPR}", FORBIDDEN)
+                yield Fault(
+                    group.param(param),
+                    f"remove it: group {name} is in {names.ANNOTATION_IPPR}",
+                    FORBIDDEN,
+                )
 
 
 def ippr_group_resources(cluster: Cluster) -> Iterator[Fault]:
     """A group to be resized whose `resources` fix cpu or memory.
 
-    KubeRay makes start parameters of them, so Ray would keep believing the fixed amounts after a resize.
+    KubeRay makes start parameters of them, so Ray would keep believing the fixed amounts after a
+    resize.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -165,7 +205,11 @@ def ippr_group_resources(cluster: Cluster) -> Iterator[Fault]:
             resources = group.field / "resources"
             for key in resources.strings:
                 if key.lower() in ("cpu", "memory"):
-                    yield Fault(resources.key(key), f"remove it: group {name} is in {names.ANNOTATION_IPPR}", FORBIDDEN)
+                    yield Fault(
+                        resources.key(key),
+                        f"remove it: group {name} is in {names.ANNOTATION_IPPR}",
+                        FORBIDDEN,
+                    )
 
 
 def ippr_restart_container(cluster: Cluster) -> Iterator[Fault]:
@@ -178,15 +222,20 @@ def ippr_restart_container(cluster: Cluster) -> Iterator[Fault]:
     for name, _, group in _entries(cluster):
         for entry in _policies(group):
             policy = entry / "restartPolicy"
-            if (entry / "resourceName").text in _AMOUNTS.values() and policy.text not in ("", "NotRequired"):
-                yield Fault(policy, f"write NotRequired: group {name} is in {names.ANNOTATION_IPPR}")
+            if (entry / "resourceName").text in _AMOUNTS.values() and policy.text not in (
+                "",
+                "NotRequired",
+            ):
+                yield Fault(
+                    policy, f"write NotRequired: group {name} is in {names.ANNOTATION_IPPR}"
+                )
 
 
 def resize_policy_with_never(cluster: Cluster) -> Iterator[Fault]:
     """A resize policy that restarts a container of a pod that never restarts.
 
-    The API server refuses the pods. With autoscaler v2 KubeRay writes `restartPolicy: Never` into all of them. Groups that are
-    listed in `ray.io/ippr` have a rule of their own.
+    The API server refuses the pods. With autoscaler v2 KubeRay writes `restartPolicy: Never` into
+    all of them. Groups that are listed in `ray.io/ippr` have a rule of their own.
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
@@ -197,9 +246,17 @@ def resize_policy_with_never(cluster: Cluster) -> Iterator[Fault]:
             continue
         for place, container in enumerate(group.containers):
             for entry in (container.field / "resizePolicy").items():
-                known = group.name in listed and place == 0 and (entry / "resourceName").text in _AMOUNTS.values()
+                known = (
+                    group.name in listed
+                    and place == 0
+                    and (entry / "resourceName").text in _AMOUNTS.values()
+                )
                 if (policy := entry / "restartPolicy").text == "RestartContainer" and not known:
-                    yield Fault(policy, "write NotRequired: these pods have restartPolicy Never, and the API server refuses them")
+                    yield Fault(
+                        policy,
+                        "write NotRequired: these pods have restartPolicy Never, and the API "
+                        "server refuses them",
+                    )
 
 
 def _policies(group: Group | None) -> Iterator[Field]:
@@ -216,18 +273,23 @@ def ippr_without_autoscaling(cluster: Cluster) -> Iterator[Fault]:
     """
     if any(True for _ in _entries(cluster)) and not cluster.autoscaling:
         field = cluster.field / "enableInTreeAutoscaling"
-        yield Fault(field, f"set it to true: {names.ANNOTATION_IPPR} needs the autoscaler", REQUIRED)
+        yield Fault(
+            field, f"set it to true: {names.ANNOTATION_IPPR} needs the autoscaler", REQUIRED
+        )
 
 
 def ippr_without_v2(cluster: Cluster) -> Iterator[Fault]:
     """In-place resize with Ray's first autoscaler.
 
-    Only autoscaler v2 resizes. It runs when asked for, or from Ray 2.47 on when nothing is asked for.
+    Only autoscaler v2 resizes. It runs when asked for, or from Ray 2.47 on when nothing is asked
+    for.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
     if any(True for _ in _entries(cluster)) and cluster.autoscaling and cluster.v2 is False:
-        yield Fault(cluster.options / "version", f"write v2: {names.ANNOTATION_IPPR} needs it", REQUIRED)
+        yield Fault(
+            cluster.options / "version", f"write v2: {names.ANNOTATION_IPPR} needs it", REQUIRED
+        )
 
 
 def ippr_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
@@ -239,7 +301,10 @@ def ippr_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     """
     release = cluster.release
     if release is not None and release < RAY_SINCE and any(True for _ in _entries(cluster)):
-        yield _fault(cluster, f"Ray {shown(release)} cannot resize pods in place: use {shown(RAY_SINCE)} or later")
+        yield _fault(
+            cluster,
+            f"Ray {shown(release)} cannot resize pods in place: use {shown(RAY_SINCE)} or later",
+        )
 
 
 def _text(cluster: Cluster) -> str:
@@ -252,7 +317,9 @@ def _fault(cluster: Cluster, message: str, reason: str = "FieldValueInvalid") ->
 
 @lru_cache(maxsize=64)
 def _read(text: str) -> tuple[Any, str]:
-    """Return the value of a JSON text, and what is wrong with the text. Without a text resizing is off."""
+    """Return the value of a JSON text, and what is wrong with the text. Without a text resizing is
+    off.
+    """
     if not text:
         return {}, ""
     try:
@@ -264,7 +331,9 @@ def _read(text: str) -> tuple[Any, str]:
 
 
 def _entries(cluster: Cluster) -> Iterator[_Entry]:
-    """Yield each group of the annotation that can be read, with the group of the cluster that it names."""
+    """Yield each group of the annotation that can be read, with the group of the cluster that it
+    names.
+    """
     text = _text(cluster)
     if not text:
         return
@@ -272,7 +341,9 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
     listed = value.get("groups") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
         return
-    groups = {group.name: group for group in reversed(cluster.groups)} | {names.HEAD_GROUP: cluster.head}
+    groups = {group.name: group for group in reversed(cluster.groups)} | {
+        names.HEAD_GROUP: cluster.head
+    }
     for name, entry in listed.items():
         if isinstance(entry, dict):
             yield name, entry, groups.get(name)

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from webhook.validation.finding import DENY, WARN, Fault, Level
+from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
 
 T = TypeVar("T")
 
@@ -13,20 +13,25 @@ Check = Callable[[T], Iterable[Fault]]
 
 
 class Rule(Struct, Generic[T], frozen=True):
-    """A rule over views of type T. Its function's docstring is its documentation: what it catches, why, and the source."""
+    """A rule over views of type T. Its function's docstring is its documentation: what it catches,
+    why, and the source. KubeRay makes the check since a release; before, it is left out.
+    """
 
     id: str
     level: Level
     check: Check[T]
+    since: KubeRay = ALWAYS
 
 
-def deny(check: Check[T]) -> Rule[T]:
+def deny(check: Check[T], since: KubeRay = ALWAYS) -> Rule[T]:
     """Return a rule named like its function that refuses objects, unless settings say otherwise."""
-    return Rule(_name(check), DENY, check)
+    return Rule(_name(check), DENY, check, since)
 
 
 def warn(check: Check[T]) -> Rule[T]:
-    """Return a rule named like its function that lets objects pass with a warning, unless settings say otherwise."""
+    """Return a rule named like its function that lets objects pass with a warning, unless settings
+    say otherwise.
+    """
     return Rule(_name(check), WARN, check)
 
 

@@ -1,6 +1,8 @@
 """The rule set: every rule, in order, and what they find in an object or in an update of one."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, TypeVar
 
@@ -32,6 +34,7 @@ from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
+from webhook.validation.termination import DRAIN_VALUES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.update import read_update
 from webhook.validation.updates import UPDATES
@@ -49,7 +52,7 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *OPT_IN_VALUES)
+OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *DRAIN_VALUES, *OPT_IN_VALUES)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
@@ -68,6 +71,7 @@ CLUSTER_RULES: Final = (
     *TLS,
     *SCHEDULING,
     *QUEUEING,
+    *TERMINATION,
 )
 JOB_RULES: Final = (*RAYJOB, *DELETION)
 SERVICE_RULES: Final = RAYSERVICE
@@ -88,7 +92,9 @@ RULES: Final[tuple[Rule[Any], ...]] = (
 
 
 def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
-    """Return what the rules find in an object of one of the four Ray kinds: denials first, then by field."""
+    """Return what the rules find in an object of one of the four Ray kinds: denials first, then by
+    field.
+    """
     return _ordered(_findings(read_ray_object(kind, value, settings), settings))
 
 
@@ -108,40 +114,60 @@ def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> l
 def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
     """Return what the rules find in an object that KubeRay makes for one that was judged before.
 
-    Its owner would not recover or upgrade if it was refused, so only what stops KubeRay is a denial.
+    Its owner would not recover or upgrade if it was refused, so only what stops KubeRay is a
+    denial.
     """
     found = check(kind, value, settings)
     stopping = {rule.id for rule in DECODING}
     return _ordered(each if each.rule in stopping else _softened(each) for each in found)
 
 
-def check_update(kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
+def check_update(
+    kind: str, old: object, new: object, settings: RuleSettings = DEFAULTS
+) -> list[Finding]:
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
     An object that is being deleted, and an update that only scales or changes finalizers, or by
     which Kueue admits or stops it, is only checked for what would stop KubeRay.
     """
-    if only_scaled(kind, old, new) or only_queued(kind, old, new):
-        readable = all(map(count_fits, replicas_of(kind, new)))
-        return [] if readable else _new(kind, old, new, settings, _undecodable)
-    if being_deleted(new):
-        return _new(kind, old, new, settings, _undecodable)
-    found = _new(kind, old, new, settings, _findings)
-    after, before = read_ray_object(kind, new, settings), read_ray_object(kind, old, settings)
+    moved = only_scaled(kind, old, new) or only_queued(kind, old, new)
+    if moved and all(map(count_fits, replicas_of(kind, new))):
+        return []
+    before, after = (read_ray_object(kind, each, settings) for each in (old, new))
+    if moved or being_deleted(new):
+        return _new(before, after, settings, _undecodable)
+    found = _new(before, after, settings, _findings)
     update = read_update(before, after)
     if update is not None:
         found += _run(UPDATE_RULES, update, settings)
     return _ordered(found)
 
 
-def _new(kind: str, old: object, new: object, settings: RuleSettings, find: Find) -> list[Finding]:
+def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:
     """Return what is found in the new object; what the old one had as well is softened."""
-    found = list(find(read_ray_object(kind, new, settings), settings))
+    found = list(find(new, settings))
     if any(finding.level == DENY for finding in found):
-        before = find(read_ray_object(kind, old, settings), settings)
-        known = {finding.key for finding in before}
-        found = [_softened(each) if each.key in known else each for each in found]
+        before: dict[tuple[object, ...], list[Finding]] = {}
+        for each in find(old, settings):
+            before.setdefault(each.place, []).append(each)
+        places = Counter(each.place for each in found)
+        found = [
+            _softened(each) if _known(each, before.get(each.place, ()), places) else each
+            for each in found
+        ]
     return found
+
+
+def _known(
+    finding: Finding, before: Sequence[Finding], places: Counter[tuple[object, ...]]
+) -> bool:
+    """Tell whether the old object had a finding too, or one of the same rule at the same field that
+    has not changed. A message may tell of other fields, so it may differ.
+    """
+    if any(each.message == finding.message for each in before):
+        return True
+    no_more = places[finding.place] <= len(before)
+    return no_more and any(each.field.value == finding.field.value for each in before)
 
 
 def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
@@ -155,16 +181,31 @@ def being_deleted(value: object) -> bool:
 
 
 def unknown_names(settings: RuleSettings) -> list[str]:
-    """Return the rules, levels and gates in settings that do not exist, each with what is wrong, for a message at start-up."""
+    """Return the rules, levels and gates in settings that do not exist, each with what is wrong,
+    for a message at start-up.
+    """
     known = {rule.id for rule in RULES}
-    problems = [f"there is no rule {name!r}" for name in settings.levels if name not in known]
+    problems = [
+        f"there is no rule {name!r}{_near(name, known)}"
+        for name in settings.levels
+        if name not in known
+    ]
     problems += [
         f"rule {name} cannot be {level!r}: write {OFF}, {WARN} or {DENY}"
         for name, level in settings.levels.items()
         if level not in (OFF, WARN, DENY)
     ]
-    problems += [f"there is no gate {name!r}; known are {', '.join(GATES)}" for name in settings.gates if name not in GATES]
+    problems += [
+        f"there is no gate {name!r}{_near(name, GATES) or '; known are ' + ', '.join(GATES)}"
+        for name in settings.gates
+        if name not in GATES
+    ]
     return problems
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
@@ -184,8 +225,11 @@ def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[
         level = settings.levels.get(rule.id, rule.level)
         if level != OFF:
             for fault in islice(rule.check(view), FAULTS_MAX):
-                own = WARN if fault.doubtful else level
-                yield Finding(rule.id, own, fault.field, fault.message[:MESSAGE_MAX], fault.reason)
+                checked = settings.since(max(rule.since, fault.since))
+                if checked is not False:
+                    own = WARN if fault.doubtful or checked is None else level
+                    message = fault.message[:MESSAGE_MAX]
+                    yield Finding(rule.id, own, fault.field, message, fault.reason)
 
 
 def _softened(finding: Finding) -> Finding:

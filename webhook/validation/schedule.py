@@ -5,7 +5,20 @@ from typing import Final, NamedTuple
 
 from webhook.validation.duration import parse_duration
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _WORDS: Final = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _EVERY: Final = "@every "
@@ -39,7 +52,9 @@ def problem_of(schedule: str) -> str:
         return "it is too long"
     if schedule.startswith("@"):
         every = schedule.startswith(_EVERY)
-        known = schedule in _WORDS or (every and parse_duration(schedule[len(_EVERY) :]) is not None)
+        known = schedule in _WORDS or (
+            every and parse_duration(schedule[len(_EVERY) :]) is not None
+        )
         return "" if known else f"{schedule[:40]!r} is none of {', '.join(_WORDS)}, @every 1h"
     fields = schedule.split()
     if len(fields) != len(_PARTS):
@@ -47,7 +62,10 @@ def problem_of(schedule: str) -> str:
     for part, text in zip(_PARTS, fields, strict=True):
         for expression in filter(None, text.split(",")):
             if not _readable(part, expression):
-                return f"{part.name} {text[:40]!r}: write {part.low} to {part.high}, *, ranges or steps"
+                return (
+                    f"{part.name} {text[:40]!r}: write {part.low} to {part.high}, *, ranges or "
+                    "steps"
+                )
     return ""
 
 

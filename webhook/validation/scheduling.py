@@ -1,4 +1,6 @@
-"""Gang scheduling: KubeRay's, which a label asks for, and the webhook's own, which an annotation asks for."""
+"""Gang scheduling: KubeRay's, which a label asks for, and the webhook's own, which an annotation
+asks for.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -6,7 +8,15 @@ from typing import Final
 from webhook.groups.gang import GRANULARITIES, NO_GANG, REPLICA, Gang, read_gang
 from webhook.groups.optins import SCHEDULING_GROUP
 from webhook.kube import names
-from webhook.kube.objects import HeadGroup, ObjectMeta, RayCluster, RayClusterSpec, Template, TemplateSpec, WorkerGroup
+from webhook.kube.objects import (
+    HeadGroup,
+    ObjectMeta,
+    RayCluster,
+    RayClusterSpec,
+    Template,
+    TemplateSpec,
+    WorkerGroup,
+)
 from webhook.kube.review import NOT_SUPPORTED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
@@ -21,19 +31,23 @@ _WORKER_GROUPS_MAX: Final = 7
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """Gang scheduling of a cluster that autoscales.
 
-    Kubernetes' own scheduler cannot know how many pods will come, so KubeRay leaves the gang out without a word.
+    Kubernetes' own scheduler cannot know how many pods will come, so KubeRay leaves the gang out
+    without a word.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
     if _asked(cluster) and cluster.autoscaling:
-        yield Fault(_label(cluster), "no gang while autoscaling: KubeRay leaves it out; turn off one of the two")
+        yield Fault(
+            _label(cluster),
+            "no gang while autoscaling: KubeRay leaves it out; turn off one of the two",
+        )
 
 
 def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
     """Gang scheduling by Kubernetes' own scheduler, and settings for another scheduler.
 
-    With the feature gate KubernetesWAS on, the operator runs no other batch scheduler, and the pods of a gang must have one
-    scheduler.
+    With the feature gate KubernetesWAS on, the operator runs no other batch scheduler, and the pods
+    of a gang must have one scheduler.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
@@ -41,41 +55,59 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
         return
     for label in names.OTHER_SCHEDULER_LABELS:
         if label in cluster.labels:
-            yield Fault((cluster.meta / "labels").key(label), f"no effect: {names.LABEL_GANG} uses Kubernetes' own scheduler")
+            yield Fault(
+                (cluster.meta / "labels").key(label),
+                f"no effect: {names.LABEL_GANG} uses Kubernetes' own scheduler",
+            )
     for group in cluster.everyone:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
-            yield Fault(field, f"{field.text[:40]}: KubeRay writes default-scheduler, as {names.LABEL_GANG} asks for")
+            yield Fault(
+                field,
+                f"{field.text[:40]}: KubeRay writes default-scheduler, as {names.LABEL_GANG} asks "
+                "for",
+            )
 
 
 def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     """Gang scheduling with more than seven worker groups.
 
-    A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 makes a single group of all; others do not.
+    A Workload has at most 8 pod groups, and the head is one. KubeRay 1.7 makes a single group of
+    all; others do not.
 
     https://github.com/ray-project/kuberay/pull/4723
     """
     field = cluster.field / "workerGroupSpecs"
     if cluster.labels.get(names.LABEL_GANG) and field.size > _WORKER_GROUPS_MAX:
-        yield Fault(field, f"{field.size} worker groups: a Workload has room for {_WORKER_GROUPS_MAX} and the head")
+        yield Fault(
+            field,
+            f"{field.size} worker groups: a Workload has room for {_WORKER_GROUPS_MAX} and the "
+            "head",
+        )
 
 
 def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     """A value of the gang label that not all schedulers understand.
 
-    Kubernetes' own scheduler wants `true`; Yunikorn and scheduler-plugins take any value as a yes, even `false`.
+    Kubernetes' own scheduler wants `true`; Yunikorn and scheduler-plugins take any value as a yes,
+    even `false`.
 
     https://github.com/ray-project/kuberay/pull/4962
     """
     value = cluster.labels.get(names.LABEL_GANG)
     if value is not None and value.lower() != "true":
-        yield Fault(_label(cluster), f"{value[:40]!r} is a yes for some schedulers only: write true, or remove it", NOT_SUPPORTED)
+        yield Fault(
+            _label(cluster),
+            f"{value[:40]!r} is a yes for some schedulers only: write true, or remove it",
+            NOT_SUPPORTED,
+        )
 
 
 def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group, written into a template.
 
-    All pods of the group stay pending until somebody creates the PodGroup, and with gang scheduling KubeRay replaces it.
+    All pods of the group stay pending until somebody creates the PodGroup, and with gang scheduling
+    KubeRay replaces it.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -85,9 +117,15 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
         if field.given and _asked(cluster):
             yield Fault(field, f"remove it: KubeRay writes its own, as {names.LABEL_GANG} asks for")
         elif field.given and ours:
-            yield Fault(field, f"remove it: pods that have one get none by {_annotation(cluster).token}")
+            yield Fault(
+                field, f"remove it: pods that have one get none by {_annotation(cluster).token}"
+            )
         elif field.given:
-            yield Fault(field, f"pending until that PodGroup exists: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}")
+            yield Fault(
+                field,
+                f"pending until that PodGroup exists: use {names.ANNOTATION_SCHEDULING_GROUP} or "
+                f"{names.LABEL_GANG}",
+            )
 
 
 def scheduling_group_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -109,7 +147,10 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     value = cluster.annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "")
-    if value.lower() not in ("", "true", "false") and names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations:
+    if (
+        value.lower() not in ("", "true", "false")
+        and names.ANNOTATION_SCHEDULING_GROUP not in cluster.annotations
+    ):
         field = cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
         yield Fault(field, f"{value[:40]!r} has no effect: write true, or remove it", NOT_SUPPORTED)
 
@@ -117,9 +158,9 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group that the cluster cannot have.
 
-    The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will come, so only replicas of
-    several hosts can be grouped; KubeRay and other schedulers bring gangs of their own; and a PodGroup whose pods differ in
-    priority or scheduler is never scheduled.
+    The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will
+    come, so only replicas of several hosts can be grouped; KubeRay and other schedulers bring gangs
+    of their own; and a PodGroup whose pods differ in priority or scheduler is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -136,39 +177,61 @@ def scheduling_group_without_effect(cluster: Cluster) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     gang = _gang(cluster)
-    if gang.active and gang.granularity == REPLICA and not any(group.hosts > 1 for group in cluster.groups):
-        yield Fault(_annotation(cluster), "no effect: no group has several hosts; write worker-group, or set numOfHosts")
+    if (
+        gang.active
+        and gang.granularity == REPLICA
+        and not any(group.hosts > 1 for group in cluster.groups)
+    ):
+        yield Fault(
+            _annotation(cluster),
+            "no effect: no group has several hosts; write worker-group, or set numOfHosts",
+        )
 
 
 def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group where the API server serves no PodGroups.
 
-    It drops the field from pods without a word, and they are scheduled one by one. `ray-webhook validate` cannot know.
+    It drops the field from pods without a word, and they are scheduled one by one. `ray-webhook
+    validate` cannot know.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     if cluster.settings.pod_groups is False and _gang(cluster).active:
-        yield Fault(_annotation(cluster), "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API")
+        yield Fault(
+            _annotation(cluster),
+            "no effect: the API server serves no PodGroups; turn on GenericWorkload and its API",
+        )
 
 
 def _gang(cluster: Cluster) -> Gang:
     """Return what the mutation of pods makes of the same object."""
-    if not {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING} & cluster.annotations.keys():
+    if (
+        not {names.ANNOTATION_SCHEDULING_GROUP, names.ANNOTATION_NATIVE_SCHEDULING}
+        & cluster.annotations.keys()
+    ):
         return NO_GANG
     spec = RayClusterSpec(
         head_group_spec=HeadGroup(_template(cluster.head)),
         enable_in_tree_autoscaling=cluster.autoscaling,
-        worker_group_specs=[WorkerGroup(group.name, template=_template(group)) for group in cluster.groups],
+        worker_group_specs=[
+            WorkerGroup(group.name, template=_template(group)) for group in cluster.groups
+        ],
     )
-    return read_gang(RayCluster(ObjectMeta(labels=cluster.labels, annotations=cluster.annotations), spec))
+    return read_gang(
+        RayCluster(ObjectMeta(labels=cluster.labels, annotations=cluster.annotations), spec)
+    )
 
 
 def _template(group: Group) -> Template:
-    return Template(TemplateSpec((group.pod / "priorityClassName").text, (group.pod / "schedulerName").text))
+    return Template(
+        TemplateSpec((group.pod / "priorityClassName").text, (group.pod / "schedulerName").text)
+    )
 
 
 def _annotation(cluster: Cluster) -> Field:
-    """Return the annotation that asks for scheduling groups: ours, else the one that KubeRay never took."""
+    """Return the annotation that asks for scheduling groups: ours, else the one that KubeRay never
+    took.
+    """
     own = cluster.annotation(names.ANNOTATION_SCHEDULING_GROUP)
     return own if own.given else cluster.annotation(names.ANNOTATION_NATIVE_SCHEDULING)
 

@@ -1,4 +1,5 @@
-"""What the API server says of an object before KubeRay sees it: the CRD's types, limits and field names.
+"""What the API server says of an object before KubeRay sees it: the CRD's types, limits and field
+names.
 
 For files only: a review shows an object that has passed all this. Left out are the CRD's CEL rules;
 those of `deletionStrategy` are rules of ours, and the others compare an object with its older self.
@@ -29,7 +30,9 @@ _DATE: Final = re.compile(
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
 )
-_SUBDOMAIN: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_SUBDOMAIN: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*"
+)
 _HOLDERS: Final = (
     ("labels", dict, "a map"),
     ("annotations", dict, "a map"),
@@ -77,9 +80,20 @@ def _metadata(meta: Field) -> Iterator[Fault]:
     name, prefix = meta / "name", meta / "generateName"
     if name.value in (None, "") and prefix.value in (None, ""):
         yield Fault(name, "set it: every object needs a name", REQUIRED)
-    text = name.text or prefix.text.rstrip("-")
-    if text and not _SUBDOMAIN.fullmatch(text):
-        yield Fault(name, f"{text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'")
+    made = [(prefix, prefix.text and f"{prefix.text}x")]
+    for field, text in [(name, name.text), (prefix, _masked(prefix.text))] if name.text else made:
+        if text and not _SUBDOMAIN.fullmatch(text):
+            advice = f"{field.text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'"
+            yield Fault(field, advice)
+
+
+def _masked(prefix: str) -> str:
+    """Return the beginning of a name as Kubernetes checks it, which may end with a dash.
+
+    https://github.com/kubernetes/apimachinery/blob/master/pkg/api/validation/generic.go
+    (`maskTrailingDash`)
+    """
+    return f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
 
 
 def _meta_types(meta: Field) -> Iterator[Fault]:
@@ -105,7 +119,8 @@ def _labels(labels: Field) -> Iterator[Fault]:
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A field in a file that KubeRay's CRD does not have.
 
-    `kubectl apply` refuses it, and whoever does not ask for that check loses the field without a word.
+    `kubectl apply` refuses it, and whoever does not ask for that check loses the field without a
+    word.
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation
     """
@@ -146,7 +161,9 @@ def _check(field: Field, schema: Schema, name: str | int) -> Iterator[Fault]:
     if part.fields is not None or part.map is not None:
         yield from _check_map(field, schema, part) if type(value) is dict else _type(field, "a map")
     elif part.list is not None:
-        yield from _check_list(field, schema, part) if type(value) is list else _type(field, "a list")
+        yield from (
+            _check_list(field, schema, part) if type(value) is list else _type(field, "a list")
+        )
     elif not _has_type(value, part.type):
         yield from _type(field, _WANTED[part.type])
     else:
@@ -202,13 +219,16 @@ def _has_type(value: Any, kind: str) -> bool:  # noqa: ANN401 - JSON has values 
     if kind == "date-time":
         return found is str and _DATE.fullmatch(value) is not None
     whole = found is int or (found is float and value.is_integer())
-    return whole or (found is str and (kind != "quantity" or _QUANTITY.fullmatch(value) is not None))
+    return whole or (
+        found is str and (kind != "quantity" or _QUANTITY.fullmatch(value) is not None)
+    )
 
 
 def _limits(field: Field, part: Part) -> Iterator[Fault]:
     value = field.value
     if part.enum and value not in part.enum:
-        allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004 - what fits
+        # What fits
+        allowed = " or ".join(map(str, part.enum)) if len(part.enum) < 7 else "a known value"  # noqa: PLR2004
         yield Fault(field, f"{str(value)[:_SHOWN]!r}: write {allowed}", NOT_SUPPORTED)
     if part.minimum is not None and value < part.minimum:
         yield Fault(field, f"{value}: write {part.minimum:g} or more")
@@ -249,7 +269,9 @@ def _unknown(field: Field, schema: Schema, name: str | int) -> Iterator[tuple[Fi
         for key in value:
             below = part.map if part.map is not None else (part.fields or {}).get(key)
             if below is not None:
-                yield from _unknown(field / (Key(key) if part.map is not None else key), schema, below)
+                yield from _unknown(
+                    field / (Key(key) if part.map is not None else key), schema, below
+                )
             elif part.fields is not None:
                 yield field / key, list(part.fields)
 
@@ -261,11 +283,17 @@ def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401
     if type(value) is not dict or part.type == "any":
         return value
     if part.map is not None:
-        return {key: _pruned(item, schema, part.map) for key, item in value.items() if item is not None}
+        return {
+            key: _pruned(item, schema, part.map) for key, item in value.items() if item is not None
+        }
     fields = part.fields
     if fields is None:
         return value
-    return {key: _pruned(item, schema, fields[key]) for key, item in value.items() if key in fields and item is not None}
+    return {
+        key: _pruned(item, schema, fields[key])
+        for key, item in value.items()
+        if key in fields and item is not None
+    }
 
 
 SCHEMA: Final = (deny(schema_violated), warn(field_unknown))

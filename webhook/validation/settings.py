@@ -1,11 +1,13 @@
-"""What the owner of a cluster decides about the rules: levels, and what their KubeRay operator can do."""
+"""What the owner of a cluster decides about the rules: levels, and what their KubeRay operator can
+do.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.validation.finding import Level
+from webhook.validation.finding import KubeRay, Level
 
 # KubeRay 1.7's defaults, of the gates that its own checks depend on.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/features.go
@@ -27,21 +29,28 @@ _OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
 }
 
 
+_AT_LEAST: Final = (1, 6)
+"""The release that KubeRay is taken to have at least, where nobody knows it."""
+
+
 class RuleSettings(Struct, frozen=True):
     """Levels by rule id and operator feature gates by name, each where it differs from its default.
 
-    `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its shape is checked. `pod_groups`
-    tells whether the API server serves PodGroups; None, where nobody knows, says nothing about it.
-    `operators` are the accounts of KubeRay's operator, and `kuberay` is its release, where it is
-    known; where it is not, the rules speak for the newest, and only warn where an older one differs.
+    `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its
+    shape is checked. `pod_groups` tells whether the API server serves PodGroups; None, where nobody
+    knows, says nothing about it. `operators` are the accounts of KubeRay's operator, and `kuberay`
+    is its release, where it is known; where it is not, the rules speak for the newest, and only
+    warn where the one before it differs. `ignoring` tells whether a RayCluster may be left alone by
+    its label.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
-    time_zones: frozenset[str] = frozenset()
+    time_zones: Container[str] = frozenset()
     pod_groups: bool | None = None
     operators: frozenset[str] = frozenset()
-    kuberay: tuple[int, int] | None = None
+    kuberay: KubeRay | None = None
+    ignoring: bool = True
 
     def enabled(self, gate: str) -> bool:
         """Tell whether the operator runs with a feature gate on."""
@@ -49,12 +58,14 @@ class RuleSettings(Struct, frozen=True):
         old = since is not None and self.kuberay is not None and self.kuberay < since
         return self.gates.get(gate, GATES[gate] and not old)
 
-    def since(self, release: tuple[int, int]) -> bool | None:
+    def since(self, release: KubeRay) -> bool | None:
         """Tell whether KubeRay is of this release or a later one; None where nobody knows."""
-        return None if self.kuberay is None else self.kuberay >= release
+        if self.kuberay is None:
+            return True if release <= _AT_LEAST else None
+        return self.kuberay >= release
 
 
-def parse_kuberay(text: str) -> tuple[int, int] | None:
+def parse_kuberay(text: str) -> KubeRay | None:
     """Return the release in a text such as `1.6` or `v1.6.2`, or None. Raises ValueError."""
     if not text:
         return None

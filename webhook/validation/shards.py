@@ -1,10 +1,12 @@
-"""Shard groups: RayClusters that share one have an index each, which the webhook writes when they are created."""
+"""Shard groups: RayClusters that share one have an index each, which the webhook writes when they
+are created.
+"""
 
 from collections.abc import Iterator
 from typing import Final
 
 from webhook.groups.optins import SHARD_GROUP
-from webhook.groups.shards import INDEX_LIMIT, read_index
+from webhook.groups.shards import INDEX_LIMIT, read_count, read_index
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
 from webhook.validation.finding import Fault
@@ -19,7 +21,8 @@ _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """A name of a shard group that is no label value.
 
-    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob or RayService either.
+    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
+    or RayService either.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
@@ -29,7 +32,7 @@ def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
 
 def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
-    """A shard index that is none.
+    """An invalid shard index.
 
     The pods of the cluster get no shard variables.
 
@@ -37,7 +40,50 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
     if ray_object.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
-        yield Fault(field, f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to {INDEX_LIMIT - 1}")
+        yield Fault(
+            field,
+            f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to "
+            f"{INDEX_LIMIT - 1}",
+        )
+
+
+def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """An invalid number of shards.
+
+    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
+    or RayService either.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
+    if field.text and read_count(field.text) is None:
+        yield Fault(field, f"{field.text[:40]!r}: write a number from 1 to {INDEX_LIMIT}")
+
+
+def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
+    """A number of shards without a shard group.
+
+    It has no effect: it is the number of the RayClusters of a group.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
+    if field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
+        yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
+
+
+def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
+    """A shard index that is not below the number of shards.
+
+    Whoever spreads work over the shards never reaches this one.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    index = read_index(field.text)
+    count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text)
+    if index is not None and count is not None and index >= count:
+        yield Fault(field, f"{index} is not below the shard-count {count}: raise that")
 
 
 def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
@@ -48,21 +94,29 @@ def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
-    if ray_object.kind == names.RAYCLUSTER_KIND and field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
+    if (
+        ray_object.kind == names.RAYCLUSTER_KIND
+        and field.given
+        and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text
+    ):
         yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
 
 
 def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index on a RayJob or RayService.
 
-    KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an upgrade, and the second one
-    would be refused, as its index is taken.
+    KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an
+    upgrade, and the second one would be refused, as its index is taken.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
     if ray_object.kind in _COPIED and field.given:
-        yield Fault(field, f"remove it: each cluster of a {ray_object.kind} gets an index of its own", FORBIDDEN)
+        yield Fault(
+            field,
+            f"remove it: each cluster of a {ray_object.kind} gets an index of its own",
+            FORBIDDEN,
+        )
 
 
 def shard_index_changed(update: Update) -> Iterator[Fault]:
@@ -74,17 +128,31 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
     """
     field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
     old, new = update.old.annotations, update.new.annotations
-    group, index = (old.get(name, "") for name in (names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX))
-    if update.service is not None or not group or new.get(names.ANNOTATION_SHARD_GROUP) != group or read_index(index) is None:
+    group, index = (
+        old.get(name, "") for name in (names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX)
+    )
+    if (
+        update.service is not None
+        or not group
+        or new.get(names.ANNOTATION_SHARD_GROUP) != group
+        or read_index(index) is None
+    ):
         return
     if field.given and field.text != index:
-        yield Fault(field, f"immutable: write {index} again, or remove the annotation from what you apply", FORBIDDEN)
+        yield Fault(
+            field,
+            f"immutable: write {index} again, or remove the annotation from what you apply",
+            FORBIDDEN,
+        )
 
 
 SHARDS: Final = (
     deny(shard_group_invalid),
     deny(shard_index_invalid),
     warn(shard_index_alone),
+    deny(shard_index_beyond_count),
+    deny(shard_count_invalid),
+    warn(shard_count_alone),
     deny(shard_index_copied),
 )
 

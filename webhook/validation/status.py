@@ -20,9 +20,15 @@ def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayClusterStatus`)
     """
     conditions = ray_object.root / "status" / "conditions"
-    true = {(entry / "type").text for entry in conditions.items() if (entry / "status").text == "True"}
+    true = {
+        (entry / "type").text for entry in conditions.items() if (entry / "status").text == "True"
+    }
     if ray_object.kind == names.RAYCLUSTER_KIND and {_SUSPENDING, _SUSPENDED} <= true:
-        yield Fault(conditions, f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False, in the status subresource")
+        yield Fault(
+            conditions,
+            f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False, in the status "
+            "subresource",
+        )
 
 
 STATUS: Final = (deny(suspend_conditions_conflict),)

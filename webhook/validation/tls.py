@@ -36,13 +36,22 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """
     if not (cluster.field / "tlsOptions" / "enabled").flag:
         return
-    for holder in (*(group.first.field for group in cluster.everyone if group.first), cluster.options):
+    for holder in (
+        *(group.first.field for group in cluster.everyone if group.first),
+        cluster.options,
+    ):
         for entry in (holder / "env").items():
             if (entry / "name").text in names.TLS_VARIABLES:
-                yield Fault(entry / "name", f"remove {(entry / 'name').text}: tlsOptions sets it", FORBIDDEN)
+                yield Fault(
+                    entry / "name", f"remove {(entry / 'name').text}: tlsOptions sets it", FORBIDDEN
+                )
         for mount in (holder / "volumeMounts").items():
             if _taken(mount):
-                yield Fault(mount, f"remove the mount: tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN)
+                yield Fault(
+                    mount,
+                    f"remove the mount: tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}",
+                    FORBIDDEN,
+                )
 
 
 def _taken(mount: Field) -> bool:

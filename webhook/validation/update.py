@@ -34,7 +34,9 @@ class Update(Struct):
 
 
 def read_update(old: RayObject, new: RayObject) -> Update | None:
-    """Return the view of an update, or None where none of these rules applies: a job's cluster does not follow its RayJob."""
+    """Return the view of an update, or None where none of these rules applies: a job's cluster does
+    not follow its RayJob.
+    """
     if old.cluster is None or new.cluster is None or new.job is not None:
         return None
     return Update(old.cluster, new.cluster, new.service.field if new.service else None)

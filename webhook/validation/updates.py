@@ -1,9 +1,18 @@
-"""What an update will do to a cluster that runs: all of it is allowed, and some of it is not what people expect."""
+"""What an update will do to a cluster that runs: all of it is allowed, and some of it is not what
+people expect.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.validation.change import INCREMENTAL, NONE, RECREATE, queued, rollout_part, unplaced_template
+from webhook.validation.change import (
+    INCREMENTAL,
+    NONE,
+    RECREATE,
+    queued,
+    rollout_part,
+    unplaced_template,
+)
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
@@ -16,8 +25,8 @@ _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
 def group_removed(update: Update) -> Iterator[Fault]:
     """A worker group removed or renamed.
 
-    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends when it meets them. A group
-    that was scaled to 0 before may go.
+    KubeRay no longer looks after the group's pods, which go on running, and Ray's autoscaler ends
+    when it meets them. A group that was scaled to 0 before may go.
 
     https://github.com/ray-project/kuberay/issues/1739
     """
@@ -28,13 +37,18 @@ def group_removed(update: Update) -> Iterator[Fault]:
         if group.name in kept or not group.scale.desired:
             continue
         field = update.new.field / "workerGroupSpecs"
-        yield Fault(field, f"pods of group {group.name[:40]} run on, unmanaged: scale it to 0 first, then remove it")
+        yield Fault(
+            field,
+            f"pods of group {group.name[:40]} run on, unmanaged: scale it to 0 first, then remove "
+            "it",
+        )
 
 
 def group_reordered(update: Update) -> Iterator[Fault]:
     """Worker groups in another order while the cluster autoscales.
 
-    The autoscaler changes replicas by the group's place in the list, so for a moment it scales the wrong group.
+    The autoscaler changes replicas by the group's place in the list, so for a moment it scales the
+    wrong group.
 
     https://github.com/ray-project/kuberay/issues/5143
     """
@@ -43,14 +57,19 @@ def group_reordered(update: Update) -> Iterator[Fault]:
     before = {group.name: group.field.token for group in reversed(update.old.groups)}
     for group in update.new.groups:
         if group.name and before.get(group.name, group.field.token) != group.field.token:
-            yield Fault(group.field, f"group {group.name[:40]} moved: the autoscaler counts places; add new groups at the end")
+            yield Fault(
+                group.field,
+                f"group {group.name[:40]} moved: the autoscaler counts places; add new groups at "
+                "the end",
+            )
             return
 
 
 def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
     """Another number of hosts for a group that runs.
 
-    With more hosts KubeRay takes every replica for incomplete and deletes it; with fewer, old replicas keep all their hosts.
+    With more hosts KubeRay takes every replica for incomplete and deletes it; with fewer, old
+    replicas keep all their hosts.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
@@ -60,17 +79,22 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
             if not old.scale.desired:
                 continue
             if new.hosts > old.hosts:
-                yield Fault(new.field / "numOfHosts", f"KubeRay deletes every replica of group {new.name}: add a new group instead")
+                yield Fault(
+                    new.field / "numOfHosts",
+                    f"KubeRay deletes every replica of group {new.name}: add a new group instead",
+                )
             elif new.hosts < old.hosts:
                 yield Fault(
-                    new.field / "numOfHosts", f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead"
+                    new.field / "numOfHosts",
+                    f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead",
                 )
 
 
 def pods_stay_old(update: Update) -> Iterator[Fault]:
     """An edit of a group that does not reach its running pods.
 
-    KubeRay never compares pods with their template. Unless the upgrade strategy is Recreate, only new pods have the edit.
+    KubeRay never compares pods with their template. Unless the upgrade strategy is Recreate, only
+    new pods have the edit.
 
     https://github.com/ray-project/kuberay/issues/4051
     """
@@ -80,14 +104,22 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
         running = new is update.new.head or old.scale.desired > 0
         for name in _STARTED_WITH if running else ():
             if _started_with(update, old, name) != _started_with(update, new, name):
-                yield Fault(new.field / name, f"running pods of {new.label} stay as they are: use {RECREATE}, or a RayService")
+                yield Fault(
+                    new.field / name,
+                    f"running pods of {new.label} stay as they are: use {RECREATE}, or a "
+                    "RayService",
+                )
                 break
 
 
 def _started_with(update: Update, group: Group, name: str) -> object:
-    """Return a field that pods read when they are created, without what Kueue writes into the template of a queued cluster."""
+    """Return a field that pods read when they are created, without what Kueue writes into the
+    template of a queued cluster.
+    """
     value = (group.field / name).value
-    return unplaced_template(value) if name == "template" and queued(update.new.meta.value) else value
+    return (
+        unplaced_template(value) if name == "template" and queued(update.new.meta.value) else value
+    )
 
 
 def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
@@ -99,15 +131,16 @@ def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
     """
     if update.standalone and update.recreates and (changed := _changed(update)):
         yield Fault(
-            update.new.field / changed[0], f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap"
+            update.new.field / changed[0],
+            f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap",
         )
 
 
 def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
     """An edit for which a RayService starts a second cluster.
 
-    Both clusters run until the new one has taken over, so there must be room for both. Adding a group at the end, or changing
-    replicas, does not need a new cluster.
+    Both clusters run until the new one has taken over, so there must be room for both. Adding a
+    group at the end, or changing replicas, does not need a new cluster.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
     """
@@ -123,7 +156,10 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
             yield Fault(field, "no effect: the upgradeStrategy of this RayService is None")
         else:
             grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
-            yield Fault(field, f"a second cluster {grows} beside the old one: make sure that there is room for it")
+            yield Fault(
+                field,
+                f"a second cluster {grows} beside the old one: make sure that there is room for it",
+            )
 
 
 def _changed(update: Update) -> list[str]:

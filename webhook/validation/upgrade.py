@@ -26,13 +26,16 @@ def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
 def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
     """An upgrade strategy on a RayCluster that a RayJob or RayService owns.
 
-    The owner decides when its cluster is replaced, so KubeRay refuses a cluster that has a strategy of its own.
+    The owner decides when its cluster is replaced, so KubeRay refuses a cluster that has a strategy
+    of its own.
 
     KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
     """
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
-        yield Fault(kind, f"remove it: the {cluster.owner} that owns this cluster replaces it", FORBIDDEN)
+        yield Fault(
+            kind, f"remove it: the {cluster.owner} that owns this cluster replaces it", FORBIDDEN
+        )
 
 
 UPGRADE: Final = (

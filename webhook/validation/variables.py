@@ -8,7 +8,8 @@ from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
 
 # KubeRay appends these without looking, so its value wins; the first two only exist on workers.
-# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+# (`setContainerEnvVars`)
 _WORKER_LOST: Final = ("FQ_RAY_IP", "RAY_IP")
 _LOST: Final = (
     "RAY_CLUSTER_NAME",
@@ -26,13 +27,16 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
 
     The value in the template silently loses.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
         managed = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
         for name in managed if group.first else ():
             if entry := group.first and group.first.variable(name):
-                yield Fault(entry / "name", f"remove {name}: KubeRay sets its own value for {group.label}")
+                yield Fault(
+                    entry / "name", f"remove {name}: KubeRay sets its own value for {group.label}"
+                )
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
@@ -40,12 +44,16 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
 
     Pods then join whatever address it names, and not the head of their own cluster.
 
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go (`setContainerEnvVars`)
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
         for name in _REPLACED if group.first else ():
             if entry := group.first and group.first.variable(name):
-                yield Fault(entry / "name", f"remove {name}: without it, KubeRay points {group.label} to its own cluster")
+                yield Fault(
+                    entry / "name",
+                    f"remove {name}: without it, KubeRay points {group.label} to its own cluster",
+                )
 
 
 VARIABLES: Final = (

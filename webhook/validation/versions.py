@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.kube.release import image_release, parse_release, same_release, shown
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
-from webhook.validation.release import image_release, parse_release, same_release, shown
 from webhook.validation.rule import warn
 
 
 def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A `rayVersion` that is not the release of the head's image.
 
-    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, and the image runs. Only the tags of Ray's
-    own images are read.
+    KubeRay chooses commands, probes and the default autoscaler by `rayVersion`, and the image runs.
+    Only the tags of Ray's own images are read.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html
     """
@@ -21,7 +21,10 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     declared = parse_release(field.text)
     actual = image_release(cluster.head.first.image)[0] if cluster.head.first else None
     if declared and actual and not same_release(declared, actual):
-        yield Fault(field, f"{field.text[:40]}, but the head's image has Ray {shown(actual)}: make them agree")
+        yield Fault(
+            field,
+            f"{field.text[:40]}, but the head's image has Ray {shown(actual)}: make them agree",
+        )
 
 
 def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
@@ -40,9 +43,15 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
         own_ray, own_python = image_release(group.first.image)
         field = group.first.field / "image"
         if ray and own_ray and ray != own_ray:
-            yield Fault(field, f"Ray {shown(own_ray)}, but the head has Ray {shown(ray)}: use one release in {group.label}")
+            yield Fault(
+                field,
+                f"Ray {shown(own_ray)}, but the head has Ray {shown(ray)}: use one release in "
+                f"{group.label}",
+            )
         elif python and own_python and python != own_python:
-            yield Fault(field, f"{own_python}, but the head has {python}: use one Python in {group.label}")
+            yield Fault(
+                field, f"{own_python}, but the head has {python}: use one Python in {group.label}"
+            )
 
 
 VERSIONS: Final = (

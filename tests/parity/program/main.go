@@ -1,6 +1,6 @@
 // Says of Ray objects what the API server and KubeRay would say: one JSON object a line in, a verdict a line out.
 //
-// tests/parity/build.py copies this file beside the operator.go and go.mod of a KubeRay version, and builds the two.
+// tests/parity/build.py copies this file beside the go.mod of a KubeRay version and the newest operator.go up to it, and builds them.
 package main
 
 import (

@@ -1,0 +1,88 @@
+"""The end of worker pods: for how long they drain, and what keeps them from it."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.groups.drain import MARGIN, read_seconds
+from webhook.groups.optins import DRAIN_SECONDS
+from webhook.kube import names
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import deny, warn
+
+_DEFAULT_GRACE: Final = 30
+_STOPS: Final = re.compile(r"\bray\s+stop\b")
+
+
+def drain_seconds_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """A drain of no whole seconds.
+
+    Workers would be killed as if the annotation was not there.
+
+    https://docs.ray.io/en/latest/ray-core/fault_tolerance/nodes.html
+    """
+    field = ray_object.annotation(names.ANNOTATION_DRAIN_SECONDS)
+    if problem := DRAIN_SECONDS.problem(field.text):
+        yield Fault(field, problem)
+
+
+def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
+    """A drain that does not fit into the grace period of the pod.
+
+    Kubernetes kills the pod with work on it, `terminationGracePeriodSeconds` after its deletion.
+    Where the annotation asks for the drain, the webhook lengthens the period.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
+    """
+    asked = read_seconds(cluster.annotations.get(names.ANNOTATION_DRAIN_SECONDS, "")) or 0
+    for group in cluster.everyone:
+        period = group.pod / "terminationGracePeriodSeconds"
+        grace = _DEFAULT_GRACE if period.number is None else period.number
+        own = _own_drain(group)
+        if asked and group is not cluster.head:
+            drain = own or asked
+            if period.given and grace < drain + MARGIN:
+                yield Fault(
+                    period,
+                    f"{group.label} drains for {drain} s, so its pods get {drain + MARGIN}: "
+                    "write that, or remove it",
+                )
+        elif own and own >= grace:
+            yield Fault(
+                period, f"{group.label} drains for {own} s: write {own + MARGIN}, not {grace}"
+            )
+
+
+def ray_stop_in_pre_stop(cluster: Cluster) -> Iterator[Fault]:
+    """A `preStop` hook that does `ray stop`.
+
+    It ends all that runs on the node at once, before Ray can drain it. KubeRay had it once, and
+    took it out again.
+
+    https://github.com/ray-project/kuberay/pull/2724
+    """
+    for group in cluster.everyone:
+        for container in group.containers:
+            command = container.field / "lifecycle" / "preStop" / "exec" / "command"
+            if _STOPS.search(_line(command)):
+                yield Fault(command, "ray stop ends what runs on the node at once: remove the hook")
+
+
+def _own_drain(group: Group) -> int:
+    """Return the drain that a template gives Ray itself, 0 when it gives none."""
+    return read_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT)) or 0 if group.first else 0
+
+
+def _line(command: Field) -> str:
+    return " ".join(word.text for word in command.items())
+
+
+DRAIN_VALUES: Final = (deny(drain_seconds_invalid),)
+
+TERMINATION: Final = (
+    warn(grace_too_short),
+    warn(ray_stop_in_pre_stop),
+)
