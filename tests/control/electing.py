@@ -1,4 +1,6 @@
-"""Leader elections in a time that tests let pass, over a Lease in memory that fails when told to."""
+"""Leader elections in a time that tests let pass, over a Lease in memory that fails
+when told to.
+"""
 
 import asyncio
 import heapq
@@ -140,7 +142,9 @@ class Candidate:
 
 
 @asynccontextmanager
-async def candidates(number: int) -> AsyncIterator[tuple[PassingTime, LeaseInMemory, list[Candidate]]]:
+async def candidates(
+    number: int,
+) -> AsyncIterator[tuple[PassingTime, LeaseInMemory, list[Candidate]]]:
     """Return processes that share a Lease, none of them started; ended with the block."""
     time, lease = PassingTime(), LeaseInMemory()
     found = [Candidate(time, lease, name) for name in "abcdefg"[:number]]

@@ -13,7 +13,9 @@ from webhook.control.publisher import Publisher
 from webhook.follow.timing import PublishingTiming, World
 from webhook.kube import names
 
-PACE = PublishingTiming(poll=0.01, sweep=0.08, first_delay=0.01, first_look=0.02, longest_delay=0.05)
+PACE = PublishingTiming(
+    poll=0.01, sweep=0.08, first_delay=0.01, first_look=0.02, longest_delay=0.05
+)
 WRITES = ("create", "patch", "delete")
 
 
@@ -45,19 +47,24 @@ class Rests:
 
 @asynccontextmanager
 async def publishing(
-    api: FakeApi, version: str | None = "v1beta1", namespaces: Sequence[str] = (), timing: PublishingTiming = PACE
+    api: FakeApi,
+    version: str | None = "v1beta1",
+    namespaces: Sequence[str] = (),
+    timing: PublishingTiming = PACE,
 ) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
     async with following(api, namespaces=namespaces) as followed:
         rests = Rests()
-        publisher = Publisher(followed.state, followed.clusters, followed.members, timing, World(sleep=rests.sleep))
+        publisher = Publisher(
+            followed.state, followed.clusters, followed.members, timing, World(sleep=rests.sleep)
+        )
         publisher.serve(version)
         async with beside(publisher.run()):
             yield Publishing(publisher, followed, rests)
 
 
 def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server that serves both dialects."""
+    """Tell a story against a fake API server that serves both versions."""
 
     async def told() -> None:
         async with FakeApi(served={"v1beta1", "v1alpha2"}).serving() as api:
@@ -66,23 +73,50 @@ def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
     asyncio.run(told())
 
 
-def a_cluster(granularity: str, name: str = "ray", *, namespace: str = "default", **spec: Any) -> Object:  # noqa: ANN401 - fields of a spec
-    """Return a RayCluster with two replicas of four hosts that asks for a gang, unless the granularity is empty."""
-    group = {"groupName": "tpu", "numOfHosts": 4, "replicas": 2, "minReplicas": 0, "maxReplicas": 100}
+def a_cluster(
+    granularity: str,
+    name: str = "ray",
+    *,
+    namespace: str = "default",
+    **spec: Any,  # noqa: ANN401
+) -> Object:
+    """Return a RayCluster with two replicas of four hosts that asks for a gang, unless the
+    granularity is empty.
+    """
+    group = {
+        "groupName": "tpu",
+        "numOfHosts": 4,
+        "replicas": 2,
+        "minReplicas": 0,
+        "maxReplicas": 100,
+    }
     annotations = {names.ANNOTATION_SCHEDULING_GROUP: granularity} if granularity else {}
-    meta = {"name": name, "namespace": namespace, "uid": f"uid-of-{name}", "annotations": annotations}
+    meta = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-of-{name}",
+        "annotations": annotations,
+    }
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [group], **spec}}
 
 
 def groups_of(replicas: int, hosts: int = 4, priority: str = "") -> list[Object]:
     """Return the worker groups of a RayCluster that has one."""
     template = {"spec": {"priorityClassName": priority}} if priority else {}
-    group = {"groupName": "tpu", "numOfHosts": hosts, "replicas": replicas, "minReplicas": 0, "maxReplicas": 100}
+    group = {
+        "groupName": "tpu",
+        "numOfHosts": hosts,
+        "replicas": replicas,
+        "minReplicas": 0,
+        "maxReplicas": 100,
+    }
     return [{**group, "template": template}]
 
 
 def counts(api: FakeApi) -> dict[str, int]:
-    """Return the minimal count of each PodGroup, 0 for a basic one; those that are being deleted are not among them."""
+    """Return the minimal count of each PodGroup, 0 for a basic one; those that are being deleted
+    are not among them.
+    """
     return {
         name: found["spec"]["schedulingPolicy"].get("gang", {}).get("minCount", 0)
         for name, found in sorted(api.objects(PODGROUPS).items())
@@ -94,7 +128,8 @@ def templates(api: FakeApi, workload: str = "ray.gang") -> dict[str, int]:
     """Return the minimal count of each template of a Workload, nothing when there is none."""
     found = api.objects(WORKLOADS).get(workload, {"spec": {"podGroupTemplates": []}})
     return {
-        each["name"]: each["schedulingPolicy"].get("gang", {}).get("minCount", 0) for each in found["spec"]["podGroupTemplates"]
+        each["name"]: each["schedulingPolicy"].get("gang", {}).get("minCount", 0)
+        for each in found["spec"]["podGroupTemplates"]
     }
 
 
@@ -106,14 +141,19 @@ def writes(api: FakeApi) -> list[tuple[str, str]]:
 def lists(api: FakeApi) -> int:
     """Return how many lists of PodGroups were of one RayCluster or of one name."""
     return sum(
-        request.resource == PODGROUPS and request.verb == "list" and request.query.get("labelSelector", "") != ALL
+        request.resource == PODGROUPS
+        and request.verb == "list"
+        and request.query.get("labelSelector", "") != ALL
         for request in api.requests
     )
 
 
 def sweeps(api: FakeApi) -> int:
     """Return how many lists of all our PodGroups there were."""
-    return sum(request.resource == PODGROUPS and request.query.get("labelSelector", "") == ALL for request in api.requests)
+    return sum(
+        request.resource == PODGROUPS and request.query.get("labelSelector", "") == ALL
+        for request in api.requests
+    )
 
 
 async def more_sweeps(api: FakeApi) -> None:

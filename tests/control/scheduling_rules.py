@@ -1,4 +1,6 @@
-"""What kube-apiserver does to Workloads and PodGroups, as it was seen to do (1.37), for the fake one."""
+"""What kube-apiserver does to Workloads and PodGroups, as it was seen to do (1.37), for the fake
+one.
+"""
 
 import copy
 from typing import Any, Final
@@ -23,7 +25,9 @@ class Refusal(Exception):  # noqa: N818 - named for what happened
 
 
 def admitted(version: str, resource: str, body: Object, default_priority: str) -> Object:
-    """Return an object as it is stored: unknown fields dropped, the default priority filled in. Raises Refusal."""
+    """Return an object as it is stored: unknown fields dropped, the default priority filled in.
+    Raises Refusal.
+    """
     stored = copy.deepcopy(body)
     if not body["apiVersion"].endswith(f"/{version}"):
         raise Refusal(400)
@@ -40,13 +44,19 @@ def admitted(version: str, resource: str, body: Object, default_priority: str) -
         _check(template["schedulingPolicy"])
     priorities = {template.get("priorityClassName") for template in templates}
     names = {template["name"] for template in templates}
-    if not 1 <= len(templates) <= _TEMPLATES_MAX or len(priorities) > 1 or len(names) < len(templates):
+    if (
+        not 1 <= len(templates) <= _TEMPLATES_MAX
+        or len(priorities) > 1
+        or len(names) < len(templates)
+    ):
         raise Refusal(422)
     return stored
 
 
 def patched(version: str, old: Object, operations: list[Object]) -> Object:
-    """Return an object after a patch. Raises Refusal for another version, and for what is immutable."""
+    """Return an object after a patch. Raises Refusal for another version, and for what is
+    immutable.
+    """
     new: Object = jsonpatch.apply_patch(copy.deepcopy(old), operations)
     if new["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
         raise Refusal(409)

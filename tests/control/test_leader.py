@@ -25,7 +25,9 @@ def told(story: Story, number: int = 2) -> None:
 
 def working(found: list[Candidate]) -> list[str]:
     """Return who works; who works leads, and nobody else does."""
-    assert [each.identity for each in found if each.leader.leading] == [each.identity for each in found if each.work.working]
+    assert [each.identity for each in found if each.leader.leading] == [
+        each.identity for each in found if each.work.working
+    ]
     return [each.identity for each in found if each.work.working]
 
 
@@ -139,7 +141,10 @@ def test_a_process_that_takes_the_lease_by_force_is_noticed_at_the_next_renewal(
         one.start()
         await time.pass_by(5)
         taken = lease.holding
-        lease.holding, lease.version = type(taken)("thief", 15, taken.acquire_time, "now", 7), lease.version + 1
+        lease.holding, lease.version = (
+            type(taken)("thief", 15, taken.acquire_time, "now", 7),
+            lease.version + 1,
+        )
         await time.pass_by(2)
         assert working(found) == []
         await time.pass_by(16)
@@ -161,7 +166,9 @@ def test_a_bug_in_the_work_ends_the_process_and_gives_the_lease_back() -> None:
     told(story, 1)
 
 
-def test_it_is_not_known_who_leads_before_the_api_server_has_answered(caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_not_known_who_leads_before_the_api_server_has_answered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def story(time: PassingTime, _: LeaseInMemory, found: list[Candidate]) -> None:
         (one,) = found
         one.view.reachable = False

@@ -1,4 +1,6 @@
-"""The Lease over loopback: created when there is none, written only at the version that was read."""
+"""The Lease over loopback: created when there is none, written only at the version
+that was read.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -65,7 +67,9 @@ def test_a_lease_that_has_changed_is_not_written(version: str) -> None:
 
 def test_a_lease_without_a_spec_is_held_by_nobody() -> None:
     async def story(fake: FakeApi, lease: Lease) -> None:
-        fake.put(LEASES, {"metadata": {"namespace": "ray-webhook", "name": "ray-webhook-controller"}})
+        fake.put(
+            LEASES, {"metadata": {"namespace": "ray-webhook", "name": "ray-webhook-controller"}}
+        )
         assert (await lease.read(SECONDS))[0] == Holding()
 
     told(story)

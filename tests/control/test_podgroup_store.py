@@ -16,7 +16,9 @@ from webhook.groups.gang import WORKER_GROUP
 from webhook.kube.objects import RayCluster
 
 
-def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> None:
+def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages_as_it_takes() -> (
+    None
+):
     async def story() -> None:
         async with FakeApi(served={"v1beta1"}).serving() as api:
             for name in ("ray", "other"):
@@ -30,9 +32,19 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             await connection.open()
             store = PodGroupStore(connection, V1BETA1)
             facts = facts_of(msgspec.convert(a_cluster(WORKER_GROUP), RayCluster))
-            by_name = [(PODGROUPS, "ray-head"), (WORKLOADS, "ray.gang"), (WORKLOADS, "other.gang"), (PODGROUPS, "gone")]
+            by_name = [
+                (PODGROUPS, "ray-head"),
+                (WORKLOADS, "ray.gang"),
+                (WORKLOADS, "other.gang"),
+                (PODGROUPS, "gone"),
+            ]
             found = await store.of(facts, by_name)
-            assert sorted(seen.identity.name for seen in found.all) == ["other.gang", "ray-head", "ray-worker-tpu", "ray.gang"]
+            assert sorted(seen.identity.name for seen in found.all) == [
+                "other.gang",
+                "ray-head",
+                "ray-worker-tpu",
+                "ray.gang",
+            ]
             everything = await store.all("")
             assert {place: len(actual.all) for place, actual in everything.items()} == {
                 ("default", "ray"): 3,

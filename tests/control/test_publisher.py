@@ -32,7 +32,7 @@ BY_GROUP = {"ray-head": 0, "ray-worker-tpu": 8}
 
 @pytest.fixture(params=["v1beta1", "v1alpha2"])
 def version(request: pytest.FixtureRequest) -> str:
-    """Each dialect."""
+    """Each PodGroup API."""
     return str(request.param)
 
 
@@ -45,7 +45,10 @@ def a_head(cluster: str = "ray") -> Object:
 
 def pod_group_without_owner(name: str) -> Object:
     """Return a PodGroup that somebody else has made."""
-    return {"metadata": {"name": name, "namespace": "default"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 77}}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 77}}},
+    }
 
 
 def known_to_ask(p: Publishing) -> bool:
@@ -54,7 +57,9 @@ def known_to_ask(p: Publishing) -> bool:
     return facts is not None and facts.gang.active
 
 
-def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(version: str) -> None:
+def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(
+    version: str,
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
@@ -66,8 +71,17 @@ def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(v
         for resource in (WORKLOADS, PODGROUPS):
             for found in api.objects(resource).values():
                 meta = found["metadata"]
-                assert meta["labels"] == {"ray.io/cluster": "ray", "app.kubernetes.io/managed-by": "ray-webhook"}
-                owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "uid-of-ray", "controller": True}
+                assert meta["labels"] == {
+                    "ray.io/cluster": "ray",
+                    "app.kubernetes.io/managed-by": "ray-webhook",
+                }
+                owner = {
+                    "apiVersion": "ray.io/v1",
+                    "kind": "RayCluster",
+                    "name": "ray",
+                    "uid": "uid-of-ray",
+                    "controller": True,
+                }
                 assert meta["ownerReferences"] == [owner]
         assert api.objects(WORKLOADS)["ray.gang"]["spec"]["controllerRef"]["name"] == "ray"
 
@@ -78,10 +92,16 @@ def test_a_workload_and_its_pod_groups_are_made_once_and_bear_owner_and_labels(v
     ("version", "place", "reference"),
     [
         ("v1beta1", "workloadRef", {"workloadName": "ray.gang", "templateName": "worker-tpu"}),
-        ("v1alpha2", "podGroupTemplateRef", {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}}),
+        (
+            "v1alpha2",
+            "podGroupTemplateRef",
+            {"workload": {"workloadName": "ray.gang", "podGroupTemplateName": "worker-tpu"}},
+        ),
     ],
 )
-def test_pod_groups_name_their_template_as_the_dialect_does(version: str, place: str, reference: Object) -> None:
+def test_pod_groups_name_their_template_as_the_api_version_does(
+    version: str, place: str, reference: Object
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version):
@@ -91,7 +111,9 @@ def test_pod_groups_name_their_template_as_the_dialect_does(version: str, place:
     run(story)
 
 
-def test_a_replica_gets_its_pod_group_when_its_seat_is_handed_out_and_loses_it_with_its_last_pod(version: str) -> None:
+def test_a_replica_gets_its_pod_group_when_its_seat_is_handed_out_and_loses_it_with_its_last_pod(
+    version: str,
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
         async with publishing(api, version) as p:
@@ -101,7 +123,9 @@ def test_a_replica_gets_its_pod_group_when_its_seat_is_handed_out_and_loses_it_w
             await eventually(lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4})
             api.put(PODS, a_pod("p", Seat(0, 0, "tpu-bcdfg")))
             api.put(PODS, a_pod("q", Seat(1, 0, "tpu-hjklm")))
-            await eventually(lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4, "ray-worker-tpu-hjklm": 4})
+            await eventually(
+                lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4, "ray-worker-tpu-hjklm": 4}
+            )
             api.delete(PODS, "p")
             await eventually(lambda: counts(api) == {"ray-worker-tpu-hjklm": 4})
 
@@ -176,10 +200,22 @@ def test_what_others_edit_is_put_right() -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api):
             await eventually(lambda: counts(api) == BY_GROUP)
-            edit(api, PODGROUPS, "ray-worker-tpu", lambda found: found["spec"].update(schedulingPolicy={"gang": {"minCount": 1}}))
+            edit(
+                api,
+                PODGROUPS,
+                "ray-worker-tpu",
+                lambda found: found["spec"].update(schedulingPolicy={"gang": {"minCount": 1}}),
+            )
             await eventually(lambda: counts(api) == BY_GROUP)
-            edit(api, PODGROUPS, "ray-head", lambda found: found["metadata"].update(labels={"mine": "too"}))
-            await eventually(lambda: len(api.objects(PODGROUPS)["ray-head"]["metadata"]["labels"]) == 3)
+            edit(
+                api,
+                PODGROUPS,
+                "ray-head",
+                lambda found: found["metadata"].update(labels={"mine": "too"}),
+            )
+            await eventually(
+                lambda: len(api.objects(PODGROUPS)["ray-head"]["metadata"]["labels"]) == 3
+            )
 
     run(story)
 
@@ -221,7 +257,10 @@ def test_two_processes_agree(version: str) -> None:
             await eventually(lambda: len(counts(api)) == 6)
             opted_out(api, "b")
             await eventually(lambda: len(counts(api)) == 4 and len(api.objects(WORKLOADS)) == 2)
-            made = one.publisher.counters.done[PODGROUPS, "created"] + other.publisher.counters.done[PODGROUPS, "created"]
+            made = (
+                one.publisher.counters.done[PODGROUPS, "created"]
+                + other.publisher.counters.done[PODGROUPS, "created"]
+            )
             assert made == 6
 
     run(story)
@@ -235,7 +274,12 @@ def test_a_conflict_is_looked_into_and_done_again() -> None:
             """Let somebody else change a PodGroup or take a name just before we do."""
             if request.verb == "patch" and request.resource == PODGROUPS and len(touched) < 2:
                 touched.append(request.name)
-                edit(api, PODGROUPS, request.name, lambda found: found["metadata"].update(annotations={"by": str(len(touched))}))
+                edit(
+                    api,
+                    PODGROUPS,
+                    request.name,
+                    lambda found: found["metadata"].update(annotations={"by": str(len(touched))}),
+                )
             return 0
 
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -250,7 +294,9 @@ def test_a_conflict_is_looked_into_and_done_again() -> None:
     run(story)
 
 
-def test_after_an_outage_everything_is_as_it_should_be(version: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_after_an_outage_everything_is_as_it_should_be(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
@@ -263,11 +309,17 @@ def test_after_an_outage_everything_is_as_it_should_be(version: str, caplog: pyt
             await eventually(lambda: counts(api) == {"second-head": 0, "second-worker-tpu": 8})
 
     run(story)
-    told = [record.getMessage() for record in caplog.records if record.getMessage().startswith("scheduling groups")]
+    told = [
+        record.getMessage()
+        for record in caplog.records
+        if record.getMessage().startswith("scheduling groups")
+    ]
     assert 1 <= len(told) <= 2, told  # a connection may break before others are refused
 
 
-def test_objects_of_others_are_left_as_they_are_and_told_of_once(version: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_objects_of_others_are_left_as_they_are_and_told_of_once(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(PODGROUPS, pod_group_without_owner("ray-worker-tpu"))
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -307,7 +359,10 @@ def test_objects_of_a_former_cluster_of_the_same_name_are_not_touched(version: s
             for name in [*api.objects(PODGROUPS)]:
                 api.delete(PODGROUPS, name)
             await eventually(lambda: counts(api) == BY_GROUP)
-            owners = {found["metadata"]["ownerReferences"][0]["uid"] for found in api.objects(PODGROUPS).values()}
+            owners = {
+                found["metadata"]["ownerReferences"][0]["uid"]
+                for found in api.objects(PODGROUPS).values()
+            }
             assert owners == {"another-uid"}
 
     run(story)
@@ -333,7 +388,12 @@ def test_the_gang_of_kuberay_takes_over_a_cluster_that_was_published(version: st
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version):
             await eventually(lambda: counts(api) == BY_GROUP)
-            edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={names.LABEL_GANG: "true"}))
+            edit(
+                api,
+                RAYCLUSTERS,
+                "ray",
+                lambda found: found["metadata"].update(labels={names.LABEL_GANG: "true"}),
+            )
             await eventually(lambda: not api.objects(PODGROUPS) and not api.objects(WORKLOADS))
             edit(api, RAYCLUSTERS, "ray", lambda found: found["metadata"].update(labels={}))
             await eventually(lambda: counts(api) == BY_GROUP)
@@ -351,15 +411,22 @@ def test_suspension_removes_pod_groups_and_resuming_brings_them_back(version: st
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, suspend=True))
             await eventually(lambda: counts(api) == {})
             assert "ray-worker-tpu" in api.objects(PODGROUPS)
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))  # whose pods would keep the former PodGroup, as they name it too
+            api.put(
+                RAYCLUSTERS, a_cluster(WORKER_GROUP)
+            )  # whose pods would keep the former PodGroup, as they name it too
             await eventually(lambda: counts(api) == BY_GROUP)
             assert api.objects(WORKLOADS)["ray.gang"] == workload
 
     run(story)
 
 
-@pytest.mark.parametrize("metadata", [{"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}])
-def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_it_has(version: str, metadata: Object) -> None:
+@pytest.mark.parametrize(
+    "metadata",
+    [{"labels": {names.LABEL_IGNORE: "true"}}, {"deletionTimestamp": "2026-11-21T10:00:00Z"}],
+)
+def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_it_has(
+    version: str, metadata: Object
+) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
@@ -376,9 +443,13 @@ def test_a_cluster_that_is_ignored_or_being_deleted_is_left_alone_with_all_that_
     run(story)
 
 
-def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(version: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(
+    version: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(api: FakeApi) -> None:
-        api.before = lambda request: 403 if request.verb == "create" and request.name.startswith("ray") else 0
+        api.before = lambda request: (
+            403 if request.verb == "create" and request.name.startswith("ray") else 0
+        )
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
         async with publishing(api, version) as p:
             await eventually(lambda: p.publisher.counters.failures.get("forbidden", 0) > 6)
@@ -391,16 +462,22 @@ def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(version
 
 
 @pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])
-def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(status: int, *, patient: bool) -> None:
+def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_not(
+    status: int, *, patient: bool
+) -> None:
     async def story(api: FakeApi) -> None:
         api.before = lambda request: status if request.verb == "create" else 0
         api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-        async with publishing(api, timing=replace(PACE, first_delay=600.0, longest_delay=600.0)) as p:
+        async with publishing(
+            api, timing=replace(PACE, first_delay=600.0, longest_delay=600.0)
+        ) as p:
             await eventually(lambda: sum(p.publisher.counters.failures.values()) > 0)
             api.before = lambda _: 0
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
             if patient:
-                await eventually(lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.following.clusters))
+                await eventually(
+                    lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.following.clusters)
+                )
                 await p.rests.more(5)
                 assert counts(api) == {}
             else:
@@ -412,11 +489,15 @@ def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_
 def test_a_pod_group_that_is_refused_does_not_stop_its_siblings(version: str) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(REPLICA))
-        api.before = lambda request: 403 if request.verb == "create" and request.name.endswith("bbbbb") else 0
+        api.before = lambda request: (
+            403 if request.verb == "create" and request.name.endswith("bbbbb") else 0
+        )
         for number, name in enumerate(("tpu-bbbbb", "tpu-ccccc", "tpu-ddddd")):
             api.put(PODS, a_pod(name, Seat(number, 0, name)))
         async with publishing(api, version) as p:
-            await eventually(lambda: counts(api) == {"ray-worker-tpu-ccccc": 4, "ray-worker-tpu-ddddd": 4})
+            await eventually(
+                lambda: counts(api) == {"ray-worker-tpu-ccccc": 4, "ray-worker-tpu-ddddd": 4}
+            )
             await eventually(lambda: p.publisher.counters.failures.get("forbidden", 0) > 2)
             assert api.count("create", WORKLOADS) == 1
 
@@ -431,9 +512,16 @@ def test_the_default_priority_that_the_api_server_fills_in_is_no_difference(vers
             await eventually(lambda: counts(api) == BY_GROUP)
             await eventually(lambda: sweeps(api) > 2)
             assert api.count("delete", PODGROUPS) == 0
-            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(2, priority="high")))
+            api.put(
+                RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(2, priority="high"))
+            )
             await eventually(
-                lambda: api.objects(PODGROUPS).get("ray-worker-tpu", {"spec": {}})["spec"].get("priorityClassName") == "high"
+                lambda: (
+                    api.objects(PODGROUPS)
+                    .get("ray-worker-tpu", {"spec": {}})["spec"]
+                    .get("priorityClassName")
+                    == "high"
+                )
             )
 
     run(story)
@@ -467,7 +555,9 @@ def test_only_the_namespaces_that_are_watched_are_listed() -> None:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, f"ray-{namespace}", namespace=namespace))
         async with publishing(api, namespaces=["default"]):
             await eventually(lambda: sweeps(api) > 2)
-            await eventually(lambda: counts(api) == {"ray-default-head": 0, "ray-default-worker-tpu": 8})
+            await eventually(
+                lambda: counts(api) == {"ray-default-head": 0, "ray-default-worker-tpu": 8}
+            )
 
     run(story)
 
@@ -492,6 +582,8 @@ def test_more_groups_than_a_workload_has_templates_stand_alone(version: str) -> 
         async with publishing(api, version):
             await eventually(lambda: len(counts(api)) == 9)
         assert api.objects(WORKLOADS) == {}
-        assert all(set(found["spec"]) == {"schedulingPolicy"} for found in api.objects(PODGROUPS).values())
+        assert all(
+            set(found["spec"]) == {"schedulingPolicy"} for found in api.objects(PODGROUPS).values()
+        )
 
     run(story)

@@ -1,4 +1,4 @@
-"""The course of a RayCluster's scheduling groups: when there is something to do."""
+"""The state of a RayCluster's scheduling groups: when there is something to do."""
 
 import msgspec
 
@@ -20,14 +20,14 @@ def facts(granularity: str = WORKER_GROUP) -> ClusterFacts:
 
 
 def state() -> ReconcileState:
-    """Return a course whose delays are not left to chance."""
+    """Return a state whose delays are not left to chance."""
     return new_state(PACE, World(random=lambda: 1.0))
 
 
 def reached(what: ClusterFacts, *, waits: bool = False) -> ReconcileState:
-    """Return the course of a RayCluster that has, at 100 s, what can be had."""
+    """Return the state of a RayCluster that has, at 100 s, what can be had."""
     made = state()
-    made.reached((what, EMPTY), 100.0, waits=waits)
+    made.record((what, EMPTY), 100.0, waits=waits)
     return made
 
 
@@ -81,10 +81,10 @@ def test_what_only_time_can_change_is_looked_at_again_and_then_more_rarely() -> 
     made = reached(known, waits=True)
     assert not made.due(known, EMPTY, 103.9)
     assert made.due(known, EMPTY, 104.0)
-    made.reached((known, EMPTY), 104.0, waits=True)
+    made.record((known, EMPTY), 104.0, waits=True)
     assert not made.due(known, EMPTY, 111.9)
     assert made.due(known, EMPTY, 112.0)
-    made.reached((known, TAKEN), 112.0, waits=True)
+    made.record((known, TAKEN), 112.0, waits=True)
     assert made.due(known, TAKEN, 116.0)
 
 

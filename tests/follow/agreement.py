@@ -1,12 +1,14 @@
-"""Several webhook processes over one simulated API server, where everything that takes time ends when a story says so.
+"""Several webhook processes over one simulated API server, where everything that takes time ends
+when a story says so.
 
-Watches are late, stall and are listed again; writes and their answers are lost, or late; processes pause, crash and come back;
-pods are refused after us, deleted and replaced; KubeRay's gate is switched; Leases are deleted; a backup is restored.
+Watches are late, stall and are listed again; writes and their answers are lost, or late; processes
+pause, crash and come back; pods and RayClusters are refused after us, deleted and replaced;
+KubeRay's gate is switched; Leases are deleted; a backup is restored.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -15,15 +17,18 @@ import msgspec
 from webhook.admission.errors import ClusterUnreadable, NotNow
 from webhook.follow.claims import LeaseClaims
 from webhook.follow.errors import ApiError
-from webhook.follow.lease_claims import LeaseSeats
+from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
 from webhook.follow.leases import Lease, write_page
 from webhook.follow.pods import PodFeed, WorkerPod
+from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed
 from webhook.follow.timing import World
+from webhook.groups.clusters import ClusterIndex
 from webhook.groups.ledger import Key, Page, Value
 from webhook.groups.membership import Membership
 from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import Wanted
+from webhook.groups.shards import Holder, ShardKey, Shards, WantedIndex
 from webhook.kube import names
 from webhook.kube.review import Denied
 
@@ -64,8 +69,29 @@ class Pod:
 
 
 @dataclass(eq=False)
+class Ray:
+    """A RayCluster of a shard group, from its admission on. Its name may have to be generated."""
+
+    key: ShardKey
+    uid: str
+    name: str
+    began: float
+    given: int | None = None
+    index: int | None = None
+    stored: bool = False
+    over: bool = False
+
+    @property
+    def underway(self) -> bool:
+        """Whether it may yet be stored."""
+        return not self.stored and not self.over
+
+
+@dataclass(eq=False)
 class Request:
-    """A request to the API server: made, carried out at some time, and answered at some time, or not."""
+    """A request to the API server: made, carried out at some time, and answered at some time, or
+    not.
+    """
 
     process: "Process"
     carry_out: Callable[[], Any]
@@ -85,6 +111,10 @@ class Server:
     history: list[tuple[int, str, bytes]] = field(default_factory=list)
     """Version, whether it is DELETED, and the pod."""
     current: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    rays: dict[str, Ray] = field(default_factory=dict)
+    ray_history: list[tuple[int, str, bytes]] = field(default_factory=list)
+    """As `history`, of RayClusters."""
+    current_rays: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     leases: dict[str, Lease] = field(default_factory=dict)
     lease_history: list[Lease | str] = field(default_factory=list)
     """A Lease as it became, or the uid of one that was deleted."""
@@ -103,6 +133,39 @@ class Server:
             self.pods[pod.uid] = pod
             self.history.append((self.version, "", body))
 
+    def tell_ray(self, ray: Ray, *, gone: bool = False) -> None:
+        """Note a change of a RayCluster."""
+        self.version += 1
+        if gone:
+            del self.current_rays[ray.uid]
+            del self.rays[ray.uid]
+            self.ray_history.append((self.version, ray.uid, b""))
+        else:
+            body = _ray(ray, self.version)
+            self.current_rays[ray.uid] = self.version, body
+            self.rays[ray.uid] = ray
+            self.ray_history.append((self.version, "", body))
+
+    def backup(self) -> "Server":
+        """Return what is stored, as it stays in a backup."""
+        return Server(
+            version=self.version,
+            pods={uid: replace(pod) for uid, pod in self.pods.items()},
+            current=dict(self.current),
+            rays={uid: replace(ray) for uid, ray in self.rays.items()},
+            current_rays=dict(self.current_rays),
+            leases=dict(self.leases),
+        )
+
+    def restore(self, backup: "Server") -> None:
+        """Store what a backup has, at its version."""
+        self.version = backup.version
+        copy = backup.backup()
+        self.pods, self.current = copy.pods, copy.current
+        self.rays, self.current_rays = copy.rays, copy.current_rays
+        self.leases = copy.leases
+        self.history, self.ray_history, self.lease_history = [], [], []
+
     def write(self, name: str, page: Page, uid: str) -> Lease:
         """Store a Lease."""
         self.version += 1
@@ -118,7 +181,9 @@ class Server:
 
 
 class Process:
-    """One webhook process: the product's claims and feed, with a simulated way to the API server."""
+    """One webhook process: the product's claims and feed, with a simulated way to
+    the API server.
+    """
 
     def __init__(self, model: "Model", number: int) -> None:
         self.model = model
@@ -126,18 +191,25 @@ class Process:
         self.alive = True
         self.paused = False
         self.members = Membership()
+        self.clusters = ClusterIndex()
+        self.shards = Shards(self.clusters)
         self.sleepers: list[tuple[float, asyncio.Future[None]]] = []
-        world = World(random=model.random.random, clock=lambda: model.now + number * 1000.0, sleep=self._sleep)
+        world = World(
+            random=model.random.random, clock=lambda: model.now + number * 1000.0, sleep=self._sleep
+        )
         self.clock = world.clock
         self.claims = model.claims(self, world)
         self.seats = LeaseSeats(self.members, self.claims, self.clock)
+        self.indices = LeaseIndices(self.shards, self.claims, self.clock)
         self.feed = PodFeed(self.members, "", self.claims.saw)
-        self.cursor = 0
+        self.ray_feed = RayClusterFeed(self.clusters, self.shards, "", self.claims.saw)
+        self.cursor = self.ray_cursor = 0
         self.behind = 0
         """A silent watch that speaks again tells at least so much."""
         self.lease_cursor = 0
         self.tasks: list[asyncio.Task[Any]] = [model.loop.create_task(self.claims.run())]
         self.list_pods()
+        self.list_rays()
         self.list_leases()
 
     async def _sleep(self, seconds: float) -> None:
@@ -178,6 +250,28 @@ class Process:
         self.cursor = min(len(history), self.cursor + count)
         self.feed.heard(self.clock())
 
+    def list_rays(self) -> None:
+        """List the RayClusters, and watch from there."""
+        server = self.model.server
+        self.ray_feed.begin(server.version)
+        for _, body in server.current_rays.values():
+            self.ray_feed.item(_decoded_ray(body))
+        self.ray_feed.end()
+        self.ray_feed.heard(self.clock())
+        self.ray_cursor = len(server.ray_history)
+
+    def watch_rays(self, count: int) -> None:
+        """Be told of some of what happened to RayClusters."""
+        history = self.model.server.ray_history
+        for version, uid, body in history[self.ray_cursor : self.ray_cursor + count]:
+            if uid:
+                self.ray_feed.remove(uid)
+            else:
+                self.ray_feed.put(_decoded_ray(body))
+            self.ray_feed.reach(version)
+        self.ray_cursor = min(len(history), self.ray_cursor + count)
+        self.ray_feed.heard(self.clock())
+
     def list_leases(self) -> None:
         """List the Leases, and watch from there."""
         server = self.model.server
@@ -197,10 +291,13 @@ class Process:
                 self.claims.put(told)
         self.lease_cursor = min(len(history), self.lease_cursor + count)
 
-    async def ask(self, carry_out: Callable[[], Any], seconds: float) -> Any:  # noqa: ANN401 - whatever is asked for
+    # Whatever is asked for
+    async def ask(self, carry_out: Callable[[], Any], seconds: float) -> Any:  # noqa: ANN401
         """Ask the API server something, and wait."""
         answer: asyncio.Future[Any] = self.model.loop.create_future()
-        self.model.requests.append(Request(self, carry_out, answer, self.model.now, self.model.now + seconds))
+        self.model.requests.append(
+            Request(self, carry_out, answer, self.model.now, self.model.now + seconds)
+        )
         return await answer
 
 
@@ -248,81 +345,107 @@ class Store:
 
 
 class Objects:
-    """The pods, as a process knows them."""
+    """The pods and RayClusters, as a process knows them."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
 
     def hold(self, key: Key, value: Value) -> None:
-        """Hold a seat."""
-        assert isinstance(key, GroupKey)
-        assert isinstance(value, Seat)
-        self._process.members.hold(key, value)
+        """Hold a seat or an index."""
+        if isinstance(value, Seat):
+            self._process.members.hold(_seats(key), value)
+        else:
+            self._process.shards.hold(_indices(key), value)
 
     def free(self, key: Key, value: Value) -> None:
-        """Free a seat."""
-        assert isinstance(key, GroupKey)
-        assert isinstance(value, Seat)
-        self._process.members.free(key, value)
+        """Free a seat or an index."""
+        if isinstance(value, Seat):
+            self._process.members.free(_seats(key), value)
+        else:
+            self._process.shards.free(_indices(key), value)
 
     def seen(self, key: Key, value: Value) -> int:
-        """Look for a pod."""
-        assert isinstance(key, GroupKey)
-        assert isinstance(value, Seat)
-        return self._process.feed.seen(key, value)
+        """Look for a pod or a RayCluster."""
+        if isinstance(value, Seat):
+            return self._process.feed.seen(_seats(key), value)
+        return self._process.ray_feed.seen(_indices(key), value.index)
 
     def told(self, key: Key) -> int:
         """Tell how much is known."""
-        assert isinstance(key, GroupKey)
-        return self._process.feed.told(key)
+        if isinstance(key, GroupKey):
+            return self._process.feed.told(key)
+        return self._process.ray_feed.told(key.namespace)
 
     def newest(self, key: Key) -> int:
-        """Tell the highest version of the pods of a group."""
-        assert isinstance(key, GroupKey)
-        return self._process.feed.newest(key)
+        """Tell the highest version of the objects of a group."""
+        if isinstance(key, GroupKey):
+            return self._process.feed.newest(key)
+        return self._process.ray_feed.newest(key.namespace)
 
-    def latest(self, key: Key) -> int:  # noqa: ARG002 - the interface
+    def latest(self, key: Key) -> int:
         """Tell what nothing is newer than."""
-        return self._process.feed.latest
+        process = self._process
+        return process.feed.latest if isinstance(key, GroupKey) else process.ray_feed.latest
 
-    def heard_at(self, key: Key) -> float:  # noqa: ARG002 - the interface
+    def heard_at(self, key: Key) -> float:
         """Tell when the watch spoke."""
-        return self._process.feed.heard_at
+        process = self._process
+        return process.feed.heard_at if isinstance(key, GroupKey) else process.ray_feed.heard_at
 
     async def read(self, key: Key) -> None:
-        """List a group live."""
+        """List a group live, or all RayClusters."""
         process, server = self._process, self._process.model.server
         begun = process.clock()
 
-        def snapshot() -> tuple[int, list[bytes]]:
-            return server.version, [body for uid, (_, body) in server.current.items() if server.pods[uid].key == key]
+        def pods() -> tuple[int, list[bytes]]:
+            return server.version, [
+                body for uid, (_, body) in server.current.items() if server.pods[uid].key == key
+            ]
+
+        def rays() -> tuple[int, list[bytes]]:
+            return server.version, [body for _, body in server.current_rays.values()]
 
         try:
-            version, bodies = await process.ask(snapshot, 3.0)
+            version, bodies = await process.ask(pods if isinstance(key, GroupKey) else rays, 3.0)
         except ApiError as error:
             raise ClusterUnreadable(str(error)) from error
-        assert isinstance(key, GroupKey)
-        process.feed.read(key, [_decoded(body) for body in bodies], version, begun)
+        if isinstance(key, GroupKey):
+            process.feed.read(key, [_decoded(body) for body in bodies], version, begun)
+        else:
+            process.ray_feed.read_all(key.namespace, map(_decoded_ray, bodies), version)
 
 
 class Model:
-    """The world: a server, processes, and pods on their way. `step` does one thing that may happen, by chance."""
+    """The world: a server, processes, and pods on their way. `step` does one thing that may happen,
+    by chance.
+    """
 
-    def __init__(self, seed: int, processes: int, claims: Callable[..., LeaseClaims] = LeaseClaims) -> None:
+    def __init__(
+        self, seed: int, processes: int, claims: Callable[..., LeaseClaims] = LeaseClaims
+    ) -> None:
         self.random = Random(seed)  # noqa: S311 - a story, not a secret
         self.loop = asyncio.new_event_loop()
         self.now = 0.0
         self.server = Server()
         self.requests: list[Request] = []
         self.pods: list[Pod] = []
-        self.groups = {GroupKey("ns", "uid", f"group-{i}"): self.random.choice([1, 2, 4]) for i in range(3)}
+        self.groups = {
+            GroupKey("ns", "uid", f"group-{i}"): self.random.choice([1, 2, 4]) for i in range(3)
+        }
         self.labelled = dict.fromkeys(self.groups, False)
+        self.shards = [ShardKey("ns", "blue"), ShardKey("ns", "green")]
+        self.rays: list[Ray] = []
+        self.kept: Server | None = None
         self.count = 0
-        self.seated = 0
+        self.seated = self.indexed = self.restored = 0
         self.log: list[str] = []
         self._make = claims
         self._errors: list[BaseException] = []
-        self.loop.set_exception_handler(lambda _, context: self._errors.append(context.get("exception") or AssertionError(context)))
+        self.loop.set_exception_handler(
+            lambda _, context: self._errors.append(
+                context.get("exception") or AssertionError(context)
+            )
+        )
         asyncio.set_event_loop(self.loop)
         self.processes = [Process(self, number) for number in range(processes)]
         self.born = processes
@@ -410,6 +533,52 @@ class Model:
             pod.gone = True
         self.server.tell(pod)
 
+    def create_ray(self) -> None:
+        """Somebody creates a RayCluster of a shard group, perhaps with an index of his own."""
+        process = self._any_process()
+        if process is None:
+            return
+        self.count += 1
+        name = self.random.choice(["", "ray-0", "ray-1", "ray-2", "ray-3", "ray-4", "ray-5"])
+        given = self.random.randrange(4) if self.random.random() < 0.1 else None
+        ray = Ray(self.random.choice(self.shards), f"uid-{self.count}", name, self.now, given)
+        self.rays.append(ray)
+        self._start(process, self._admit_ray(process, ray))
+
+    async def _admit_ray(self, process: Process, ray: Ray) -> None:
+        wanted = WantedIndex(ray.key, ray.name, ray.given)
+        try:
+            answer = await process.indices.claim(wanted, process.clock())
+        except (NotNow, Denied):
+            answer = Holder("nobody")
+        late = self.now > ray.began + WEBHOOK_SECONDS
+        if not isinstance(answer, int) or not process.alive or late:
+            ray.over = True
+        else:
+            ray.index = answer
+
+    def store_ray(self) -> None:
+        """A RayCluster that has its index is stored, or refused: its name may be taken."""
+        ready = [ray for ray in self.rays if ray.underway and ray.index is not None]
+        if not ready:
+            return
+        ray = self.random.choice(ready)
+        taken = ray.name in {other.name for other in self.server.rays.values()}
+        late = self.now > ray.began + ADMISSION_SECONDS
+        if late or taken or self.random.random() < 0.15:
+            ray.over = True
+            return
+        ray.name = ray.name or f"made-{ray.uid}"
+        ray.stored = True
+        self.indexed += 1
+        self.server.tell_ray(ray)
+
+    def change_ray(self) -> None:
+        """A RayCluster changes, or is gone."""
+        stored = list(self.server.rays.values())
+        if stored:
+            self.server.tell_ray(self.random.choice(stored), gone=self.random.random() < 0.6)
+
     def request(self) -> None:
         """Requests are carried out, or answered, or both."""
         for request in self.random.sample(self.requests, min(2, len(self.requests))):
@@ -428,13 +597,22 @@ class Model:
         if request.process.paused:
             return
         self.requests.remove(request)
-        self._answer(request, ApiError("disconnected", "the answer was lost") if chance > 0.97 else request.result)
+        self._answer(
+            request,
+            ApiError("disconnected", "the answer was lost") if chance > 0.97 else request.result,
+        )
 
     def pods_told(self) -> None:
         """A watch of pods tells some of what happened, or all."""
         process = self._any_process()
         if process is not None:
             process.watch_pods(self.random.choice([1, 1, 3, 1 << 30]))
+
+    def rays_told(self) -> None:
+        """A watch of RayClusters tells some of what happened, or all."""
+        process = self._any_process()
+        if process is not None:
+            process.watch_rays(self.random.choice([1, 3, 1 << 30]))
 
     def leases_told(self) -> None:
         """A watch of Leases tells some of what happened, or all."""
@@ -446,22 +624,45 @@ class Model:
         """A process lists again."""
         process = self._any_process()
         if process is not None:
-            process.list_pods() if self.random.random() < 0.5 else process.list_leases()
+            self.random.choice([process.list_pods, process.list_rays, process.list_leases])()
 
     def time(self) -> None:
         """Time passes, mostly little; what has waited too long gives up."""
-        self.now += self.random.choices([0.002, 0.02, 0.1, 0.5, 2.5, 6.0, 35.0, 61.0], [30, 30, 20, 12, 4, 4, 2, 2])[0]
+        self.now += self.random.choices(
+            [0.002, 0.02, 0.1, 0.5, 2.5, 6.0, 35.0, 61.0], [30, 30, 20, 12, 4, 4, 2, 2]
+        )[0]
         self._give_up()
 
     def crash(self) -> None:
         """A process is killed, and another one started; what it had sent is underway still."""
-        place = self.random.randrange(len(self.processes))
+        self._restart(self.random.randrange(len(self.processes)))
+
+    def _restart(self, place: int) -> None:
         process = self.processes[place]
         process.alive = False
         for task in process.tasks:
             task.cancel()
         self.processes[place] = Process(self, self.born)
         self.born += 1
+
+    def restore(self) -> None:
+        """A backup is made, or etcd is restored from it.
+
+        What is underway ends with the API servers, and the webhooks are restarted too, as
+        Kubernetes asks.
+        """
+        if self.kept is None or self.random.random() < 0.5:
+            self.kept = self.server.backup()
+            return
+        self.restored += 1
+        self.server.restore(self.kept)
+        for pod in self.pods:
+            pod.over = True
+        for ray in self.rays:
+            ray.over = True
+        self.requests.clear()
+        for place in range(len(self.processes)):
+            self._restart(place)
 
     def pause(self) -> None:
         """A process stops, or goes on."""
@@ -495,9 +696,11 @@ class Model:
     # What must hold
 
     def check(self) -> None:
-        """No two live pods of a group hold one seat, and a replica has one name of ours.
+        """No two live pods of a group hold one seat, a replica has one name of ours, and no two
+        RayClusters of a shard group have one index.
 
-        KubeRay may begin a replica under its own name, with the gate on, where the pod of one that we began was refused.
+        KubeRay may begin a replica under its own name, with the gate on, where the pod of one that
+        we began was refused.
         """
         held: dict[tuple[GroupKey, int, int], Pod] = {}
         called: dict[tuple[GroupKey, int], str] = {}
@@ -506,10 +709,21 @@ class Model:
             if not pod.live or seat is None:
                 continue
             other = held.setdefault((pod.key, seat.replica, seat.host), pod)
-            assert other is pod, f"{pod.uid} and {other.uid} both hold {seat} of {pod.key.group} at {self.now}"
+            assert other is pod, (
+                f"{pod.uid} and {other.uid} both hold {seat} of {pod.key.group} at {self.now}"
+            )
             if pod.claimed and not seat.name.startswith(KUBERAY):
                 name = called.setdefault((pod.key, seat.replica), seat.name)
-                assert name == seat.name, f"replica {seat.replica} of {pod.key.group} is called {name} and {seat.name}"
+                assert name == seat.name, (
+                    f"replica {seat.replica} of {pod.key.group} is called {name} and {seat.name}"
+                )
+        owners: dict[tuple[ShardKey, int | None], Ray] = {}
+        for ray in self.server.rays.values():
+            owner = owners.setdefault((ray.key, ray.index), ray)
+            assert owner is ray, (
+                f"{ray.name} and {owner.name} both have index {ray.index} of {ray.key.group} at "
+                f"{self.now}"
+            )
         assert not self._errors, self._errors
 
     # How it goes on
@@ -519,13 +733,19 @@ class Model:
         return self.random.choice(awake) if awake else None
 
     def _free_seat(self, key: GroupKey) -> Seat:
-        taken = {(pod.seat.replica, pod.seat.host) for pod in self.server.pods.values() if pod.key == key and pod.live and pod.seat}
+        taken = {
+            (pod.seat.replica, pod.seat.host)
+            for pod in self.server.pods.values()
+            if pod.key == key and pod.live and pod.seat
+        }
         hosts, place = self.groups[key], 0
         while divmod(place, hosts) in taken:
             place += 1
         replica, host = divmod(place, hosts)
         others = (
-            p.seat.name for p in self.server.pods.values() if p.key == key and p.live and p.seat and p.seat.replica == replica
+            p.seat.name
+            for p in self.server.pods.values()
+            if p.key == key and p.live and p.seat and p.seat.replica == replica
         )
         return Seat(replica, host, "" if hosts == 1 else next(others, f"{KUBERAY}{self.count}"))
 
@@ -537,14 +757,19 @@ class Model:
         for pod in self.pods:
             if pod.underway and self.now > pod.began + ADMISSION_SECONDS:
                 pod.over = True
+        for ray in self.rays:
+            if ray.underway and self.now > ray.began + ADMISSION_SECONDS:
+                ray.over = True
         self.pods = [pod for pod in self.pods if pod.underway]
+        self.rays = [ray for ray in self.rays if ray.underway]
         for request in [request for request in self.requests if request.deadline <= self.now]:
             if not request.process.paused and not request.answer.done():
                 self._answer(request, ApiError("timeout", "no answer in time"))
             if request.since + 60.0 <= self.now:
                 self.requests.remove(request)
 
-    def _answer(self, request: Request, result: Any) -> None:  # noqa: ANN401 - whatever was asked for
+    # Whatever was asked for
+    def _answer(self, request: Request, result: Any) -> None:  # noqa: ANN401
         if request.answer.done() or not request.process.alive:
             return
         if isinstance(result, ApiError):
@@ -576,6 +801,11 @@ _CHANCES: list[tuple[Callable[[Model], None], float]] = [
     (Model.pause, 1),
     (Model.gate, 1),
     (Model.lease_deleted, 0.05),
+    (Model.create_ray, 8),
+    (Model.store_ray, 8),
+    (Model.change_ray, 4),
+    (Model.rays_told, 10),
+    (Model.restore, 0.1),
 ]
 _HAPPENINGS = [happening for happening, _ in _CHANCES]
 _WEIGHTS = [weight for _, weight in _CHANCES]
@@ -584,17 +814,55 @@ _WEIGHTS = [weight for _, weight in _CHANCES]
 def _pod(pod: Pod, version: int) -> bytes:
     seat = pod.seat
     assert seat is not None
-    labels = {names.LABEL_CLUSTER: "ray", names.LABEL_GROUP: pod.key.group, names.LABEL_REPLICA_INDEX: str(seat.replica)}
+    labels = {
+        names.LABEL_CLUSTER: "ray",
+        names.LABEL_GROUP: pod.key.group,
+        names.LABEL_REPLICA_INDEX: str(seat.replica),
+    }
     if seat.name:
         labels |= {names.LABEL_REPLICA_NAME: seat.name, names.LABEL_HOST_INDEX: str(seat.host)}
-    meta: dict[str, Any] = {"uid": pod.uid, "namespace": pod.key.namespace, "resourceVersion": str(version), "labels": labels}
+    meta: dict[str, Any] = {
+        "uid": pod.uid,
+        "namespace": pod.key.namespace,
+        "resourceVersion": str(version),
+        "labels": labels,
+    }
     meta["ownerReferences"] = [{"name": "ray", "uid": pod.key.cluster_uid, "controller": True}]
     if pod.terminating:
         meta["deletionTimestamp"] = "2026-11-21T00:00:00Z"
     return msgspec.json.encode({"metadata": meta})
 
 
+def _ray(ray: Ray, version: int) -> bytes:
+    meta = {
+        "uid": ray.uid,
+        "name": ray.name,
+        "namespace": ray.key.namespace,
+        "resourceVersion": str(version),
+        "annotations": {
+            names.ANNOTATION_SHARD_GROUP: ray.key.group,
+            names.ANNOTATION_SHARD_INDEX: str(ray.index),
+        },
+    }
+    return msgspec.json.encode({"metadata": meta})
+
+
+def _seats(key: Key) -> GroupKey:
+    assert isinstance(key, GroupKey)
+    return key
+
+
+def _indices(key: Key) -> ShardKey:
+    assert isinstance(key, ShardKey)
+    return key
+
+
 _decoder = msgspec.json.Decoder(WorkerPod)
+_ray_decoder = msgspec.json.Decoder(LiveRayCluster)
+
+
+def _decoded_ray(body: bytes) -> LiveRayCluster:
+    return _ray_decoder.decode(body)
 
 
 def _decoded(body: bytes) -> WorkerPod:

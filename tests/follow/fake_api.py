@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
+import re
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -15,7 +16,14 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonpatch
 import msgspec
 
-from tests.control.scheduling_rules import PODGROUPS, WORKLOADS, Refusal, admitted, check_preconditions, patched
+from tests.control.scheduling_rules import (
+    PODGROUPS,
+    WORKLOADS,
+    Refusal,
+    admitted,
+    check_preconditions,
+    patched,
+)
 from webhook.kube import names
 
 Object = dict[str, Any]
@@ -23,6 +31,16 @@ Object = dict[str, Any]
 PODS: Final = "pods"
 RAYCLUSTERS: Final = "rayclusters"
 LEASES: Final = "leases"
+CRDS: Final = "customresourcedefinitions"
+EVENTS: Final = "events"
+SERVICES: Final = "services"
+NODES: Final = "nodes"
+NAMESPACES: Final = "namespaces"
+CONFIGURATIONS: Final = "mutatingwebhookconfigurations"
+WEBHOOKS: Final = CONFIGURATIONS
+OTHERS: Final = (EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS)
+REVIEWS: Final = ("tokenreviews", "subjectaccessreviews")
+_RESOURCES: Final = (PODS, RAYCLUSTERS, LEASES, CRDS, *OTHERS)
 
 
 class Fault(Enum):
@@ -84,20 +102,31 @@ class FakeApi:
     """Chunks that a line of a watch is sent in."""
     requests: list[Request] = field(default_factory=list)
     connections: int = 0
+    minor: str = "37"
+    """Of the release of Kubernetes that it says it is; empty: it does not say."""
     served: set[str] = field(default_factory=set)
     """Versions of scheduling.k8s.io."""
     default_priority: str = ""
     """The PriorityClass that PodGroups get which name none."""
     protected: set[str] = field(default_factory=set)
     """PodGroups that a finalizer keeps after they were deleted, until it is taken off."""
+    definition: Object | None = None
+    """The CustomResourceDefinition of RayClusters."""
+    whole_definitions: int = 0
+    """How often all of it was read, and not only its metadata."""
     before: Callable[[Request], int] = lambda _: 0
-    """Looks at a request before it is answered: with this status, if it returns one. It may change what is stored."""
+    """Looks at a request before it is answered: with this status, if it returns one. It may change
+    what is stored.
+    """
+
+    judge: Callable[[Object], Object] = lambda _: {}
+    """Returns the status of a TokenReview or SubjectAccessReview."""
 
     def __post_init__(self) -> None:
         self.port = 0
         self.version = 100
         self._objects: dict[str, dict[tuple[str, str], Object]] = {
-            resource: {} for resource in (PODS, RAYCLUSTERS, PODGROUPS, WORKLOADS, LEASES)
+            resource: {} for resource in (*_RESOURCES, PODGROUPS, WORKLOADS)
         }
         self._history: list[Change] = []
         self._compacted = 0
@@ -118,7 +147,7 @@ class FakeApi:
         """Create or replace an object, with a new version, and tell the watches."""
         stored = deepcopy(obj)
         meta = stored["metadata"]
-        key = (meta["namespace"], meta["name"])
+        key = (meta.get("namespace", ""), meta["name"])
         old = self._objects[resource].get(key)
         meta.setdefault("uid", old["metadata"]["uid"] if old else f"uid-{next(self._uids)}")
         self._objects[resource][key] = self._told("MODIFIED" if old else "ADDED", resource, stored)
@@ -134,13 +163,18 @@ class FakeApi:
         return {name: obj for (_, name), obj in self._objects[resource].items()}
 
     def rewind(self, version: int) -> None:
-        """Set the store back, as a restore of etcd from a backup does: objects stay, versions start again."""
+        """Set the store back, as a restore of etcd from a backup does: objects stay, versions start
+        again.
+        """
         self.version = version
         self._history = []
         for objects in self._objects.values():
             for key, obj in objects.items():
                 self.version += 1
-                objects[key] = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+                objects[key] = {
+                    **obj,
+                    "metadata": {**obj["metadata"], "resourceVersion": str(self.version)},
+                }
         self._compacted = self.version
 
     def compact(self) -> None:
@@ -151,7 +185,14 @@ class FakeApi:
     def bookmark(self) -> None:
         """Tell every watch how far it is."""
         for queue, resource in self._queues.items():
-            queue.put_nowait(Change(self.version, resource, "BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}}))
+            queue.put_nowait(
+                Change(
+                    self.version,
+                    resource,
+                    "BOOKMARK",
+                    {"metadata": {"resourceVersion": str(self.version)}},
+                )
+            )
 
     def load(self, resource: str, objects: Iterable[Object]) -> None:
         """Store many objects as they are, before anybody watches. They may share parts."""
@@ -159,7 +200,7 @@ class FakeApi:
             self.version += 1
             meta = obj["metadata"]
             meta["resourceVersion"] = str(self.version)
-            self._objects[resource][meta["namespace"], meta["name"]] = obj
+            self._objects[resource][meta.get("namespace", ""), meta["name"]] = obj
         self._compacted = self.version
 
     def tell(self, resource: str, lines: bytes) -> None:
@@ -202,7 +243,9 @@ class FakeApi:
 
     def count(self, verb: str, resource: str = PODS) -> int:
         """Return how many requests there were."""
-        return sum(request.verb == verb and request.resource == resource for request in self.requests)
+        return sum(
+            request.verb == verb and request.resource == resource for request in self.requests
+        )
 
     def drop_connections(self) -> None:
         """Reset every connection."""
@@ -233,7 +276,9 @@ class FakeApi:
 
     async def up(self) -> None:
         """Listen, on the port it had before."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self._tls)
+        self._server = await asyncio.start_server(
+            self._connected, "127.0.0.1", self.port, ssl=self._tls
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
@@ -241,7 +286,9 @@ class FakeApi:
         if self._server is not None:
             self._server.close()
             self._server = None
-        for _ in range(_TURNS):  # a connection that the listener has just taken becomes a handler some turns later
+        for _ in range(
+            _TURNS
+        ):  # a connection that the listener has just taken becomes a handler some turns later
             handlers = list(self._handlers)
             self.drop_connections()
             await asyncio.gather(*handlers, return_exceptions=True)
@@ -252,7 +299,9 @@ class FakeApi:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._handlers.add(task)
         task.add_done_callback(self._handlers.discard)
-        task.add_done_callback(lambda _: writer.transport.abort())  # a task cancelled before its first step never gets to do it
+        task.add_done_callback(
+            lambda _: writer.transport.abort()
+        )  # a task cancelled before its first step never gets to do it
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -264,7 +313,8 @@ class FakeApi:
             with suppress(ConnectionError):
                 await writer.wait_closed()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:  # noqa: PLR0911 - one for each way to answer
+    # One for each way to answer
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:  # noqa: C901, PLR0911, PLR0912
         """Answer one request, and tell whether the connection stays."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
         url = urlsplit(head[0].split()[1])
@@ -276,18 +326,34 @@ class FakeApi:
         verb = _VERBS.get(method) or ("watch" if query.get("watch") == "true" else "list")
         resource, name = _resource(url.path)
         if verb == "create":
-            name = msgspec.json.decode(body)["metadata"]["name"]
+            name = msgspec.json.decode(body).get("metadata", {}).get("name", "")
         authorization = lower.get("authorization", "")
-        request = Request(verb, resource, query, authorization, asyncio.get_running_loop().time(), name)
+        request = Request(
+            verb, resource, query, authorization, asyncio.get_running_loop().time(), name
+        )
         self.requests.append(request)
         if self.accepts and authorization.strip() != self.accepts:
             return await _refuse(writer, 401)
         if status := self.before(request):
             return await _refuse(writer, status)
+        if url.path == "/version":
+            release = {"major": "1", "minor": self.minor}
+            return await (_succeed(writer, release) if self.minor else _refuse(writer, 404))
+        if resource == CRDS:
+            if self.definition is None:
+                return await _refuse(writer, 404)
+            part = "as=PartialObjectMetadata;" in lower["accept"]
+            whole = self.definition
+            self.whole_definitions += not part
+            return await _succeed(writer, {"metadata": whole["metadata"]} if part else whole)
         if url.path.startswith(_SCHEDULING):
             version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
             if version not in self.served or not resource or verb in _VERBS.values():
                 return await self._schedule(writer, url.path, method, version, body)
+        if resource == EVENTS and (name or method != "GET"):
+            return await self._answer_event(writer, url.path, method, body)
+        if resource in REVIEWS or (name and verb == "list" and resource in OTHERS):
+            return await self._answer_one(writer, resource, name, body)
         if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body)
         fault = self._fault(verb, resource)
@@ -300,20 +366,34 @@ class FakeApi:
             return await self._watch(writer, query, matches, fault, resource)
         return await self._list(writer, query, matches, fault, resource)
 
-    async def _schedule(self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes) -> bool:
-        """Tell what is served of the API for scheduling, or create, patch or delete a Workload or a PodGroup."""
+    async def _schedule(
+        self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes
+    ) -> bool:
+        """Tell what is served of the API for scheduling, or create, patch or delete a Workload or a
+        PodGroup.
+        """
         resource, name = _resource(path)
         if version not in self.served:
             return await _refuse(writer, 404)
         if not resource:
             return await _succeed(writer, {"resources": [{"name": WORKLOADS}, {"name": PODGROUPS}]})
         try:
-            found, status = self._write(resource, name, path, method, version, msgspec.json.decode(content))
+            found, status = self._write(
+                resource, name, path, method, version, msgspec.json.decode(content)
+            )
         except Refusal as refusal:
             return await _refuse(writer, refusal.status)
         return await _succeed(writer, found, status)
 
-    def _write(self, resource: str, name: str, path: str, method: str, version: str, body: Any) -> tuple[Object, int]:  # noqa: ANN401 - an object, or the operations of a patch
+    def _write(
+        self,
+        resource: str,
+        name: str,
+        path: str,
+        method: str,
+        version: str,
+        body: Any,  # noqa: ANN401
+    ) -> tuple[Object, int]:
         """Return what became of an object. Raises Refusal."""
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         stored = self._objects[resource]
@@ -331,13 +411,27 @@ class FakeApi:
             return new, 200
         check_preconditions(old, body)
         if name in self.protected:
-            kept = {"deletionTimestamp": "2026-11-21T10:00:00Z", "finalizers": [names.FINALIZER_POD_GROUP]}
+            kept = {
+                "deletionTimestamp": "2026-11-21T10:00:00Z",
+                "finalizers": [names.FINALIZER_POD_GROUP],
+            }
             self.put(resource, {**old, "metadata": {**old["metadata"], **kept}})
         else:
             self.delete(resource, name, namespace)
         return {"kind": "Status"}, 200
 
-    async def _answer_lease(self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes) -> bool:
+    async def _answer_one(
+        self, writer: asyncio.StreamWriter, resource: str, name: str, content: bytes
+    ) -> bool:
+        """Return an object of the cluster, or judge a review."""
+        if resource in REVIEWS:
+            return await _succeed(writer, {"status": self.judge(msgspec.json.decode(content))}, 201)
+        found = self._objects[resource].get(("", name))
+        return await (_succeed(writer, found) if found else _refuse(writer, 404))
+
+    async def _answer_lease(
+        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes
+    ) -> bool:
         """Return, create, replace or patch a Lease."""
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         body = msgspec.json.decode(content) if content else {}
@@ -355,6 +449,36 @@ class FakeApi:
             body["metadata"].setdefault("namespace", namespace)
         return await _succeed(writer, self.put(LEASES, body) if content else old or {})
 
+    async def _answer_event(
+        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes
+    ) -> bool:
+        """Return, create or patch an event, of which nothing changes but its series.
+
+        https://github.com/kubernetes/kubernetes/blob/master/pkg/apis/core/validation/events.go
+        """
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        body = msgspec.json.decode(content) if content else {}
+        name = _resource(path)[1] or body["metadata"]["name"]
+        old = self._objects[EVENTS].get((namespace, name))
+        if (method == "POST") == (old is not None):
+            return await _refuse(writer, 409 if old else 404)
+        if method == "GET":
+            return await _succeed(writer, old or {})
+        new: Object = body if old is None else jsonpatch.apply_patch(deepcopy(old), body)
+        needed = ("eventTime", "reportingController", "reportingInstance", "action", "reason")
+        series = new.get("series", {"count": 2, "lastObservedTime": "now"})
+        valid = (
+            all(new.get(each) for each in needed)
+            and len(new["note"]) <= 1024
+            and new["regarding"]["namespace"] == namespace
+            and series["count"] >= 2
+            and series["lastObservedTime"]
+            and (old is None or {**new, "series": 0} == {**old, "series": 0})
+        )
+        if not valid:
+            return await _refuse(writer, 422)
+        return await _succeed(writer, self.put(EVENTS, new), 200 if old else 201)
+
     def _fault(self, verb: str, resource: str) -> Fault | None:
         if resource != PODS:
             return None
@@ -362,7 +486,12 @@ class FakeApi:
         return plans.popleft() if plans else self._always[verb]
 
     async def _list(
-        self, writer: asyncio.StreamWriter, query: dict[str, str], matches: "Matches", fault: Fault | None, resource: str
+        self,
+        writer: asyncio.StreamWriter,
+        query: dict[str, str],
+        matches: "Matches",
+        fault: Fault | None,
+        resource: str,
     ) -> bool:
         if fault is Fault.SILENCE:
             await asyncio.sleep(3600)
@@ -370,7 +499,9 @@ class FakeApi:
         if token and self.continue_expires:
             self.continue_expires -= 1
             return await _refuse(writer, 410)
-        version, items = self._pages.pop(token) if token else (self.version, self._found(resource, matches))
+        version, items = (
+            self._pages.pop(token) if token else (self.version, self._found(resource, matches))
+        )
         limit = min(self.page_limit, int(query.get("limit", "10000")))
         meta: Object = {"resourceVersion": str(version)}
         if len(items) > limit:
@@ -380,21 +511,34 @@ class FakeApi:
         if fault is Fault.GARBAGE:
             body = b"<html>gateway</html>"
         await asyncio.sleep(self.list_delay)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % len(body)
+        )
         writer.write(body[: len(body) // 2] if fault is Fault.CUT else body)
         await writer.drain()
         return fault is not Fault.CUT
 
     def _found(self, resource: str, matches: "Matches") -> list[Object]:
-        return [obj for obj in self._objects[resource].values() if matches(Change(0, resource, "", obj))]
+        return [
+            obj for obj in self._objects[resource].values() if matches(Change(0, resource, "", obj))
+        ]
 
     async def _watch(
-        self, writer: asyncio.StreamWriter, query: dict[str, str], matches: "Matches", fault: Fault | None, resource: str
+        self,
+        writer: asyncio.StreamWriter,
+        query: dict[str, str],
+        matches: "Matches",
+        fault: Fault | None,
+        resource: str,
     ) -> bool:
         since = int(query["resourceVersion"])
         if since < self._compacted:
             return await _refuse(writer, 410)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n"
+        )
         if fault is Fault.SILENCE:
             await asyncio.sleep(3600)
         queue: asyncio.Queue[Change] = asyncio.Queue()
@@ -415,7 +559,11 @@ class FakeApi:
         return True
 
     async def _tell(
-        self, writer: asyncio.StreamWriter, queue: asyncio.Queue[Change], matches: "Matches", fault: Fault | None
+        self,
+        writer: asyncio.StreamWriter,
+        queue: asyncio.Queue[Change],
+        matches: "Matches",
+        fault: Fault | None,
     ) -> None:
         """Send the lines of a watch; returns when a fault ends it."""
         while fault not in _ENDINGS or not queue.empty():
@@ -447,14 +595,17 @@ def _resource(path: str) -> tuple[str, str]:
     """Return resource and name in a path, empty where it has none."""
     parts = path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]
-    if rest[:1] == ["namespaces"]:
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
         rest = rest[2:]
     return (rest[0] if rest else ""), (rest[1] if len(rest) > 1 else "")
 
 
 async def _succeed(writer: asyncio.StreamWriter, found: Object, status: int = 200) -> bool:
     body = msgspec.json.encode(found)
-    writer.write(b"HTTP/1.1 %d Yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
+    writer.write(
+        b"HTTP/1.1 %d Yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        % (status, len(body), body)
+    )
     await writer.drain()
     return True
 
@@ -470,7 +621,10 @@ _STATUSES: Final = {
 Matches = Callable[[Change], bool]
 
 _ENDINGS: Final = {
-    Fault.EXPIRED_EVENT: b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n',
+    Fault.EXPIRED_EVENT: (
+        b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too '
+        b'old"}}\n'
+    ),
     Fault.STRANGE_EVENT: b'{"type":"ERROR","object":{"code":"none"}}\n',
     Fault.GARBAGE: b'{"type": "ADDED", <html>\n',
     Fault.TRUNCATED: b'{"type": "ADDED", "object": {"metada',
@@ -479,27 +633,50 @@ _ENDINGS: Final = {
 }
 
 
+_WANTED: Final = re.compile(r"([^,=\s]+)(?:=([^,]*)| in \(([^)]*)\))")
+"""A requirement of a label selector: `key=value` or `key in (value,other)`."""
+
+
 def _matcher(resource: str, path: str, query: dict[str, str]) -> Matches:
     """Return whether a change is of the resource, namespace and selectors that were asked for."""
     namespace = path.partition("/namespaces/")[2].partition("/")[0]
-    labels = dict(pair.split("=", 1) for pair in query.get("labelSelector", "").split(",") if pair)
-    name = query.get("fieldSelector", "").removeprefix("metadata.name=")
+    labels = {
+        key: (value or several).split(",")
+        for key, value, several in _WANTED.findall(query.get("labelSelector", ""))
+    }
+    field, _, value = query.get("fieldSelector", "").partition("=")
+    name, reason = (value if field == wanted else "" for wanted in ("metadata.name", "reason"))
 
     def matches(change: Change) -> bool:
         meta = change.object["metadata"]
         return (
             change.resource == resource
-            and namespace in ("", meta["namespace"])
+            and namespace in ("", meta.get("namespace", ""))
             and name in ("", meta["name"])
-            and labels.items() <= (meta.get("labels") or {}).items()
+            and reason in ("", change.object.get("reason"))
+            and all((meta.get("labels") or {}).get(key) in values for key, values in labels.items())
         )
 
     return matches
 
 
 async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
-    body = msgspec.json.encode({"kind": "Status", "code": status, "message": f"refused with {status}"})
+    body = msgspec.json.encode(
+        {"kind": "Status", "code": status, "message": f"refused with {status}"}
+    )
     after = b"Retry-After: 1\r\n" if status == 429 else b""
-    writer.write(b"HTTP/1.1 %d No\r\n%bContent-Length: %d\r\n\r\n%b" % (status, after, len(body), body))
+    writer.write(
+        b"HTTP/1.1 %d No\r\n%bContent-Length: %d\r\n\r\n%b" % (status, after, len(body), body)
+    )
     await writer.drain()
     return True
+
+
+def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
+    """Tell a story against a fake API server."""
+
+    async def told() -> None:
+        async with FakeApi().serving() as api:
+            await story(api)
+
+    asyncio.run(told())

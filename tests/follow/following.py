@@ -18,7 +18,14 @@ from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.shards import Shards
 
 QUICK = Timing(
-    page_deadline=0.5, idle=1.0, watch=300.0, watch_interval=0.05, steady=0.0, first_delay=0.01, longest_delay=0.08, page_items=100
+    page_deadline=0.5,
+    idle=1.0,
+    watch=300.0,
+    watch_interval=0.05,
+    steady=0.0,
+    first_delay=0.01,
+    longest_delay=0.08,
+    page_items=100,
 )
 
 
@@ -43,7 +50,10 @@ class Following:
 
     def seats(self, key: GroupKey) -> list[Seat]:
         """The seats of a group that pods hold, one entry for each pod."""
-        return sorted((held.seat for held in self.members._pods.values() if held.key == key), key=tuple_of)  # noqa: SLF001 - no need for it outside tests
+        return sorted(
+            (held.seat for held in self.members._pods.values() if held.key == key),  # noqa: SLF001
+            key=tuple_of,
+        )
 
 
 def tuple_of(seat: Seat) -> tuple[int, int, str]:
@@ -62,7 +72,9 @@ def plain(api: FakeApi) -> Load:
 
 @asynccontextmanager
 async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Do work that never ends beside the block, and cancel it with the block; what it raised before is raised."""
+    """Do work that never ends beside the block, and cancel it with the block; what it raised before
+    is raised.
+    """
     task = asyncio.create_task(work)
     try:
         yield
@@ -76,7 +88,11 @@ async def beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def following(
-    api: FakeApi, *, timing: Timing = QUICK, namespaces: Sequence[str] = (), load: Load | None = None
+    api: FakeApi,
+    *,
+    timing: Timing = QUICK,
+    namespaces: Sequence[str] = (),
+    load: Load | None = None,
 ) -> AsyncIterator[Following]:
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
@@ -86,11 +102,12 @@ async def following(
         yield Following(state, clusters, members, shards)
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 4.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait until a condition holds."""
     try:
         async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - a condition over many things, with nobody to signal it
+            # A condition over many things, with nobody to signal it
+            while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
     except TimeoutError:
         raise AssertionError(f"still not so after {seconds} s: {condition}") from None

@@ -1,4 +1,6 @@
-"""The algorithm of claims with one step left out at a time: `python -m tests.follow.mutants` tells what caught each."""
+"""The algorithm of claims with one step left out at a time: `python -m tests.follow.mutants` tells
+what caught each.
+"""
 
 import logging
 import sys
@@ -13,6 +15,7 @@ from tests.follow import agreement
 from tests.follow.agreement import Model
 from webhook.follow import claims
 from webhook.follow.claims import Book
+from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.timing import ClaimTiming
 from webhook.groups import ledger
 from webhook.groups.ledger import Draft, Ledger
@@ -42,7 +45,8 @@ def _saw_any(self: Ledger, key: ledger.Key, value: ledger.Value, version: int) -
     _SAW(self, key, value, 1 << 60)
 
 
-def _take_without_holding(self: Ledger, ident: str, known: Any) -> None:  # noqa: ANN401 - private to the ledger
+# Private to the ledger
+def _take_without_holding(self: Ledger, ident: str, known: Any) -> None:  # noqa: ANN401
     self._known[ident] = known
 
 
@@ -57,7 +61,9 @@ _OVERDUE: Final = Ledger.overdue
 
 async def _unconditional(self: agreement.Store, name: str, page: ledger.Page, known: Any) -> Any:  # noqa: ANN401
     process = self._process
-    return await process.ask(lambda: process.model.server.write(name, page, known.metadata.uid), 2.0)
+    return await process.ask(
+        lambda: process.model.server.write(name, page, known.metadata.uid), 2.0
+    )
 
 
 async def _write_and_hope(self: Book, page: ledger.Page, lease: Any, tickets: Any) -> Any:  # noqa: ANN401
@@ -94,6 +100,19 @@ def _hears_always(self: Book, key: ledger.Key) -> bool:  # noqa: ARG001 - a muta
     return True
 
 
+def _never_again(self: Book, draft: Draft, key: object, value: object) -> bool:  # noqa: ARG001
+    return False
+
+
+def _forgets_how_new(self: RayClusterFeed, namespace: str, clusters: Any, version: int) -> None:  # noqa: ANN401
+    latest = self._tracker.latest
+    _READ_ALL(self, namespace, clusters, version)
+    self._tracker.latest = max(latest, self.newest(namespace))
+
+
+_READ_ALL: Final = RayClusterFeed.read_all
+
+
 def _after_zero(self: agreement.Objects, key: object) -> int:  # noqa: ARG001 - a mutant
     return 0
 
@@ -104,19 +123,35 @@ def _timing(**changed: float) -> Mutation:
 
 
 MUTANTS: Final[dict[str, Mutation]] = {
-    "a write is not conditional on the version that is known": _patched(agreement.Store, "replace", _unconditional),
+    "a write is not conditional on the version that is known": _patched(
+        agreement.Store, "replace", _unconditional
+    ),
     "the answer does not wait for the write to succeed": _patched(Book, "_write", _write_and_hope),
-    "claims of other processes do not hold their seats": _patched(Ledger, "_add", _take_without_holding),
+    "claims of other processes do not hold their seats": _patched(
+        Ledger, "_add", _take_without_holding
+    ),
     "a claim is folded without raising the floor": _patched(Draft, "fold", _fold_without_floor),
     "a decision does not look at the floor": _patched(Book, "_current", _always),
     "a group without a floor is not read live": _patched(Book, "_current", _floor_only_when_there),
-    "a live read counts although floors were dropped since": _patched(Book, "_mark", _mark_of_any_time),
+    "a live read counts although floors were dropped since": _patched(
+        Book, "_mark", _mark_of_any_time
+    ),
     "a claim is confirmed by an older pod in its seat": _patched(Ledger, "saw", _saw_any),
-    "a claim does not say what its claimer knew": _patched(agreement.Objects, "latest", _after_zero),
-    "a claim is given up by the clock, without a live list": _patched(Ledger, "overdue", _overdue_by_the_clock),
+    "a claim does not say what its claimer knew": _patched(
+        agreement.Objects, "latest", _after_zero
+    ),
+    "a claim is given up by the clock, without a live list": _patched(
+        Ledger, "overdue", _overdue_by_the_clock
+    ),
     "a claim is given up while its pod may yet be stored": _patched(ledger, "ASSUMED_SECONDS", 5.0),
     "a new Lease is written at once": _timing(settle=0.0),
     "a silent watch is believed": _patched(Book, "_hears", _hears_always),
+    "an index that is given again is confirmed by what is seen": _patched(
+        Book, "_asked_again", _never_again
+    ),
+    "a live list without RayClusters does not say how new it is": _patched(
+        RayClusterFeed, "read_all", _forgets_how_new
+    ),
 }
 """Each step that exactness rests on, as it would be without it."""
 
@@ -143,7 +178,9 @@ def story(seed: int, steps: int = STEPS) -> str:
 
 
 def catch(name: str, seeds: range = range(SEEDS)) -> tuple[int, str]:
-    """Return the first seed whose story is wrong without a step, and what is wrong; -1 when there is none."""
+    """Return the first seed whose story is wrong without a step, and what is wrong; -1 when there
+    is none.
+    """
     with mutated(name):
         for seed in seeds:
             if problem := story(seed):

@@ -6,17 +6,39 @@ from webhook.groups.seat import GroupKey, Seat
 KEY = GroupKey("default", "uid-of-ray", "tpu")
 
 
-def a_pod(name: str, seat: Seat | None = None, *, cluster: str = "ray", group: str = "tpu", namespace: str = "default") -> Object:
+def a_pod(
+    name: str,
+    seat: Seat | None = None,
+    *,
+    cluster: str = "ray",
+    group: str = "tpu",
+    namespace: str = "default",
+) -> Object:
     """Return a worker pod, with the labels of a multi-host seat if there is one."""
-    labels = {"ray.io/cluster": cluster, "ray.io/group": group, "ray.io/node-type": "worker", "app": "ray"}
+    labels = {
+        "ray.io/cluster": cluster,
+        "ray.io/group": group,
+        "ray.io/node-type": "worker",
+        "app": "ray",
+    }
     if seat is not None:
         labels["ray.io/worker-group-replica-index"] = str(seat.replica)
         if seat.name:
             labels["ray.io/worker-group-replica-name"] = seat.name
             labels["ray.io/replica-host-index"] = str(seat.host)
-    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster, "uid": f"uid-of-{cluster}", "controller": True}
+    owner = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "name": cluster,
+        "uid": f"uid-of-{cluster}",
+        "controller": True,
+    }
     meta = {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
-    return {"kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "ray", "env": [{"name": "A", "value": "b"}]}]}}
+    return {
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [{"name": "ray", "env": [{"name": "A", "value": "b"}]}]},
+    }
 
 
 def terminating(pod: Object) -> Object:
@@ -27,12 +49,28 @@ def terminating(pod: Object) -> Object:
 def served_by_another(pod: Object, legacy: str, worker_id: str) -> Object:
     """Return a pod as a webhook before this one left it."""
     labels = {**pod["metadata"]["labels"], "replicaIndex": legacy}
-    env = [{"name": "TPU_NAME", "valueFrom": {"fieldRef": {}}}, {"name": "TPU_WORKER_ID", "value": worker_id}]
-    return {**pod, "metadata": {**pod["metadata"], "labels": labels}, "spec": {"containers": [{"name": "ray", "env": env}]}}
+    env = [
+        {"name": "TPU_NAME", "valueFrom": {"fieldRef": {}}},
+        {"name": "TPU_WORKER_ID", "value": worker_id},
+    ]
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "labels": labels},
+        "spec": {"containers": [{"name": "ray", "env": env}]},
+    }
 
 
-def a_raycluster(name: str = "ray", *, uid: str = "", namespace: str = "default", **group: object) -> Object:
+def a_raycluster(
+    name: str = "ray", *, uid: str = "", namespace: str = "default", **group: object
+) -> Object:
     """Return a RayCluster with one worker group."""
-    spec = {"groupName": "tpu", "numOfHosts": 4, "replicas": 2, "minReplicas": 0, "maxReplicas": 100, **group}
+    spec = {
+        "groupName": "tpu",
+        "numOfHosts": 4,
+        "replicas": 2,
+        "minReplicas": 0,
+        "maxReplicas": 100,
+        **group,
+    }
     meta = {"name": name, "namespace": namespace, "uid": uid or f"uid-of-{name}", "annotations": {}}
     return {"kind": "RayCluster", "metadata": meta, "spec": {"workerGroupSpecs": [spec]}}

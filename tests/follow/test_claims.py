@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.follow.agreement import LEASES, Model, Process
+from tests.follow.agreement import LEASES, Model, Process, Store
 from webhook.admission.errors import ClaimsUnavailable
 from webhook.follow.errors import ApiError
 from webhook.follow.leases import write_page
@@ -26,7 +26,9 @@ class Calm(Model):
 
     def claim(self, process: Process, uid: str = "request") -> Seat:
         """Return the seat that a process gives. Raises what it raises."""
-        task = self.loop.create_task(process.seats.claim(Wanted("ray", KEY, 2, 9, uid), lambda seat: seat, process.clock()))
+        task = self.loop.create_task(
+            process.seats.claim(Wanted("ray", KEY, 2, 9, uid), lambda seat: seat, process.clock())
+        )
         for _ in range(400):
             self.now += 0.01
             self.calm()
@@ -71,9 +73,16 @@ def _world() -> Any:  # noqa: ANN401 - a generator of one
 
 def test_processes_give_one_seat_after_another(world: Calm) -> None:
     first, second = world.processes
-    found = [world.claim(process, f"request-{number}") for number, process in enumerate([first, second, second, first])]
+    found = [
+        world.claim(process, f"request-{number}")
+        for number, process in enumerate([first, second, second, first])
+    ]
     assert [(seat.replica, seat.host) for seat in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [found[0].name == found[1].name, found[2].name == found[3].name, found[0].name == found[2].name] == [True, True, False]
+    assert [
+        found[0].name == found[1].name,
+        found[2].name == found[3].name,
+        found[0].name == found[2].name,
+    ] == [True, True, False]
 
 
 def test_a_seat_whose_pod_never_comes_is_given_again_after_a_minute(world: Calm) -> None:
@@ -103,6 +112,27 @@ def test_a_right_that_was_taken_away_refuses_and_what_is_missing_is_said(world: 
         world.claim(world.processes[0])
     world.refuse = None
     assert world.claim(world.processes[0]).host == 0
+
+
+def test_a_failure_that_lasts_is_logged_once_and_so_is_its_end(
+    world: Calm, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forbid(*_arguments: object) -> None:
+        raise ApiError("forbidden", "the API server answered 403: may not update leases")
+
+    logging.disable(logging.NOTSET)
+    caplog.set_level(logging.INFO, "webhook.follow")
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "replace", forbid)
+        for number in range(3):
+            with pytest.raises(ClaimsUnavailable):
+                world.claim(world.processes[0], f"request-{number}")
+    world.claim(world.processes[0])
+    said = [line for line in caplog.messages if "Lease" in line and "written" in line]
+    assert [line.partition(": Lease ")[2].split(" ", 1)[1] for line in said] == [
+        "cannot be written: the API server answered 403: may not update leases",
+        "is written again",
+    ]
 
 
 def test_leases_that_were_made_for_another_number_are_not_written(world: Calm) -> None:

@@ -5,6 +5,7 @@ import base64
 import datetime as dt
 import ipaddress
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.follow.fake_api import PODS, FakeApi
-from tests.follow.following import eventually, following
+from tests.follow.following import eventually, following, plain
 from tests.follow.objects import a_pod
 from webhook.follow.client import Api, in_cluster, kubeconfig
 from webhook.follow.errors import ApiError
@@ -25,15 +26,29 @@ from webhook.groups.seat import Seat
 Key = ec.EllipticCurvePrivateKey
 
 
-def certificate(directory: Path, name: str, issuer: tuple[x509.Certificate, Key] | None = None) -> tuple[x509.Certificate, Key]:
-    """Issue a certificate, by itself or by an authority, and write it and its key as `<name>.crt` and `<name>.key`."""
+def certificate(
+    directory: Path, name: str, issuer: tuple[x509.Certificate, Key] | None = None
+) -> tuple[x509.Certificate, Key]:
+    """Issue a certificate, by itself or by an authority, and write it and its key as `<name>.crt`
+    and `<name>.key`.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
     signer = issuer[1] if issuer else key
-    usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH])
+    usage = x509.ExtendedKeyUsage(
+        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    )
     bits = dict.fromkeys(
-        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "encipher_only", "decipher_only"), False
+        (
+            "content_commitment",
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "encipher_only",
+            "decipher_only",
+        ),
+        False,
     )
     made = (
         x509.CertificateBuilder()
@@ -45,16 +60,29 @@ def certificate(directory: Path, name: str, issuer: tuple[x509.Certificate, Key]
         .not_valid_after(now + dt.timedelta(hours=1))
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
         .add_extension(
-            x509.KeyUsage(digital_signature=True, key_cert_sign=issuer is None, crl_sign=issuer is None, **bits), critical=True
+            x509.KeyUsage(
+                digital_signature=True,
+                key_cert_sign=issuer is None,
+                crl_sign=issuer is None,
+                **bits,
+            ),
+            critical=True,
         )
         .add_extension(usage, critical=False)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
         .sign(signer, hashes.SHA256())
     )
     (directory / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     (directory / f"{name}.key").write_bytes(pem)
     return made, key
 
@@ -81,19 +109,29 @@ def write_kubeconfig(path: Path, server: str, user: dict[str, str], pki: Path) -
     config = {
         "current-context": "it",
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "clusters": [{"name": "it", "cluster": {"server": server, "certificate-authority": str(pki / "ca.crt")}}],
+        "clusters": [
+            {
+                "name": "it",
+                "cluster": {"server": server, "certificate-authority": str(pki / "ca.crt")},
+            }
+        ],
         "users": [{"name": "it", "user": user}],
     }
     path.write_text(yaml.safe_dump(config))
     return str(path)
 
 
-def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(pki: Path, tmp_path: Path) -> None:
+def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_refusal(
+    pki: Path, tmp_path: Path
+) -> None:
     async def story() -> None:
         token = tmp_path / "token"
         token.write_text("first")
         async with FakeApi(accepts="bearer first").serving(server_tls(pki)) as api:
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.port)}
+            environ = {
+                "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                "KUBERNETES_SERVICE_PORT": str(api.port),
+            }
             load = in_cluster(str(token), str(pki / "ca.crt"), environ)
             async with following(api, load=load) as f:
                 await eventually(lambda: f.synced)
@@ -107,17 +145,23 @@ def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_r
     asyncio.run(story())
 
 
-def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(pki: Path, tmp_path: Path) -> None:
+def test_a_kubeconfig_with_a_client_certificate_and_one_with_a_token_file_are_used(
+    pki: Path, tmp_path: Path
+) -> None:
     async def story() -> None:
         async with FakeApi().serving(server_tls(pki, clients=True)) as api:
             data = base64.b64encode((pki / "client.key").read_bytes()).decode()
             user = {"client-certificate": str(pki / "client.crt"), "client-key-data": data}
-            async with following(api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))) as f:
+            async with following(
+                api, load=kubeconfig(write_kubeconfig(tmp_path / "certs", api.url, user, pki))
+            ) as f:
                 await eventually(lambda: f.synced)
         token = tmp_path / "token"
         token.write_text("first")
         async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
-            load = kubeconfig(write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki))
+            load = kubeconfig(
+                write_kubeconfig(tmp_path / "token-file", api.url, {"tokenFile": str(token)}, pki)
+            )
             async with following(api, load=load) as f:
                 await eventually(lambda: f.synced)
                 token.write_text("second")
@@ -132,7 +176,10 @@ def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Pat
         token = tmp_path / "token"
         token.write_text("secret")
         async with FakeApi().serving(server_tls(pki)) as fake:
-            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(fake.port)}
+            environ = {
+                "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+                "KUBERNETES_SERVICE_PORT": str(fake.port),
+            }
             api = Api(in_cluster(str(token), str(pki / "stranger.crt"), environ))
             await api.open()
             with pytest.raises(ApiError) as caught:
@@ -148,5 +195,48 @@ def test_an_api_that_was_not_opened_says_so() -> None:
     async def story() -> None:
         with pytest.raises(ApiError, match="not open"):
             await Api(in_cluster()).get("/api/v1/pods", [], 1.0)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("exempt", "through"), [("", True), ("127.0.0.1", False)])
+def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
+    monkeypatch: pytest.MonkeyPatch,
+    exempt: str,
+    through: bool,  # noqa: FBT001
+) -> None:
+    asked: list[bytes] = []
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readline()).split()[1])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.close()
+
+    async def story() -> None:
+        async with (
+            await asyncio.start_server(proxy, "127.0.0.1", 0) as listener,
+            FakeApi().serving() as fake,
+        ):
+            port = listener.sockets[0].getsockname()[1]
+            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+            monkeypatch.setenv("no_proxy", exempt)
+            api = Api(plain(fake))
+            await api.open()
+            await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert bool(fake.requests) is not through
+            assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
+
+    asyncio.run(story())
+
+
+def test_a_request_takes_no_thread() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as fake:
+            api = Api(plain(fake))
+            await api.open()
+            await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert not [each for each in threading.enumerate() if each.name.startswith("asyncio")]
 
     asyncio.run(story())

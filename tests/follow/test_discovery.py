@@ -1,15 +1,14 @@
 """Discovery: what the API server serves, what becomes of it, and what an outage does not change."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.follow.fake_api import FakeApi
+from tests.follow.fake_api import FakeApi, run
 from tests.follow.following import beside, eventually, plain
 from webhook.follow.client import Api
-from webhook.follow.discovery import Discovery
+from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
 
 OFTEN = 0.02
 
@@ -17,7 +16,7 @@ OFTEN = 0.02
 class Asking:
     """A discovery that runs, and what it told."""
 
-    def __init__(self, discovery: Discovery) -> None:
+    def __init__(self, discovery: Discovery[str]) -> None:
         self.discovery = discovery
         self.told: list[str | None] = []
         discovery.subscribe(self.told.append)
@@ -28,7 +27,7 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
     """Ask a fake API server, until the end of the block."""
     connection = Api(plain(api))
     await connection.open()
-    found = Asking(Discovery(connection, OFTEN))
+    found = Asking(Discovery(PodGroupsServed(connection), OFTEN))
     try:
         async with beside(found.discovery.run()):
             yield found
@@ -36,19 +35,15 @@ async def asking(api: FakeApi) -> AsyncIterator[Asking]:
         await connection.close()
 
 
-def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
-    """Tell a story against a fake API server."""
-
-    async def told() -> None:
-        async with FakeApi().serving() as api:
-            await story(api)
-
-    asyncio.run(told())
-
-
 @pytest.mark.parametrize(
     ("served", "found"),
-    [({"v1beta1", "v1alpha2"}, "v1beta1"), ({"v1beta1"}, "v1beta1"), ({"v1alpha2"}, "v1alpha2"), ({"v1"}, None), (set(), None)],
+    [
+        ({"v1beta1", "v1alpha2"}, "v1beta1"),
+        ({"v1beta1"}, "v1beta1"),
+        ({"v1alpha2"}, "v1alpha2"),
+        ({"v1"}, None),
+        (set(), None),
+    ],
 )
 def test_the_best_version_that_is_served_is_told_once(served: set[str], found: str | None) -> None:
     async def story(api: FakeApi) -> None:
@@ -56,7 +51,7 @@ def test_the_best_version_that_is_served_is_told_once(served: set[str], found: s
         async with asking(api) as asked:
             await eventually(lambda: api.requests and len(api.requests) > 6)
             assert asked.told == [found]
-            assert (asked.discovery.answered, asked.discovery.served) == (True, found)
+            assert (asked.discovery.answered, asked.discovery.found) == (True, found)
 
     run(story)
 
@@ -73,7 +68,9 @@ def test_a_listener_that_comes_late_is_told_too() -> None:
     run(story)
 
 
-def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def story(api: FakeApi) -> None:
         api.served = {"v1alpha2"}
         async with asking(api) as asked:
@@ -92,7 +89,9 @@ def test_an_upgrade_and_a_gate_that_is_turned_off_are_noticed(caplog: pytest.Log
     ]
 
 
-def test_an_outage_keeps_the_last_answer_and_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_outage_keeps_the_last_answer_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def story(api: FakeApi) -> None:
         api.served = {"v1beta1"}
         async with asking(api) as asked:
@@ -100,7 +99,7 @@ def test_an_outage_keeps_the_last_answer_and_is_logged_once(caplog: pytest.LogCa
             api.before = lambda _: 500
             seen = len(api.requests)
             await eventually(lambda: len(api.requests) > seen + 4)
-            assert asked.discovery.served == "v1beta1"
+            assert asked.discovery.found == "v1beta1"
             api.before = lambda _: 0
             seen = len(api.requests)
             await eventually(lambda: len(api.requests) > seen + 2)
@@ -135,6 +134,50 @@ def test_an_account_that_may_not_ask_does_not_keep_the_webhook_from_becoming_rea
             api.before = lambda _: 403
             seen = len(api.requests)
             await eventually(lambda: len(api.requests) > seen + 3)
-            assert asked.discovery.served == "v1beta1"
+            assert asked.discovery.found == "v1beta1"
 
     run(story)
+
+
+@pytest.mark.parametrize(
+    ("minor", "release"), [("37", (1, 37)), ("35+", (1, 35)), ("", None), ("x", None)]
+)
+def test_the_release_of_the_api_server_is_known_where_it_tells(
+    minor: str, release: tuple[int, int] | None
+) -> None:
+    async def story(api: FakeApi) -> None:
+        api.minor = minor
+        assert await releases(api, 1) == [release]
+
+    run(story)
+
+
+def test_another_release_is_told_as_well() -> None:
+    async def story(api: FakeApi) -> None:
+        api.minor = "34"
+
+        def upgrade(release: tuple[int, int] | None) -> None:
+            api.minor = "35" if release else "34"
+
+        assert await releases(api, 2, upgrade) == [(1, 34), (1, 35)]
+
+    run(story)
+
+
+async def releases(
+    api: FakeApi, count: int, hear: Callable[[tuple[int, int] | None], None] | None = None
+) -> list[tuple[int, int] | None]:
+    """Return the first releases that are told."""
+    connection = Api(plain(api))
+    await connection.open()
+    told: list[tuple[int, int] | None] = []
+    discovery = Discovery(KubernetesRelease(connection), OFTEN)
+    discovery.subscribe(told.append)
+    if hear is not None:
+        discovery.subscribe(hear)
+    try:
+        async with beside(discovery.run()):
+            await eventually(lambda: len(told) >= count)
+    finally:
+        await connection.close()
+    return told

@@ -1,4 +1,6 @@
-"""The feeds: what the API server tells of pods and RayClusters, as membership and cluster index show it."""
+"""The feeds: what the API server tells of pods and RayClusters, as membership and cluster index
+show it.
+"""
 
 import asyncio
 import logging
@@ -105,7 +107,10 @@ def test_a_shard_index_is_held_while_the_watch_of_ray_clusters_is_silent() -> No
 def test_a_shard_index_waits_for_the_watch_of_every_namespace() -> None:
     clusters = ClusterIndex()
     shards = Shards(clusters)
-    blue, green = RayClusterFeed(clusters, shards, "blue"), RayClusterFeed(clusters, shards, "green")
+    blue, green = (
+        RayClusterFeed(clusters, shards, "blue"),
+        RayClusterFeed(clusters, shards, "green"),
+    )
     wanted = WantedIndex(ShardKey("blue", "search"), "b")
     shards.assume(WantedIndex(wanted.key, "a"), 0, 0.0)
     late = ASSUMED_SECONDS + 100
@@ -125,7 +130,7 @@ def test_a_pod_of_a_single_host_group_carries_the_index_alone() -> None:
     asyncio.run(story())
 
 
-def test_pods_that_another_webhook_served_are_adopted_and_new_hosts_join_their_replica_under_one_name() -> None:
+def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
             for host in (0, 2):
@@ -140,10 +145,14 @@ def test_pods_that_another_webhook_served_are_adopted_and_new_hosts_join_their_r
     asyncio.run(story())
 
 
-def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(caplog: pytest.LogCaptureFixture) -> None:
+def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def mislabelled(name: str, **labels: str) -> dict[str, object]:
         pod = a_pod(name, Seat(0, 0, "tpu-x"))
-        pod["metadata"]["labels"] |= {f"ray.io/{label.replace('_', '-')}": value for label, value in labels.items()}
+        pod["metadata"]["labels"] |= {
+            f"ray.io/{label.replace('_', '-')}": value for label, value in labels.items()
+        }
         return pod
 
     async def story() -> None:
@@ -171,7 +180,9 @@ def test_a_pod_whose_labels_change_moves_to_its_new_seat_or_leaves() -> None:
             api.put(PODS, a_pod("pod", Seat(0, 1, "tpu-x")))
             await eventually(lambda: f.seats(KEY) == [Seat(0, 1, "tpu-x")])
             api.put(PODS, a_pod("pod", Seat(0, 1, "tpu-x"), group="gpu"))
-            await eventually(lambda: f.seats(GroupKey("default", "uid-of-ray", "gpu")) == [Seat(0, 1, "tpu-x")])
+            await eventually(
+                lambda: f.seats(GroupKey("default", "uid-of-ray", "gpu")) == [Seat(0, 1, "tpu-x")]
+            )
             orphan = a_pod("pod", Seat(0, 1, "tpu-x"))
             orphan["metadata"]["ownerReferences"] = None
             api.put(PODS, orphan)
@@ -216,7 +227,9 @@ def test_only_the_namespaces_that_are_asked_for_are_followed() -> None:
     asyncio.run(story())
 
 
-def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(tmp_path: object) -> None:
+def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
+    tmp_path: object,
+) -> None:
     from webhook.follow.client import in_cluster, kubeconfig  # noqa: PLC0415 - only here
 
     async def run(state: ClusterState) -> None:

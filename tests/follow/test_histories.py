@@ -1,4 +1,6 @@
-"""Any history of pods, told by lists and watches that break at any place, ends in the same membership as the truth."""
+"""Any history of pods, told by lists and watches that break at any place, ends in the same
+membership as the truth.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -14,10 +16,31 @@ from webhook.follow.timing import Timing
 from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import Seat
 
-HASTY = Timing(page_items=3, page_deadline=2.0, idle=2.0, watch_interval=0.001, steady=0.0, first_delay=0.001, longest_delay=0.004)
-SEATS = st.builds(lambda replica, host: Seat(replica, host, f"tpu-{replica}"), st.integers(0, 1), st.integers(0, 1))
+HASTY = Timing(
+    page_items=3,
+    page_deadline=2.0,
+    idle=2.0,
+    watch_interval=0.001,
+    steady=0.0,
+    first_delay=0.001,
+    longest_delay=0.004,
+)
+SEATS = st.builds(
+    lambda replica, host: Seat(replica, host, f"tpu-{replica}"),
+    st.integers(0, 1),
+    st.integers(0, 1),
+)
 FAULTS = st.sampled_from(
-    [Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.EXPIRED_EVENT, Fault.GARBAGE, Fault.TRUNCATED, Fault.CUT, Fault.BRIEF]
+    [
+        Fault.RESET,
+        Fault.BROKEN,
+        Fault.EXPIRED,
+        Fault.EXPIRED_EVENT,
+        Fault.GARBAGE,
+        Fault.TRUNCATED,
+        Fault.CUT,
+        Fault.BRIEF,
+    ]
 )
 NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
 STEPS = st.lists(
@@ -29,7 +52,10 @@ STEPS = st.lists(
         st.tuples(st.just("delete"), NAMES),
         st.tuples(st.just("recreate"), NAMES, SEATS),
         st.tuples(st.just("watch fails"), FAULTS),
-        st.tuples(st.just("list fails"), st.sampled_from([Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.GARBAGE, Fault.CUT])),
+        st.tuples(
+            st.just("list fails"),
+            st.sampled_from([Fault.RESET, Fault.BROKEN, Fault.EXPIRED, Fault.GARBAGE, Fault.CUT]),
+        ),
         st.tuples(st.just("token expires")),
         st.tuples(st.just("compact")),
         st.tuples(st.just("disconnect")),
@@ -68,7 +94,10 @@ class Truth:
 
     def held(self) -> list[Seat]:
         """The seats that are held, one entry for each pod."""
-        return sorted((seat for seat in self.seats.values() if seat), key=lambda seat: (seat.replica, seat.host, seat.name))
+        return sorted(
+            (seat for seat in self.seats.values() if seat),
+            key=lambda seat: (seat.replica, seat.host, seat.name),
+        )
 
 
 async def take(step: tuple[object, ...], truth: Truth, f: Following) -> None:
@@ -125,5 +154,7 @@ async def story(steps: list[tuple[object, ...]]) -> None:
 
 @settings(max_examples=120)
 @given(STEPS)
-def test_however_the_news_travels_the_membership_ends_as_the_truth(steps: list[tuple[object, ...]]) -> None:
+def test_however_the_news_travels_the_membership_ends_as_the_truth(
+    steps: list[tuple[object, ...]],
+) -> None:
     asyncio.run(story(steps))

@@ -22,7 +22,9 @@ INDICES = st.builds(ShardIndex, st.integers(0, 1 << 20), TEXTS)
 
 def accounts(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Account]:
     """Return groups with claims of one kind."""
-    return st.builds(Account, NUMBERS, st.dictionaries(TEXTS, st.builds(Claim, values, NUMBERS), max_size=3))
+    return st.builds(
+        Account, NUMBERS, st.dictionaries(TEXTS, st.builds(Claim, values, NUMBERS), max_size=3)
+    )
 
 
 PAGES = st.builds(
@@ -46,7 +48,17 @@ def test_a_page_is_read_as_it_was_written(page: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "{}", "[]", "null", '{"format":1}', '{"format":1,"leases":8,"seats":[["ns"]]}', "\ud800"]
+    "text",
+    [
+        None,
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"format":1}',
+        '{"format":1,"leases":8,"seats":[["ns"]]}',
+        "\ud800",
+    ],
 )
 def test_what_was_not_written_by_us_is_not_used(text: str | None) -> None:
     with pytest.raises(PageUnreadable, match="delete it, and it is made anew"):
@@ -54,8 +66,13 @@ def test_what_was_not_written_by_us_is_not_used(text: str | None) -> None:
 
 
 def test_a_newer_format_is_left_to_the_version_that_wrote_it() -> None:
-    content = json.loads(write_page(Page(), 8)) | {"format": FORMAT + 1, "seats": "of another shape"}
-    with pytest.raises(PageUnreadable, match=f"format {FORMAT + 1}, and this version knows {FORMAT}"):
+    content = json.loads(write_page(Page(), 8)) | {
+        "format": FORMAT + 1,
+        "seats": "of another shape",
+    }
+    with pytest.raises(
+        PageUnreadable, match=f"format {FORMAT + 1}, and this version knows {FORMAT}"
+    ):
         read_page(a_lease(json.dumps(content)), 8)
 
 

@@ -6,12 +6,20 @@ from hypothesis import strategies as st
 from webhook.follow.lines import Lines
 
 
-@given(st.lists(st.binary(max_size=40).filter(lambda line: b"\n" not in line), max_size=20), st.data())
-def test_lines_are_the_same_however_the_stream_is_cut(lines: list[bytes], data: st.DataObject) -> None:
+@given(
+    st.lists(st.binary(max_size=40).filter(lambda line: b"\n" not in line), max_size=20), st.data()
+)
+def test_lines_are_the_same_however_the_stream_is_cut(
+    lines: list[bytes], data: st.DataObject
+) -> None:
     stream = b"".join(line + b"\n" for line in lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     splitter = Lines()
-    found = [line for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True) for line in splitter.feed(stream[start:end])]
+    found = [
+        line
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)
+        for line in splitter.feed(stream[start:end])
+    ]
     assert found == [line for line in lines if line]
     assert splitter.rest == 0
 

@@ -93,7 +93,9 @@ def seat_in(answer: Object) -> tuple[int, int]:
     assert answer["allowed"], answer
     patch = json.loads(base64.b64decode(answer["patch"]))
     labels = {operation["path"].rpartition("/")[2]: operation["value"] for operation in patch}
-    return int(labels["ray.io~1worker-group-replica-index"]), int(labels.get("ray.io~1replica-host-index", "0"))
+    return int(labels["ray.io~1worker-group-replica-index"]), int(
+        labels.get("ray.io~1replica-host-index", "0")
+    )
 
 
 def test_a_deletion_that_the_watch_has_not_told_is_found_and_the_seat_reused() -> None:
@@ -136,7 +138,9 @@ def test_seats_of_pods_that_never_appeared_are_waited_for_and_then_given_again(h
 
 
 def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> None:
-    """A pod is refused after us, again and again, and then let in: the slice is completed, no second one is begun."""
+    """A pod is refused after us, again and again, and then let in: the slice is completed, no
+    second one is begun.
+    """
     webhook = Webhook(1, 4, Reader())
     taken: list[tuple[int, int]] = []
     now = 0.0
@@ -152,7 +156,7 @@ def test_a_quota_that_lets_half_of_a_slice_pass_never_leaves_two_halves() -> Non
     assert sorted(taken) == [(0, 0), (0, 1), (0, 2), (0, 3)]
 
 
-def test_nobody_is_asked_while_seats_below_the_desired_count_are_free_or_when_the_pod_has_its_seat() -> None:
+def test_nobody_is_asked_while_a_desired_seat_is_free_or_the_pod_has_its_seat() -> None:
     reader = Reader()
     webhook = Webhook(2, 2, reader)
     webhook.holds(Seat(5, 0, "tpu-x"))
@@ -196,7 +200,9 @@ def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_b
             api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
             for host in range(2):
                 api.put(PODS, a_pod(f"pod-{host}", Seat(0, host, "tpu-x")))
-            await eventually(lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2)
+            await eventually(
+                lambda: len(f.members) == 2 and len(f.clusters) == 1 and api.watching == 2
+            )
             api.mute()
             api.delete(PODS, "pod-1")
             before = api.count("list")

@@ -75,7 +75,7 @@ def test_a_live_read_of_one_group_says_nothing_of_another() -> None:
     assert list(store.values) == ["b"]
 
 
-def test_an_object_that_loses_its_value_is_gone_and_an_older_read_does_not_bring_it_back_while_a_list_is_under_way() -> None:
+def test_an_object_without_its_value_is_gone_and_no_older_read_brings_it_back() -> None:
     store = Store()
     tracker = ledger_of(store, Record("a", 5, "group", "seat"))
     tracker.begin(20)
@@ -87,7 +87,9 @@ def test_an_object_that_loses_its_value_is_gone_and_an_older_read_does_not_bring
 
 def test_a_store_that_was_set_back_is_believed() -> None:
     store = Store()
-    tracker = ledger_of(store, Record("a", 90, "group", "old"), Record("b", 91, "group", "old"), at=100)
+    tracker = ledger_of(
+        store, Record("a", 90, "group", "old"), Record("b", 91, "group", "old"), at=100
+    )
     tracker.read("group", [Record("a", 90, "group", "old"), Record("b", 91, "group", "old")], 120)
     tracker.begin(8)
     tracker.item(Record("a", 7, "group", "new"))
@@ -117,7 +119,9 @@ def state_at(history: list[PodRecord], version: int) -> dict[str, PodRecord]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[PodRecord]:
-    """Return what happened, the record at index i having version i + 1: pods come, change, lose their seat, and go for good."""
+    """Return what happened, the record at index i having version i + 1: pods come, change, lose
+    their seat, and go for good.
+    """
     history: list[PodRecord] = []
     alive: dict[str, str] = {}
     for version in range(1, draw(st.integers(1, 25)) + 1):
@@ -134,8 +138,12 @@ def histories(draw: st.DrawFn) -> list[PodRecord]:
 
 @settings(max_examples=600)
 @given(histories(), st.data())
-def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(history: list[PodRecord], data: st.DataObject) -> None:
-    """The API server is ahead of what we are told: a read is taken at one time, and taken in at a later one."""
+def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(
+    history: list[PodRecord], data: st.DataObject
+) -> None:
+    """The API server is ahead of what we are told: a read is taken at one time, and taken in at a
+    later one.
+    """
     last = len(history)
     store = Store()
     tracker = VersionTracker(store)
@@ -154,15 +162,28 @@ def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(history
         elif step == "page" and listed is not None:
             listed = page(tracker, listed)
         elif step == "ask":
-            under_way.append((data.draw(st.sampled_from(["g1", "g2"])), data.draw(st.integers(max(watched, 1), last))))
+            under_way.append(
+                (
+                    data.draw(st.sampled_from(["g1", "g2"])),
+                    data.draw(st.integers(max(watched, 1), last)),
+                )
+            )
         elif step == "answer" and under_way:
             scope, version = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
-            tracker.read(scope, [record for record in state_at(history, version).values() if record.scope == scope], version)
+            tracker.read(
+                scope,
+                [record for record in state_at(history, version).values() if record.scope == scope],
+                version,
+            )
     while listed is not None:
         listed = page(tracker, listed)
     for record in history[watched:]:
         deliver(tracker, record)
-    truth = {uid: (record.scope, record.value) for uid, record in state_at(history, last).items() if record.value}
+    truth = {
+        uid: (record.scope, record.value)
+        for uid, record in state_at(history, last).items()
+        if record.value
+    }
     assert store.values == truth
     assert len(tracker) == len(truth)
 

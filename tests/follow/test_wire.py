@@ -1,4 +1,6 @@
-"""What the API server says: whatever is in it, it is read, or refused as garbled, and versions can be compared."""
+"""What the API server says: whatever is in it, it is read, or refused as garbled, and versions can
+be compared.
+"""
 
 import json
 from typing import Any
@@ -23,7 +25,9 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("version", "value"), [("", 0), ("0", 0), ("17", 17), ("18446744073709551615", 2**64 - 1)])
+@pytest.mark.parametrize(
+    ("version", "value"), [("", 0), ("0", 0), ("17", 17), ("18446744073709551615", 2**64 - 1)]
+)
 def test_a_version_is_its_number(version: str, value: int) -> None:
     assert number(version) == value
 
@@ -34,9 +38,14 @@ def test_what_is_no_version_is_none(version: str) -> None:
 
 
 @given(
-    line=st.sampled_from(LINES), damage=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4), st.binary(max_size=6)), max_size=5)
+    line=st.sampled_from(LINES),
+    damage=st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 4), st.binary(max_size=6)), max_size=5
+    ),
 )
-def test_a_damaged_event_is_read_or_garbled(line: tuple[Codec[Any], bytes], damage: list[tuple[float, int, bytes]]) -> None:
+def test_a_damaged_event_is_read_or_garbled(
+    line: tuple[Codec[Any], bytes], damage: list[tuple[float, int, bytes]]
+) -> None:
     codec, text = line
     for place, removed, inserted in damage:
         at = int(place * len(text))
@@ -54,7 +63,18 @@ def test_a_damaged_event_is_read_or_garbled(line: tuple[Codec[Any], bytes], dama
             st.none() | st.booleans() | st.text(max_size=9),
             lambda inner: (
                 st.dictionaries(
-                    st.sampled_from(["metadata", "spec", "labels", "name", "uid", "resourceVersion", "workerGroupSpecs", "items"]),
+                    st.sampled_from(
+                        [
+                            "metadata",
+                            "spec",
+                            "labels",
+                            "name",
+                            "uid",
+                            "resourceVersion",
+                            "workerGroupSpecs",
+                            "items",
+                        ]
+                    ),
                     inner,
                     max_size=4,
                 )
@@ -65,7 +85,9 @@ def test_a_damaged_event_is_read_or_garbled(line: tuple[Codec[Any], bytes], dama
         max_size=4,
     )
 )
-def test_a_list_of_anything_is_read_without_what_cannot_be_or_garbled(objects: list[object]) -> None:
+def test_a_list_of_anything_is_read_without_what_cannot_be_or_garbled(
+    objects: list[object],
+) -> None:
     body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": objects}).encode()
     for codec in (PODS, RAYCLUSTERS):
         try:

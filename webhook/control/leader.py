@@ -1,10 +1,12 @@
-"""Leader election: of all processes that share a Lease, one works at a time. The timings are those of client-go.
+"""Leader election: of all processes that share a Lease, one works at a time. The timings are those
+of client-go.
 
 https://pkg.go.dev/k8s.io/client-go/tools/leaderelection
 """
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -25,11 +27,15 @@ class LeaderTiming(Struct, frozen=True):
     lease: float = 15.0
     """Others may take the Lease over when they have seen no renewal for this long."""
     renew: float = 10.0
-    """Work ends when no renewal has succeeded for this long: well before another process can begin."""
+    """Work ends when no renewal has succeeded for this long: well before another
+    process can begin.
+    """
     retry: float = 2.0
     """From one renewal to the next."""
     look: float = 0.5
-    """From one look of a process that stands by to the next. A Lease that was given back is taken within about this."""
+    """From one look of a process that stands by to the next. A Lease that was given back is taken
+    within about this.
+    """
 
 
 class Work(Protocol):
@@ -39,8 +45,23 @@ class Work(Protocol):
         """Work until cancelled; it may be run again."""
 
 
+class Works:
+    """Several at once: what one raises ends all."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self._works = works
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for work in self._works:
+                tasks.create_task(work.run())
+
+
 class Lock(Protocol):
-    """A Lease. Reading and writing raise ApiError, of reason `conflict` when another process was faster."""
+    """A Lease. Reading and writing raise ApiError, of reason `conflict` when another process was
+    faster.
+    """
 
     @property
     def name(self) -> str:
@@ -56,11 +77,17 @@ class Lock(Protocol):
 class Leader:
     """Runs `work` while this process holds the Lease, and gives the Lease back when cancelled.
 
-    Time is measured by each process on its own clock, from when it saw the Lease change: clocks need not agree.
+    Time is measured by each process on its own clock, from when it saw the Lease change: clocks
+    need not agree.
     """
 
     def __init__(
-        self, lease: Lock, identity: str, work: Work, timing: LeaderTiming | None = None, world: World | None = None
+        self,
+        lease: Lock,
+        identity: str,
+        work: Work,
+        timing: LeaderTiming | None = None,
+        world: World | None = None,
     ) -> None:
         self.leading = False
         self.answered = False
@@ -102,7 +129,9 @@ class Leader:
             self.leading = False
 
     async def _keep(self) -> None:
-        """Renew the Lease again and again; return when another process has it, or when it cannot be renewed in time."""
+        """Renew the Lease again and again; return when another process has it, or when it cannot be
+        renewed in time.
+        """
         renewed = self._world.clock()
         while (left := renewed + self._timing.renew - self._world.clock()) > 0:
             await self._world.sleep(min(self._timing.retry, left))
@@ -110,9 +139,17 @@ class Leader:
             if await self._try(max(renewed + self._timing.renew - begun, 0.0)):
                 renewed = begun
             elif self._other:
-                _log.warning("leader: %s has taken Lease %s over; this process stands by", self._other, self._lease.name)
+                _log.warning(
+                    "leader: %s has taken Lease %s over; this process stands by",
+                    self._other,
+                    self._lease.name,
+                )
                 return
-        _log.warning("leader: Lease %s could not be renewed for %g s; this process stops", self._lease.name, self._timing.renew)
+        _log.warning(
+            "leader: Lease %s could not be renewed for %g s; this process stops",
+            self._lease.name,
+            self._timing.renew,
+        )
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
         """Take the Lease or renew it, and tell whether this process holds it now."""
@@ -139,7 +176,9 @@ class Leader:
         valid = now < self._seen_at + float(holding.lease_duration_seconds or 0)
         other = holder if valid and holder != self._identity else ""
         if other and other != self._other and not self.leading:
-            _log.info("leader: %s leads by Lease %s; this process stands by", other, self._lease.name)
+            _log.info(
+                "leader: %s leads by Lease %s; this process stands by", other, self._lease.name
+            )
         self._other = other
 
     def _own(self, holding: Holding) -> Holding:
@@ -155,7 +194,9 @@ class Leader:
         )
 
     async def _release(self) -> None:
-        """Give the Lease back if this process still has it; where that fails, others wait until its time is up."""
+        """Give the Lease back if this process still has it; where that fails, others wait until its
+        time is up.
+        """
         try:
             holding, version = await self._lease.read(_RELEASE_SECONDS)
             if holding.holder_identity != self._identity:
@@ -164,7 +205,12 @@ class Leader:
             free = Holding("", 1, now, now, holding.lease_transitions)
             await self._lease.write(free, version, _RELEASE_SECONDS)
         except ApiError as error:
-            _log.warning("leader: Lease %s could not be given back: %s (%s)", self._lease.name, error, error.reason)
+            _log.warning(
+                "leader: Lease %s could not be given back: %s (%s)",
+                self._lease.name,
+                error,
+                error.reason,
+            )
         else:
             _log.info("leader: Lease %s was given back", self._lease.name)
 
@@ -172,4 +218,6 @@ class Leader:
         """Say once why the Lease cannot be had; that another process was faster is no trouble."""
         if error.reason not in {"conflict", self._trouble}:
             self._trouble = error.reason
-            _log.warning("leader: Lease %s: %s (%s); trying again", self._lease.name, error, error.reason)
+            _log.warning(
+                "leader: Lease %s: %s (%s); trying again", self._lease.name, error, error.reason
+            )

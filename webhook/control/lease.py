@@ -7,18 +7,20 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from webhook.follow.client import Api
-from webhook.follow.errors import ApiError, Garbled
+from webhook.follow.errors import ApiError
+from webhook.follow.wire import decoded
 
 _API: Final = "coordination.k8s.io/v1"
 
 
 class Holding(Struct, rename="camel", frozen=True):
-    """The `spec` of a Lease: who leads and since when, and for how long others have to wait after the last renewal."""
+    """The `spec` of a Lease: who leads and since when, and for how long others have to wait after
+    the last renewal.
+    """
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -37,7 +39,9 @@ class _Lease(Struct):
 
 
 class Lease:
-    """One Lease in the API server. Everything raises ApiError, of reason `conflict` when another process was faster."""
+    """One Lease in the API server. Everything raises ApiError, of reason `conflict` when another
+    process was faster.
+    """
 
     def __init__(self, api: Api, namespace: str, name: str) -> None:
         self.name = f"{namespace}/{name}"
@@ -54,10 +58,7 @@ class Lease:
             if error.reason == "missing":
                 return Holding(), ""
             raise
-        try:
-            lease = msgspec.json.decode(body, type=_Lease)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Garbled("garbled", "the API server's response is not a Lease: is a proxy in between?") from error
+        lease = decoded(body, _Lease, "a Lease")
         return lease.spec, lease.metadata.resource_version
 
     async def write(self, holding: Holding, version: str, seconds: float) -> None:
@@ -68,11 +69,15 @@ class Lease:
             await self._api.create(self._collection, body, seconds)
             return
         pinned = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
-        await self._api.patch(self._path, [pinned, {"op": "add", "path": "/spec", "value": spec}], seconds)
+        await self._api.patch(
+            self._path, [pinned, {"op": "add", "path": "/spec", "value": spec}], seconds
+        )
 
 
 def timestamp() -> str:
-    """Return the time of day as a Lease has it. It is for people: no process compares it with its own."""
+    """Return the time of day as a Lease has it. It is for people: no process compares it with its
+    own.
+    """
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -1,7 +1,8 @@
-"""The two dialects of `scheduling.k8s.io` that PodGroups are written in: v1beta1 of Kubernetes 1.37, v1alpha2 of 1.36.
+"""The two versions of `scheduling.k8s.io` that PodGroups are written in: v1beta1 of Kubernetes
+1.37, v1alpha2 of 1.36.
 
-They differ in how a PodGroup names its template, and in whether the minimal count of a gang can be changed.
-https://github.com/kubernetes/api/tree/master/scheduling
+They differ in how a PodGroup names its template, and in whether the minimal count of a gang can be
+changed. https://github.com/kubernetes/api/tree/master/scheduling
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +11,16 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from webhook.follow.client import Operation
-from webhook.gangs.lifecycle import Create, Identity, Label, Release, Resize, Seen, SeenPodGroup, SeenWorkload
+from webhook.gangs.lifecycle import (
+    Create,
+    Identity,
+    Label,
+    Release,
+    Resize,
+    Seen,
+    SeenPodGroup,
+    SeenWorkload,
+)
 from webhook.gangs.podgroups import BASIC, PodGroup, Template, Workload
 from webhook.groups.clusters import ClusterFacts
 from webhook.kube import names
@@ -65,7 +75,7 @@ class _WorkloadSpec(Struct, rename="camel"):
 
 
 class ReadPodGroup(Struct):
-    """A PodGroup of either dialect."""
+    """A PodGroup of either API version."""
 
     metadata: _Meta
     spec: _PodGroupSpec = field(default_factory=_PodGroupSpec)
@@ -74,15 +84,23 @@ class ReadPodGroup(Struct):
         """Return what counts of it."""
         old = self.spec.pod_group_template_ref
         reference = self.spec.workload_ref or (old and old.workload) or _Reference()
-        priority = (self.metadata.annotations or {}).get(names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name)
+        priority = (self.metadata.annotations or {}).get(
+            names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name
+        )
         template = reference.template_name or reference.pod_group_template_name
         count, finalizers = _count(self.spec.scheduling_policy), self.metadata.finalizers or []
-        protection = finalizers.index(names.FINALIZER_POD_GROUP) if names.FINALIZER_POD_GROUP in finalizers else None
-        return SeenPodGroup(_identity(self.metadata), count, priority, reference.workload_name, template, protection)
+        protection = (
+            finalizers.index(names.FINALIZER_POD_GROUP)
+            if names.FINALIZER_POD_GROUP in finalizers
+            else None
+        )
+        return SeenPodGroup(
+            _identity(self.metadata), count, priority, reference.workload_name, template, protection
+        )
 
 
 class ReadWorkload(Struct):
-    """A Workload of either dialect."""
+    """A Workload of either API version."""
 
     metadata: _Meta
     spec: _WorkloadSpec = field(default_factory=_WorkloadSpec)
@@ -93,7 +111,12 @@ class ReadWorkload(Struct):
         priority = templates[0].priority_class_name if templates else ""
         return SeenWorkload(
             _identity(self.metadata),
-            tuple([Template(template.name, _count(template.scheduling_policy)) for template in templates]),
+            tuple(
+                [
+                    Template(template.name, _count(template.scheduling_policy))
+                    for template in templates
+                ]
+            ),
             priority,
         )
 
@@ -108,7 +131,8 @@ class PodGroupApi(Struct, frozen=True):
     def path(self, resource: str, namespace: str = "", name: str = "") -> str:
         """Return the path of a collection, of all namespaces if none is named, or of one object."""
         place = f"/namespaces/{namespace}" if namespace else ""
-        return f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}{f'/{name}' if name else ''}"
+        path = f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}"
+        return f"{path}/{name}" if name else path
 
     def body(self, facts: ClusterFacts, creation: Create) -> Body:
         """Return the object to create."""
@@ -140,14 +164,17 @@ class PodGroupApi(Struct, frozen=True):
         if not workload:
             return spec
         if self.resizable:
-            return {**spec, "workloadRef": {"workloadName": workload, "templateName": wanted.template}}
+            return {
+                **spec,
+                "workloadRef": {"workloadName": workload, "templateName": wanted.template},
+            }
         reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
         return {**spec, "podGroupTemplateRef": {"workload": reference}}
 
 
 V1BETA1: Final = PodGroupApi("v1beta1", resizable=True)
 V1ALPHA2: Final = PodGroupApi("v1alpha2", resizable=False)
-DIALECTS: Final = {podgroup_api.version: podgroup_api for podgroup_api in (V1BETA1, V1ALPHA2)}
+VERSIONS: Final = {podgroup_api.version: podgroup_api for podgroup_api in (V1BETA1, V1ALPHA2)}
 
 
 def labels(cluster: str) -> dict[str, str]:
@@ -161,18 +188,32 @@ def resource_of(what: Seen | Workload | PodGroup) -> str:
 
 
 def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
-    """Return the JSON Patch of an action, which does nothing to an object that has changed since: that is a conflict."""
+    """Return the JSON Patch of an action, which does nothing to an object that has changed since:
+    that is a conflict.
+    """
     identity = action.seen.identity
-    pinned: list[Mapping[str, object]] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}]
+    pinned: list[Mapping[str, object]] = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}
+    ]
     if isinstance(action, Resize):
         if isinstance(action.seen, SeenPodGroup):
             return [*pinned, _replace("/spec", action.min_counts[0])]
         old = [template.min_count for template in action.seen.templates]
         pairs = enumerate(zip(old, action.min_counts, strict=True))
-        return [*pinned, *[_replace(f"/spec/podGroupTemplates/{place}", new) for place, (was, new) in pairs if was != new]]
+        return [
+            *pinned,
+            *[
+                _replace(f"/spec/podGroupTemplates/{place}", new)
+                for place, (was, new) in pairs
+                if was != new
+            ],
+        ]
     if isinstance(action, Release):
         return [*pinned, {"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
-    return [*pinned, {"op": "add", "path": "/metadata/labels", "value": identity.labels | labels(cluster)}]
+    return [
+        *pinned,
+        {"op": "add", "path": "/metadata/labels", "value": identity.labels | labels(cluster)},
+    ]
 
 
 def _replace(place: str, count: int) -> Operation:
@@ -181,7 +222,10 @@ def _replace(place: str, count: int) -> Operation:
 
 def _workload_spec(facts: ClusterFacts, wanted: Workload) -> Body:
     priority = _priority(wanted.priority_class)
-    templates = [{"name": each.name, **priority, "schedulingPolicy": _policy(each.min_count)} for each in wanted.templates]
+    templates = [
+        {"name": each.name, **priority, "schedulingPolicy": _policy(each.min_count)}
+        for each in wanted.templates
+    ]
     reference = {"apiGroup": names.RAY_GROUP, "kind": names.RAYCLUSTER_KIND, "name": facts.name}
     return {"controllerRef": reference, "podGroupTemplates": templates}
 

@@ -1,10 +1,8 @@
-"""Where Workloads and PodGroups are kept: the API server, asked in one dialect."""
+"""Where Workloads and PodGroups are kept: the API server, in one version of its API."""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar
 from urllib.parse import quote
-
-import msgspec
 
 from webhook.control.podgroup_api import (
     POD_GROUPS,
@@ -16,9 +14,8 @@ from webhook.control.podgroup_api import (
     operations,
     resource_of,
 )
-from webhook.follow.client import Api, Query
-from webhook.follow.errors import Garbled
-from webhook.follow.wire import Page, Stub, Watched
+from webhook.follow.client import Api
+from webhook.follow.wire import Page, Stub, Watched, listed, read_pages
 from webhook.gangs.lifecycle import Action, Actual, Create, Delete
 from webhook.groups.clusters import ClusterFacts
 from webhook.kube import names
@@ -40,7 +37,9 @@ T = TypeVar("T", bound=Watched)
 
 
 class PodGroupStore:
-    """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is gone are conflicts."""
+    """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is
+    gone are conflicts.
+    """
 
     def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
         self.podgroup_api = podgroup_api
@@ -57,11 +56,15 @@ class PodGroupStore:
         return {place: _actual(*objects) for place, objects in found.items()}
 
     async def of(self, facts: ClusterFacts, others: Iterable[Named] = ()) -> Actual:
-        """Return what we made for a RayCluster, and the objects of the given names, which may lack our labels."""
+        """Return what we made for a RayCluster, and the objects of the given names, which may lack
+        our labels.
+        """
         selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
         groups = await self._pod_groups(facts.namespace, ("labelSelector", selector))
         workloads = await self._workloads(facts.namespace, ("labelSelector", selector))
-        known = {(POD_GROUPS, group.metadata.name) for group in groups} | {(WORKLOADS, each.metadata.name) for each in workloads}
+        known = {(POD_GROUPS, group.metadata.name) for group in groups} | {
+            (WORKLOADS, each.metadata.name) for each in workloads
+        }
         for resource, name in others:
             if (resource, name) in known:
                 continue
@@ -74,10 +77,12 @@ class PodGroupStore:
 
     async def has_head(self, facts: ClusterFacts) -> bool:
         """Tell whether a RayCluster has a head pod."""
-        selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        selector = (
+            f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        )
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], _SECONDS)
-        return bool(_decode(body, Page[Stub]).items)
+        return bool(listed(body, Page[Stub])[1])
 
     async def perform(self, facts: ClusterFacts, action: Action) -> None:
         """Do what was decided for a RayCluster."""
@@ -94,20 +99,23 @@ class PodGroupStore:
             await self._api.patch(path, operations(action, facts.name), _SECONDS)
 
     async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
-        return await self._list(self.podgroup_api.path(POD_GROUPS, quote(namespace)), selector, Page[ReadPodGroup])
+        return await self._list(
+            self.podgroup_api.path(POD_GROUPS, quote(namespace)), selector, Page[ReadPodGroup]
+        )
 
     async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
-        return await self._list(self.podgroup_api.path(WORKLOADS, quote(namespace)), selector, Page[ReadWorkload])
+        return await self._list(
+            self.podgroup_api.path(WORKLOADS, quote(namespace)), selector, Page[ReadWorkload]
+        )
 
     async def _list(self, path: str, selector: Selector, kind: type[Page[T]]) -> list[T]:
-        found: list[T] = []
-        more: Query = ()
-        while True:
-            page = _decode(await self._api.get(path, [selector, ("limit", str(_PAGE_ITEMS)), *more], _SECONDS), kind)
-            found += page.items or []
-            if not page.metadata.token:
-                return found
-            more = [("continue", page.metadata.token)]
+        found, _ = await read_pages(
+            lambda page: self._api.get(path, page, _SECONDS),
+            lambda body: listed(body, kind),
+            [selector],
+            _PAGE_ITEMS,
+        )
+        return found
 
 
 def _place(found: ReadPodGroup | ReadWorkload) -> Place:
@@ -116,11 +124,7 @@ def _place(found: ReadPodGroup | ReadWorkload) -> Place:
 
 
 def _actual(groups: list[ReadPodGroup], workloads: list[ReadWorkload]) -> Actual:
-    return Actual(tuple([group.seen() for group in groups]), tuple([workload.seen() for workload in workloads]))
-
-
-def _decode(body: bytes, kind: type[Page[T]]) -> Page[T]:
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Garbled("garbled", "the API server sent a list that is none: is a proxy in between?") from error
+    return Actual(
+        tuple([group.seen() for group in groups]),
+        tuple([workload.seen() for workload in workloads]),
+    )

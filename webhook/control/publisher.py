@@ -1,4 +1,6 @@
-"""The publisher: keeps the Workloads and PodGroups of RayClusters as they should be. Any number of processes may run one."""
+"""The publisher: keeps the Workloads and PodGroups of RayClusters as they should be. Any number of
+processes may run one.
+"""
 
 import asyncio
 import logging
@@ -7,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.control.podgroup_api import DIALECTS, POD_GROUPS, WORKLOADS, resource_of
+from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.control.reconcile_state import ReconcileState, new_state
 from webhook.follow.errors import ApiError
@@ -22,19 +24,31 @@ _log: Final = logging.getLogger("webhook.control")
 _SLOTS: Final = 8
 """RayClusters that are worked on at the same time."""
 _ROUNDS: Final = 6
-"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs five."""
+"""Looks at a RayCluster's objects in a row, each after something was done; the longest way needs
+five.
+"""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the object is another by now: look again."""
 _REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 """Failures of one object, which say nothing about the next one."""
-_VERBS: Final = {"Create": "created", "Delete": "deleted", "Resize": "patched", "Label": "patched", "Release": "patched"}
+_VERBS: Final = {
+    "Create": "created",
+    "Delete": "deleted",
+    "Resize": "patched",
+    "Label": "patched",
+    "Release": "patched",
+}
 
 
 class PublishCounters(Struct):
     """What the publisher has done since the start, for metrics."""
 
     done: dict[tuple[str, str], int] = field(
-        default_factory=lambda: {(kind, verb): 0 for kind in (WORKLOADS, POD_GROUPS) for verb in ("created", "patched", "deleted")}
+        default_factory=lambda: {
+            (kind, verb): 0
+            for kind in (WORKLOADS, POD_GROUPS)
+            for verb in ("created", "patched", "deleted")
+        }
     )
     """By resource and verb."""
     failures: dict[str, int] = field(default_factory=dict)
@@ -42,10 +56,11 @@ class PublishCounters(Struct):
 
 
 class Publisher:
-    """Follows the cluster index and the membership that a cluster state keeps, from when both are in step.
+    """Follows the cluster index and the membership that a cluster state keeps, from when both are
+    in step.
 
-    It does nothing until `serve` has named a version of the API. What fails for one RayCluster is tried again later, and
-    does not keep the others.
+    It does nothing until `serve` has named a version of the API. What fails for one RayCluster is
+    tried again later, and does not keep the others.
     """
 
     def __init__(
@@ -67,7 +82,9 @@ class Publisher:
         self._slots = asyncio.Semaphore(_SLOTS)
         self._sweeping = False
         self._sweep_at = 0.0
-        self._sweeps = Backoff(self._timing.first_delay, self._timing.longest_delay, self._world.random)
+        self._sweeps = Backoff(
+            self._timing.first_delay, self._timing.longest_delay, self._world.random
+        )
         self._outage = ""
 
     @property
@@ -77,13 +94,15 @@ class Publisher:
 
     def serve(self, version: str | None) -> None:
         """Speak this version of the API from now on, or be silent."""
-        self._store = PodGroupStore(self._state.api, DIALECTS[version]) if version else None
+        self._store = PodGroupStore(self._state.api, VERSIONS[version]) if version else None
         self._sweep_at = 0.0
         for state in self._states.values():
             state.settled = None
 
     async def run(self) -> None:
-        """Publish until cancelled. It begins with a look at everything: another process may have published meanwhile."""
+        """Publish until cancelled. It begins with a look at everything: another process may have
+        published meanwhile.
+        """
         self._states.clear()
         self._sweeping, self._sweep_at = False, 0.0
         async with asyncio.TaskGroup() as tasks:
@@ -105,9 +124,15 @@ class Publisher:
                 tasks.create_task(self._converge(store, state, facts, taken))
 
     def _current(self) -> Iterator[tuple[ReconcileState, ClusterFacts]]:
-        """Yield the RayClusters that want scheduling groups or may have some, and forget those that are gone or left alone."""
+        """Yield the RayClusters that want scheduling groups or may have some, and forget those that
+        are gone or left alone.
+        """
         for facts in self._clusters:
-            if facts.gang.active and not _left_alone(facts) and (facts.namespace, facts.name) not in self._states:
+            if (
+                facts.gang.active
+                and not _left_alone(facts)
+                and (facts.namespace, facts.name) not in self._states
+            ):
                 self._begin((facts.namespace, facts.name))
         for place, state in [*self._states.items()]:
             known = self._clusters.get(*place)
@@ -123,7 +148,8 @@ class Publisher:
         return state
 
     async def _sweep(self, store: PodGroupStore) -> None:
-        """List everything that we made, and let RayClusters be worked on where it is not as it should be.
+        """List everything that we made, and let RayClusters be worked on where it is not as it
+        should be.
 
         Objects whose RayCluster is not known are left to garbage collection.
         """
@@ -154,7 +180,9 @@ class Publisher:
         if actions or waits(desired, actual):
             self._begin(place).settled = None
 
-    async def _converge(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, taken: Occupied) -> None:
+    async def _converge(
+        self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, taken: Occupied
+    ) -> None:
         """Bring about what a RayCluster wants, or note why it cannot be done yet."""
         try:
             async with self._slots:
@@ -164,13 +192,21 @@ class Publisher:
         else:
             if state.trouble:
                 state.trouble = ""
-                _log.info("scheduling groups of RayCluster %s/%s: as they should be again", facts.namespace, facts.name)
-            state.reached((facts, taken), self._world.clock(), waits=missing)
+                _log.info(
+                    "scheduling groups of RayCluster %s/%s: as they should be again",
+                    facts.namespace,
+                    facts.name,
+                )
+            state.record((facts, taken), self._world.clock(), waits=missing)
         finally:
             state.running = False
 
-    async def _bring_about(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired) -> bool:
-        """Look and act until there is nothing left to do, and tell whether something is still missing. Raises ApiError."""
+    async def _bring_about(
+        self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired
+    ) -> bool:
+        """Look and act until there is nothing left to do, and tell whether something is still
+        missing. Raises ApiError.
+        """
         for _ in range(_ROUNDS):
             actual = await store.of(facts, sorted(state.names))
             state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
@@ -179,17 +215,31 @@ class Publisher:
             if not actions:
                 return waits(desired, actual)
             await self._perform(store, state, facts, actions)
-        raise ApiError("conflict", "the objects are changed as fast as they are put right: does another program make them too?")
+        raise ApiError(
+            "conflict",
+            "the objects are changed as fast as they are put right: does another program make "
+            "them too?",
+        )
 
-    async def _decide(self, store: PodGroupStore, facts: ClusterFacts, desired: Desired, actual: Actual) -> list[Action]:
+    async def _decide(
+        self, store: PodGroupStore, facts: ClusterFacts, desired: Desired, actual: Actual
+    ) -> list[Action]:
         """Return what to do. Whether the head lives is only asked where something depends on it."""
         resizable = store.podgroup_api.resizable
         careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
         bold = decide(desired, actual, resizable=resizable, live=desired.live)
         return careful if careful == bold or await store.has_head(facts) else bold
 
-    async def _perform(self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, actions: list[Action]) -> None:
-        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first refusal, after all the rest."""
+    async def _perform(
+        self,
+        store: PodGroupStore,
+        state: ReconcileState,
+        facts: ClusterFacts,
+        actions: list[Action],
+    ) -> None:
+        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first
+        refusal, after all the rest.
+        """
         refusal: ApiError | None = None
         for action in actions:
             resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
@@ -214,7 +264,10 @@ class Publisher:
 
     def _report(self, state: ReconcileState, facts: ClusterFacts, names: tuple[str, ...]) -> None:
         if names and names != state.strangers:
-            text = "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; delete or rename them"
+            text = (
+                "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; "
+                "delete or rename them"
+            )
             _log.warning(text, facts.namespace, facts.name, ", ".join(names))
         state.strangers = names
 
@@ -227,18 +280,31 @@ class Publisher:
             self._hear(error, "the API server is in trouble")
         elif state.trouble != str(error):
             state.trouble = str(error)
-            _log.warning("scheduling groups of RayCluster %s/%s: %s (%s)", facts.namespace, facts.name, error, error.reason)
+            _log.warning(
+                "scheduling groups of RayCluster %s/%s: %s (%s)",
+                facts.namespace,
+                facts.name,
+                error,
+                error.reason,
+            )
 
     def _hear(self, error: ApiError, what: str) -> None:
         """Say once that something is wrong which is not one RayCluster's."""
         if self._outage != error.reason:
             self._outage = error.reason
-            _log.warning("scheduling groups: %s: %s (%s); asking again with growing delays", what, error, error.reason)
+            _log.warning(
+                "scheduling groups: %s: %s (%s); asking again with growing delays",
+                what,
+                error,
+                error.reason,
+            )
 
     def _count(self, error: ApiError) -> None:
         self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
 
 
 def _left_alone(facts: ClusterFacts) -> bool:
-    """Tell whether nothing is done for a RayCluster: it says so, or it is being deleted and its objects with it."""
+    """Tell whether nothing is done for a RayCluster: it says so, or it is being deleted and its
+    objects with it.
+    """
     return facts.ignored or facts.deleting

@@ -1,4 +1,6 @@
-"""The course of one RayCluster's scheduling groups: what was last brought about, and when to look again."""
+"""The reconcile state of one RayCluster: what was last brought about, and when to look
+again.
+"""
 
 from math import inf
 from typing import Final
@@ -14,7 +16,9 @@ _NEVER: Final = inf
 
 
 class ReconcileState(Struct):
-    """Kept for a RayCluster that wants scheduling groups, or may have some. Times are monotonic, in seconds."""
+    """Kept for a RayCluster that wants scheduling groups, or may have some. Times are monotonic, in
+    seconds.
+    """
 
     retries: Backoff
     looks: Backoff
@@ -23,7 +27,9 @@ class ReconcileState(Struct):
     hold: float = 0.0
     """Nothing is tried before this, after a failure."""
     refused: ClusterFacts | None = None
-    """Facts for which the API server refused something: others are tried at once, as whoever changed them may have mended it."""
+    """Facts for which the API server refused something: others are tried at once, as whoever
+    changed them may have mended it.
+    """
     look: float = _NEVER
     """Another look is due at this, for what only time can change."""
     running: bool = False
@@ -48,7 +54,8 @@ class ReconcileState(Struct):
         return done and not facts.gang.active and not self.running
 
     def failed(self, now: float, at_least: float, refused: ClusterFacts | None = None) -> None:
-        """Note a failure: a retry is due after a delay that grows, and that starts again from the shortest for other facts.
+        """Note a failure: a retry is due after a delay that grows, and that starts again from the
+        shortest for other facts.
 
         `refused` are the facts that the failure came from, None when the API server is in trouble.
         """
@@ -58,8 +65,10 @@ class ReconcileState(Struct):
         self.settled = None
         self.hold = now + self.retries.next(at_least)
 
-    def reached(self, what: tuple[ClusterFacts, Occupied], now: float, *, waits: bool) -> None:
-        """Note that nothing more can be done now. Another look is due later if something is still missing."""
+    def record(self, what: tuple[ClusterFacts, Occupied], now: float, *, waits: bool) -> None:
+        """Note that nothing more can be done now. Another look is due later if something is still
+        missing.
+        """
         if self.settled != what:
             self.looks.reset()
         self.retries.reset()
@@ -69,7 +78,7 @@ class ReconcileState(Struct):
 
 
 def new_state(timing: PublishingTiming, world: World) -> ReconcileState:
-    """Return the course of a RayCluster about which nothing is known."""
+    """Return the state of a RayCluster about which nothing is known."""
     return ReconcileState(
         Backoff(timing.first_delay, timing.longest_delay, world.random),
         Backoff(timing.first_look, timing.longest_delay, world.random),

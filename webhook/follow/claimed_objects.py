@@ -1,4 +1,6 @@
-"""The objects that claims are for, pods and RayClusters: what is known of them, and live reads of more."""
+"""The objects that claims are for, pods and RayClusters: what is known of them, and live reads of
+more.
+"""
 
 from collections.abc import Mapping
 
@@ -11,7 +13,9 @@ from webhook.groups.shards import ShardIndex, ShardKey, Shards
 
 
 class ClaimedObjects:
-    """Pods in their seats, RayClusters with their indices: the table of a ledger, and up to which version it is told."""
+    """Pods in their seats, RayClusters with their indices: the table of a ledger, and up to which
+    version it is told.
+    """
 
     def __init__(
         self,
@@ -57,14 +61,22 @@ class ClaimedObjects:
         feeds = self._of(key)
         if feeds is None:
             return 0
-        return feeds.pods.told(key) if isinstance(key, GroupKey) else feeds.clusters.told(key.namespace)
+        return (
+            feeds.pods.told(key)
+            if isinstance(key, GroupKey)
+            else feeds.clusters.told(key.namespace)
+        )
 
     def newest(self, key: Key) -> int:
         """Return the highest version of the objects of a group."""
         feeds = self._of(key)
         if feeds is None:
             return 0
-        return feeds.pods.newest(key) if isinstance(key, GroupKey) else feeds.clusters.newest(key.namespace)
+        return (
+            feeds.pods.newest(key)
+            if isinstance(key, GroupKey)
+            else feeds.clusters.newest(key.namespace)
+        )
 
     def latest(self, key: Key) -> int:
         """Return a version that nothing known is newer than."""

@@ -1,6 +1,8 @@
-"""Claims that several processes share: a seat or an index is written into a Lease by compare-and-swap before its answer leaves.
+"""Claims that several processes share: a seat or an index is written into a Lease by
+compare-and-swap before its answer leaves.
 
-`docs/agreement.md` says why each step is there. The steps of a claim are numbered there as in the comments here.
+`docs/agreement.md` says why each step is there. The steps of a claim are numbered there as in the
+comments here.
 """
 
 import asyncio
@@ -16,8 +18,9 @@ from webhook.admission.errors import ClaimsUnavailable, ClusterUnreadable
 from webhook.follow.errors import ApiError
 from webhook.follow.leases import Lease, LeasesDiffer, PageUnreadable, lease_name, read_page
 from webhook.follow.timing import ClaimTiming, World
-from webhook.groups.ledger import Claim, Draft, Key, Ledger, Page, Table, Value
+from webhook.groups.ledger import NEVER, Claim, Draft, Key, Ledger, Page, Table, Value
 from webhook.groups.seat import GroupKey
+from webhook.groups.shards import ShardIndex
 from webhook.kube.review import FORBIDDEN, Cause, Denied
 
 _log: Final = logging.getLogger("webhook.follow")
@@ -32,7 +35,9 @@ _MARKS_MAX: Final = 4096
 
 
 class Store(Protocol):
-    """The Leases, by name. All raise ApiError; of reason `missing` or `conflict` where there is none, or another one."""
+    """The Leases, by name. All raise ApiError; of reason `missing` or `conflict` where there is
+    none, or another one.
+    """
 
     leases: int
 
@@ -47,7 +52,9 @@ class Store(Protocol):
 
 
 class Objects(Table, Protocol):
-    """The objects that claims are for. What is told of them is a version, which is only compared with other such versions."""
+    """The objects that claims are for. What is told of them is a version, which is only compared
+    with other such versions.
+    """
 
     def told(self, key: Key) -> int:
         """Return the version up to which everything of a group is known."""
@@ -85,7 +92,9 @@ class _Ticket(Struct, eq=False):
 
 
 class _Mark(Struct, frozen=True):
-    """A live read of a group: under which Lease and which count of dropped floors, and at which floor, it began, and when."""
+    """A live read of a group: under which Lease and which count of dropped floors, and at which
+    floor, it began, and when.
+    """
 
     lease: str
     dropped: int
@@ -100,9 +109,18 @@ _STALE: Final = object()
 class Book:
     """One Lease: what is known of its page, and who waits to write on it. One turn at a time."""
 
-    def __init__(self, name: str, store: Store, objects: Objects, counters: Counters, timing: ClaimTiming, world: World) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        objects: Objects,
+        counters: Counters,
+        timing: ClaimTiming,
+        world: World,
+    ) -> None:
         self.name = name
         self.trouble = ""
+        self._warned = ""
         self.ledger = Ledger(objects)
         self._store = store
         self._objects = objects
@@ -127,7 +145,9 @@ class Book:
         return self._lease is not None or bool(self.trouble)
 
     def take(self, lease: Lease, page: Page | None = None) -> None:
-        """Take in the Lease, which may be an older one than is known; `page` is its content, where that is known already."""
+        """Take in the Lease, which may be an older one than is known; `page` is its content, where
+        that is known already.
+        """
         if lease.metadata.uid != self._uid:
             self._replaced(lease)
         if lease.version <= self.ledger.version:
@@ -152,7 +172,9 @@ class Book:
             self.trouble = ""
 
     def set_back(self) -> None:
-        """Take in that the API server's store was set back: the next Lease that is seen counts, whatever its version."""
+        """Take in that the API server's store was set back: the next Lease that is seen counts,
+        whatever its version.
+        """
         self._lease = None
         self.ledger.forget()
 
@@ -166,37 +188,60 @@ class Book:
         waited = 0
         while self._lease is not None and not self._current(key):
             if self._world.clock() >= deadline:
-                raise ClaimsUnavailable("the watch of the cluster is too far behind for a seat to be claimed")
+                raise ClaimsUnavailable(
+                    "the watch of the cluster is too far behind for a seat to be claimed"
+                )
             account = self.ledger.page.accounts.get(key)
             if account is not None and waited < self._timing.looks and self._hears(key):
                 waited += 1
-                await self._world.sleep(self._timing.look)  # the watch is nearly always a moment behind, not more
+                await self._world.sleep(
+                    self._timing.look
+                )  # the watch is nearly always a moment behind, not more
                 continue
             await self._read(key)
 
-    async def submit(self, key: Key, decide: Callable[[], Decision], deadline: float) -> Any:  # noqa: ANN401 - whatever `decide` answers
-        """Return the answer that a turn gives, or _STALE. Raises what `decide` raises, and ClaimsUnavailable."""
+    # Whatever `decide` answers
+    async def submit(self, key: Key, decide: Callable[[], Decision], deadline: float) -> Any:  # noqa: ANN401
+        """Return the answer that a turn gives, or _STALE. Raises what `decide` raises, and
+        ClaimsUnavailable.
+        """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._tickets.append(_Ticket(key, decide, deadline, answer))
         self._start()
         return await answer
 
     def tidy(self) -> None:
-        """Write without a ticket what is worth a write: claims that can go, or that the page is settled, when nobody writes."""
+        """Write without a ticket what is worth a write: claims that can go, or that the page is
+        settled, when nobody writes.
+        """
         now = self._world.clock()
         quiet = self._written + self._timing.quiet * (1 + self._world.random()) <= now
-        if self._lease is not None and not self.trouble and quiet and (self.ledger.foldable or self._settles()):
+        if (
+            self._lease is not None
+            and not self.trouble
+            and quiet
+            and (self.ledger.foldable or self._settles())
+        ):
             self._fold = True
             self._start()
 
     async def look(self) -> None:
-        """Make sure that the Lease is there, and look for what became of claims that have had their time."""
+        """Make sure that the Lease is there, and look for what became of claims that have had their
+        time.
+        """
         if self._lease is None and not self.trouble:
             await self._refresh()
         for key in self.ledger.overdue(self._world.clock()):
             begun = self._world.clock()
             await self._read(key)
             self.ledger.settle(key, begun)
+
+    def warn(self, what: str, error: Exception) -> None:
+        """Log that something cannot be done, once until that changes or the Lease is written."""
+        told = f"{what}: {error.reason if isinstance(error, ApiError) else error}"
+        if told != self._warned:
+            self._warned = told
+            _log.warning("claims: Lease %s %s: %s", self.name, what, error)
 
     async def close(self) -> None:
         """Give up."""
@@ -207,9 +252,14 @@ class Book:
     # What is known
 
     def _replaced(self, lease: Lease) -> None:
-        """Begin with a Lease that was not there before: nothing that was known of the former one counts."""
+        """Begin with a Lease that was not there before: nothing that was known of the former one
+        counts.
+        """
         if self._uid:
-            _log.warning("claims: Lease %s was made anew: no seat of its groups is given for a while", self.name)
+            _log.warning(
+                "claims: Lease %s was made anew: no seat of its groups is given for a while",
+                self.name,
+            )
         self._uid = lease.metadata.uid
         self._since = self._world.clock()
         self._lease = None
@@ -217,7 +267,9 @@ class Book:
         self.ledger.forget()
 
     def _current(self, key: Key) -> bool:
-        """Tell whether enough is known of a group to decide: all that is no longer on the page, and what came without a claim."""
+        """Tell whether enough is known of a group to decide: all that is no longer on the page, and
+        what came without a claim.
+        """
         if not self._hears(key):
             return False
         account, mark = self.ledger.page.accounts.get(key), self._mark(key)
@@ -226,14 +278,20 @@ class Book:
         return account.floor <= max(self._objects.told(key), mark.floor if mark else 0)
 
     def _hears(self, key: Key) -> bool:
-        """Tell whether the objects of a group were told of a moment ago, by the watch or by a live read."""
+        """Tell whether the objects of a group were told of a moment ago, by the watch or by a live
+        read.
+        """
         mark = self._mark(key)
         heard = max(self._objects.heard_at(key), mark.begun if mark else 0.0)
         return heard >= self._world.clock() - self._timing.silence
 
     def _mark(self, key: Key) -> _Mark | None:
         mark = self._marks.get(key)
-        return mark if mark and (mark.lease, mark.dropped) == (self._uid, self.ledger.page.dropped) else None
+        return (
+            mark
+            if mark and (mark.lease, mark.dropped) == (self._uid, self.ledger.page.dropped)
+            else None
+        )
 
     async def _read(self, key: Key) -> None:
         page = self.ledger.page
@@ -246,14 +304,23 @@ class Book:
         self._marks[key] = mark
 
     def _settles(self) -> bool:
-        """Tell whether a page that is not settled has been there for as long as anything may be underway that it does not know."""
-        return not self.ledger.page.settled and self._world.clock() - self._since >= self._timing.settle
+        """Tell whether a page that is not settled has been there for as long as anything may be
+        underway that it does not know.
+        """
+        return (
+            not self.ledger.page.settled
+            and self._world.clock() - self._since >= self._timing.settle
+        )
 
     async def _refresh(self) -> None:
         """Know the Lease as it is now, if that is not known. Raises ApiError."""
         if self._lease is not None and self.ledger.version > self._doubted:
             return
-        first, then = (self._store.create, self._store.read) if self._lease is None else (self._store.read, self._store.create)
+        first, then = (
+            (self._store.create, self._store.read)
+            if self._lease is None
+            else (self._store.read, self._store.create)
+        )
         try:
             lease = await first(self.name)
         except ApiError as error:
@@ -277,6 +344,7 @@ class Book:
                 await self._refresh()
             except (ApiError, PageUnreadable) as error:
                 self._counters.failures += 1
+                self.warn("cannot be read", error)
                 self._refuse(self._called(), f"Lease {self.name} cannot be read: {error}")
                 self._fold = False
                 continue
@@ -296,19 +364,23 @@ class Book:
         return called
 
     async def _turn(self) -> None:
-        """Decide, and write. Nothing is awaited between what the decisions look at and the write that is conditional on it."""
+        """Decide, and write. Nothing is awaited between what the decisions look at and the write
+        that is conditional on it.
+        """
         lease = self._lease
         if lease is None:
             return
         self._fold = False
         draft = self.ledger.draft()
         if self._settles():
-            draft.settle()
+            draft.mark_settled()
         decided: list[tuple[_Ticket, Value, Any]] = []
         tickets = self._called()
         if not draft.settled:
             self._refuse(
-                tickets, f"Lease {self.name} is new: what was admitted before is not known; wait {self._timing.settle:.0f} s"
+                tickets,
+                f"Lease {self.name} is new: what was admitted before is not known; wait "
+                f"{self._timing.settle:.0f} s",
             )
         else:
             for ticket in tickets:
@@ -327,7 +399,9 @@ class Book:
             for ticket, _, outcome in decided:
                 _resolve(ticket, outcome)
 
-    def _decide(self, ticket: _Ticket, draft: Draft, decided: list[tuple[_Ticket, Value, Any]]) -> None:
+    def _decide(
+        self, ticket: _Ticket, draft: Draft, decided: list[tuple[_Ticket, Value, Any]]
+    ) -> None:
         """Answer a ticket that claims nothing, or note in the draft what it claims."""
         key = ticket.key
         if not self._current(key):
@@ -338,7 +412,8 @@ class Book:
             return
         try:
             value, outcome = ticket.decide()
-        except Exception as error:  # noqa: BLE001 - it is the caller's, and other tickets have their turn too
+        # It is the caller's, and other tickets have their turn too
+        except Exception as error:  # noqa: BLE001
             _reject(ticket, error)
             return
         if value is None:
@@ -348,16 +423,30 @@ class Book:
         if account is None or account.floor > self._objects.told(key):
             draft.set_floor(key, self._objects.newest(key))
         self._number += 1
-        draft.add(key, f"{self._prefix}-{self._number:x}", Claim(value, self._objects.latest(key)))
+        after = NEVER if self._asked_again(draft, key, value) else self._objects.latest(key)
+        draft.add(key, f"{self._prefix}-{self._number:x}", Claim(value, after))
         self._objects.hold(key, value)
         decided.append((ticket, value, outcome))
 
+    def _asked_again(self, draft: Draft, key: Key, value: Value) -> bool:
+        """Tell whether an index is given once more to the RayCluster that has it, or was told it.
+
+        Two creations of one name may be underway then, of which the API server stores one after
+        the other if the first is deleted meanwhile. What is seen of one says nothing of the other,
+        so this claim lasts its time.
+        """
+        return isinstance(value, ShardIndex) and (
+            draft.claimed(key, value) or self._objects.seen(key, value) > 0
+        )
+
     async def _write(self, page: Page, lease: Lease, tickets: Sequence[_Ticket]) -> Lease | None:
-        """Return the Lease as it was written, or None when it was not, or when nobody knows: then its tickets are seen to."""
+        """Return the Lease as it was written, or None when it was not, or when nobody knows: then
+        its tickets are seen to.
+        """
         self._written = self._world.clock()
         self._counters.writes += 1
         try:
-            return await self._store.replace(self.name, page, lease)
+            written = await self._store.replace(self.name, page, lease)
         except ApiError as error:
             self._doubted = max(self._doubted, lease.version)
             if error.reason == "missing":
@@ -367,12 +456,18 @@ class Book:
                 self._queue_again(tickets)
             else:
                 self._counters.failures += 1
-                _log.warning("claims: Lease %s cannot be written: %s (%s)", self.name, error, error.reason)
+                self.warn("cannot be written", error)
                 self._refuse(tickets, f"Lease {self.name} cannot be written: {error}")
-        return None
+            return None
+        if self._warned:
+            self._warned = ""
+            _log.info("claims: Lease %s is written again", self.name)
+        return written
 
     def _queue_again(self, tickets: Sequence[_Ticket]) -> None:
-        """Let those who lost against another process be first in the next turn, while there is time."""
+        """Let those who lost against another process be first in the next turn, while there is
+        time.
+        """
         now = self._world.clock()
         late = [ticket for ticket in tickets if ticket.deadline <= now]
         self._refuse(late, f"Lease {self.name} is written by other processes all the time")
@@ -384,14 +479,25 @@ class Book:
 
 
 class LeaseClaims:
-    """All Leases: a group belongs to one of them by a hash of its key. Also told of them, as the output of a list-watch."""
+    """All Leases: a group belongs to one of them by a hash of its key. Also told of them, as the
+    output of a list-watch.
+    """
 
-    def __init__(self, store: Store, objects: Objects, timing: ClaimTiming | None = None, world: World | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        objects: Objects,
+        timing: ClaimTiming | None = None,
+        world: World | None = None,
+    ) -> None:
         self.counters = Counters()
         self._timing = timing or ClaimTiming()
         self._world = world or World()
         names = [lease_name(number) for number in range(store.leases)]
-        self._books = {name: Book(name, store, objects, self.counters, self._timing, self._world) for name in names}
+        self._books = {
+            name: Book(name, store, objects, self.counters, self._timing, self._world)
+            for name in names
+        }
         self._ordered = list(self._books.values())
         self._differ = ""
         self._latest = 0
@@ -408,10 +514,12 @@ class LeaseClaims:
         """How many claims wait for their object, of all processes."""
         return sum(book.ledger.unseen for book in self._ordered)
 
-    async def claim(self, key: Key, decide: Callable[[], Decision]) -> Any:  # noqa: ANN401 - whatever `decide` answers
+    # Whatever `decide` answers
+    async def claim(self, key: Key, decide: Callable[[], Decision]) -> Any:  # noqa: ANN401
         """Return what `decide` answers, when the value that it chose has been claimed.
 
-        `decide` has no effect of its own; it may be called again. Raises what it raises, ClaimsUnavailable and ClusterUnreadable.
+        `decide` has no effect of its own; it may be called again. Raises what it raises,
+        ClaimsUnavailable and ClusterUnreadable.
         """
         deadline = self._world.clock() + self._timing.claim
         book = self.book_of(key)
@@ -448,7 +556,7 @@ class LeaseClaims:
             await book.look()
         except (ApiError, ClusterUnreadable, PageUnreadable) as error:
             if book.trouble != str(error):
-                _log.warning("claims: Lease %s cannot be looked after: %s", book.name, error)
+                book.warn("cannot be looked after", error)
         book.tidy()
 
     # The output of a list-watch
@@ -458,7 +566,9 @@ class LeaseClaims:
         return sum(book.known for book in self._ordered)
 
     def begin(self, version: int) -> None:
-        """Begin a full list; a version below one that was seen means that the API server's store was set back."""
+        """Begin a full list; a version below one that was seen means that the API server's store
+        was set back.
+        """
         self._listed = set()
         self._differ = ""
         if version < self._latest:
@@ -516,13 +626,19 @@ def _reject(ticket: _Ticket, error: Exception) -> None:
 
 def _digest(key: Key) -> int:
     """Return a number that is the same for a key in every process."""
-    fields = (key.namespace, key.cluster_uid, key.group) if isinstance(key, GroupKey) else (key.namespace, key.group)
+    fields = (
+        (key.namespace, key.cluster_uid, key.group)
+        if isinstance(key, GroupKey)
+        else (key.namespace, key.group)
+    )
     return zlib.crc32("\0".join(fields).encode(errors="surrogatepass"))
 
 
 def _full(key: Key) -> Denied:
     text = (
-        f"too many pods of group {key.group} in {key.namespace} were admitted and have not appeared: if the API server refused "
-        f"them (see earlier events: a quota, another webhook), there is room again within a minute or two, and KubeRay tries again"
+        f"too many pods of group {key.group} in {key.namespace} were admitted and have not "
+        "appeared: if the API server refused "
+        "them (see earlier events: a quota, another webhook), there is room again within a "
+        "minute or two, and KubeRay tries again"
     )
     return Denied(Cause(FORBIDDEN, text, ""))

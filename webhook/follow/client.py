@@ -1,6 +1,8 @@
-"""The connection to the API server: raw requests with deadlines, over the `kubernetes` package's configuration and transport.
+"""The connection to the API server: raw requests with deadlines, over the `kubernetes` package's
+configuration and transport.
 
-Finding the server, credentials, their refresh and TLS are the package's. Its models, watches and informers are not used.
+Finding the server, credentials, their refresh and TLS are the package's. Its models, watches and
+informers are not used.
 """
 
 import asyncio
@@ -9,13 +11,19 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException, load_kube_config
-from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
+from kubernetes.aio.config.incluster_config import (
+    SERVICE_CERT_FILENAME,
+    SERVICE_TOKEN_FILENAME,
+    InClusterConfigLoader,
+)
 
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
 from webhook.follow.wire import Status, oneline
@@ -34,7 +42,9 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
 _CHUNK_BYTES: Final = 1 << 16
-"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews wait."""
+"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews
+wait.
+"""
 _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
 _SUCCESSES: Final = frozenset({200, 201, 202})
@@ -54,7 +64,9 @@ def in_cluster(
     ca_file: str = SERVICE_CERT_FILENAME,
     environ: Mapping[str, str] = os.environ,
 ) -> Load:
-    """Return the configuration that Kubernetes gives to a pod. The package reads the token file again every minute."""
+    """Return the configuration that Kubernetes gives to a pod. The package reads the token file
+    again every minute.
+    """
 
     async def load(configuration: Configuration) -> None:
         InClusterConfigLoader(token_file, ca_file, environ=environ).load_and_set(configuration)  # type: ignore[no-untyped-call] # the package has no annotations here
@@ -63,10 +75,14 @@ def in_cluster(
 
 
 def kubeconfig(path: str, context: str | None = None) -> Load:
-    """Return the configuration in a kubeconfig file; `path` may be several, as in the variable KUBECONFIG."""
+    """Return the configuration in a kubeconfig file; `path` may be several, as in the variable
+    KUBECONFIG.
+    """
 
     async def load(configuration: Configuration) -> None:
-        await load_kube_config(path, context=context, client_configuration=configuration, persist_config=False)  # type: ignore[no-untyped-call] # as above
+        await load_kube_config(
+            path, context=context, client_configuration=configuration, persist_config=False
+        )  # type: ignore[no-untyped-call] # as above
 
     return load
 
@@ -81,7 +97,14 @@ class _Send(NamedTuple):
 
 
 _GET: Final = _Send("GET")
-_GET_METADATA: Final = _Send("GET", accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+_GET_METADATA: Final = _Send(
+    "GET",
+    accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+)
+_GET_OWN_METADATA: Final = _Send(
+    "GET",
+    accept="application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+)
 
 
 class Api:
@@ -96,10 +119,13 @@ class Api:
         configuration = Configuration()
         try:
             await self._load(configuration)
+            configuration.proxy = configuration.proxy or _proxy_for(configuration.host)
+            configuration.client_session_kwargs = {"trust_env": False}
             self._client = ApiClient(configuration)
         except _UNUSABLE as error:
             msg = (
-                f"no connection to Kubernetes can be configured: {error}; run in a pod with a service account, or name a kubeconfig"
+                f"no connection to Kubernetes can be configured: {error}; run in a pod with a "
+                "service account, or name a kubeconfig"
             )
             raise ConfigurationError(msg) from error
 
@@ -109,37 +135,70 @@ class Api:
             client, self._client = self._client, None
             await client.close()  # type: ignore[no-untyped-call] # as above
 
-    async def get(self, path: str, query: Query, deadline: float, *, metadata_only: bool = False) -> bytes:
+    async def get(
+        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+    ) -> bytes:
         """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
         return await self._answer(path, query, _GET_METADATA if metadata_only else _GET, deadline)
 
-    async def post(self, path: str, query: Query, body: Mapping[str, object], deadline: float) -> bytes:
+    async def metadata(self, path: str, deadline: float) -> bytes:
+        """Return the metadata of one object, within `deadline` seconds. Raises ApiError."""
+        return await self._answer(path, (), _GET_OWN_METADATA, deadline)
+
+    async def post(
+        self, path: str, query: Query, body: Mapping[str, object], deadline: float
+    ) -> bytes:
         """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
-        return await self._answer(path, query, _Send("POST", "application/json", dict(body)), deadline)
+        return await self._answer(
+            path, query, _Send("POST", "application/json", dict(body)), deadline
+        )
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
-        """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason `conflict` for a 409."""
-        await self._answer(path, (), _Send("PATCH", "application/json-patch+json", list(operations)), deadline)
+        """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason
+        `conflict` for a 409.
+        """
+        await self._answer(
+            path, (), _Send("PATCH", "application/json-patch+json", list(operations)), deadline
+        )
 
     async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Replace an object at the version that `body` names, and return it. Raises ApiError, of reason `conflict` for a 409."""
+        """Replace an object at the version that `body` names, and return it. Raises ApiError, of
+        reason `conflict` for a 409.
+        """
         return await self._answer(path, (), _Send("PUT", "application/json", dict(body)), deadline)
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object in the collection at `path`, and return it. Raises ApiError, of reason `conflict` when there is one."""
+        """Create an object in the collection at `path`, and return it. Raises ApiError, of reason
+        `conflict` when there is one.
+        """
         return await self._answer(path, (), _Send("POST", "application/json", dict(body)), deadline)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
-        """Delete the object at `path` if it still has this uid and version. Raises ApiError, of reason `conflict` if not."""
-        options = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid, "resourceVersion": version}}
+        """Delete the object at `path` if it still has this uid and version. Raises ApiError, of
+        reason `conflict` if not.
+        """
+        options = {
+            "kind": "DeleteOptions",
+            "apiVersion": "v1",
+            "preconditions": {"uid": uid, "resourceVersion": version},
+        }
         await self._answer(path, (), _Send("DELETE", "application/json", options), deadline)
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Query, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure. Raises ApiError."""
+    async def stream(
+        self, path: str, query: Query, idle: float, *, metadata_only: bool = False
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure.
+        Raises ApiError.
+        """
         with _failures(f"for {idle:g} s"):
             async with asyncio.timeout(_OPEN_SECONDS):
-                response = await self._request(path, query, aiohttp.ClientTimeout(sock_read=idle))
+                response = await self._request(
+                    path,
+                    query,
+                    aiohttp.ClientTimeout(sock_read=idle),
+                    _GET_OWN_METADATA if metadata_only else _GET,
+                )
             try:
                 yield response.content.iter_chunked(_CHUNK_BYTES)
             finally:
@@ -150,12 +209,16 @@ class Api:
             async with asyncio.timeout(deadline):
                 response = await self._request(path, query, aiohttp.ClientTimeout(), what)
                 async with response:
-                    return await response.read()  # whole, so that the connection serves the next request too
+                    return (
+                        await response.read()
+                    )  # whole, so that the connection serves the next request too
 
     async def _request(
         self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None
     ) -> aiohttp.ClientResponse:
-        """Return a response of success. On 401 the credentials are loaded again, and the request is repeated once."""
+        """Return a response of success. On 401 the credentials are loaded again, and the request is
+        repeated once.
+        """
         response = await self._send(path, query, limits, what or _GET)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             response.close()
@@ -168,20 +231,33 @@ class Api:
         finally:
             response.close()
 
-    async def _send(self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send) -> aiohttp.ClientResponse:
+    async def _send(
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send
+    ) -> aiohttp.ClientResponse:
         client = self._client
         if client is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        header_params = {"Accept": what.accept, **({"Content-Type": what.content_type} if what.content_type else {})}
+        header_params = {
+            "Accept": what.accept,
+            **({"Content-Type": what.content_type} if what.content_type else {}),
+        }
         method, url, headers, _, _ = await client.param_serialize(
-            what.method, path, query_params=list(query), header_params=header_params, auth_settings=["BearerToken"]
+            what.method,
+            path,
+            query_params=list(query),
+            header_params=header_params,
+            auth_settings=["BearerToken"],
         )
-        response = await client.rest_client.request(method, url, headers, what.body, _request_timeout=limits)  # type: ignore[no-untyped-call] # as above
+        response = await client.rest_client.request(
+            method, url, headers, what.body, _request_timeout=limits
+        )  # type: ignore[no-untyped-call] # as above
         raw: aiohttp.ClientResponse = response.response
         return raw
 
     async def _renew(self) -> None:
-        """Load the credentials again: a token file or the answer of an exec plugin may have changed since."""
+        """Load the credentials again: a token file or the answer of an exec plugin may have changed
+        since.
+        """
         if self._client is None:
             return
         try:
@@ -189,6 +265,15 @@ class Api:
                 await self._load(self._client.configuration)
         except _UNUSABLE as error:
             _log.warning("credentials for the API server cannot be renewed: %s", error)
+
+
+def _proxy_for(url: str) -> str | None:
+    """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY) names for a server.
+
+    The transport would look for it, and for ~/.netrc, at each request, in a thread each.
+    """
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 @contextmanager
@@ -203,13 +288,17 @@ def _failures(waited: str) -> Iterator[None]:
     except aiohttp.ClientConnectorError as error:
         raise ApiError("refused", f"no connection to the API server: {error}") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise ApiError("disconnected", f"the connection to the API server broke: {error or type(error).__name__}") from error
+        raise ApiError(
+            "disconnected",
+            f"the connection to the API server broke: {error or type(error).__name__}",
+        ) from error
 
 
 def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
     status = response.status
     kind = Expired if status == 410 else ApiError  # noqa: PLR2004 - the HTTP status
-    reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004 - the HTTP status
+    # The HTTP status
+    reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004
     try:
         text = msgspec.json.decode(body, type=Status).message or ""
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,30 +1,47 @@
-"""Discovery: which version of the API for PodGroups the API server serves, if any; an upgrade or a feature gate may change it."""
+"""Discovery: what the API server serves, asked again and again, as an upgrade may change it."""
 
 import logging
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
-import msgspec
 from msgspec import Struct
 
 from webhook.follow.client import Api
-from webhook.follow.errors import ApiError, Garbled
+from webhook.follow.errors import ApiError
 from webhook.follow.timing import Backoff, World
+from webhook.follow.wire import decoded
 from webhook.kube import names
 
 VERSIONS: Final = ("v1beta1", "v1alpha2")
-"""The best first: Kubernetes 1.37 serves the one, 1.36 the other, each only with the feature gate GenericWorkload."""
+"""The best first: Kubernetes 1.37 serves the one, 1.36 the other, each only with the feature gate
+GenericWorkload.
+"""
 
-Listener = Callable[[str | None], None]
-"""Is told the version that is served, None for none."""
+SECONDS: Final = 10.0
+"""Deadline of a question."""
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _log: Final = logging.getLogger("webhook.follow")
-_SECONDS: Final = 10.0
-"""Deadline of a question."""
 _FIRST_DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 5.0
 """Delays after failures: the service is not ready before the first answer."""
+_NUMBER: Final = re.compile("[0-9]{1,9}")
 _NEEDED: Final = frozenset({"podgroups", "workloads"})
+
+
+class Question(Protocol[T_co]):
+    """What is asked. `unknown` says in the log what an outage leaves open."""
+
+    unknown: str
+
+    async def ask(self) -> T_co | None:
+        """Return what there is, or None. Raises ApiError."""
+
+    def told(self) -> str:
+        """Say the last answer in the log."""
 
 
 class _Resource(Struct):
@@ -35,29 +52,32 @@ class _Resources(Struct):
     resources: list[_Resource] | None = None
 
 
-class Discovery:
-    """Asks again and again, and tells its listeners of the first answer and of each change. An outage changes nothing.
+class Discovery(Generic[T]):
+    """Asks again and again, and tells its listeners of the first answer and of each change. An
+    outage changes nothing.
 
-    `served` is the version, `answered` whether it is known: a condition of readiness, as a pod whose scheduling group is
-    forgotten is not scheduled in its gang. No rights beyond those of every account are needed; an account that lacks even
-    these is told so, and PodGroups count as not served.
+    `found` is the answer, `answered` whether it is known: a condition of readiness, as a review
+    before it could go wrong. An account without the right to ask is told so, and nothing counts as
+    found.
     """
 
-    def __init__(self, api: Api, seconds: float, world: World | None = None) -> None:
-        self.served: str | None = None
+    def __init__(self, question: Question[T], seconds: float, world: World | None = None) -> None:
+        self.found: T | None = None
         self.answered = False
-        self._api = api
+        self._question = question
         self._seconds = seconds
         self._world = world or World()
-        self._backoff = Backoff(min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._world.random)
-        self._listeners: list[Listener] = []
+        self._backoff = Backoff(
+            min(_FIRST_DELAY, seconds), min(_LONGEST_DELAY, seconds), self._world.random
+        )
+        self._listeners: list[Callable[[T | None], None]] = []
         self._trouble = ""
 
-    def subscribe(self, listener: Listener) -> None:
+    def subscribe(self, listener: Callable[[T | None], None]) -> None:
         """Tell `listener` of answers to come, and of the one there is."""
         self._listeners.append(listener)
         if self.answered:
-            listener(self.served)
+            listener(self.found)
 
     async def run(self) -> None:
         """Ask until cancelled."""
@@ -67,44 +87,97 @@ class Discovery:
     async def _pause(self) -> float:
         """Ask once, and return how long to wait before the next time."""
         try:
-            served = await self._ask()
+            found = await self._question.ask()
         except ApiError as error:
             if error.reason != self._trouble:
                 self._trouble = error.reason
-                _log.warning("PodGroups: whether they are served is not known: %s (%s)", error, error.reason)
+                _log.warning("%s: %s (%s)", self._question.unknown, error, error.reason)
             if error.reason == "forbidden" and not self.answered:
                 self._take(None)
             return self._backoff.next(error.retry_after or 0.0)
         self._trouble = ""
         self._backoff.reset()
-        if not self.answered or served != self.served:
-            self._take(served)
+        if not self.answered or found != self.found:
+            new = ", which is new" if self.answered else ""
+            self._take(found)
+            _log.info("%s%s", self._question.told(), new)
         return self._seconds
 
-    def _take(self, served: str | None) -> None:
+    def _take(self, found: T | None) -> None:
         """Believe an answer, and pass it on."""
-        what = f"{names.SCHEDULING_GROUP}/{served} is" if served else "PodGroups are not"
-        _log.info("%s served by the API server%s", what, "" if not self.answered else ", which is new")
-        self.served, self.answered = served, True
+        self.found, self.answered = found, True
         for listener in self._listeners:
-            listener(served)
+            listener(found)
 
-    async def _ask(self) -> str | None:
-        """Return the version that is served. Raises ApiError."""
+
+class PodGroupsServed:
+    """Which version of the API for PodGroups is served. It takes no rights beyond those of every
+    account.
+    """
+
+    unknown = "PodGroups: whether they are served is not known"
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._served: str | None = None
+
+    async def ask(self) -> str | None:
+        """Return the best version that is served. Raises ApiError."""
+        self._served = None
         for version in VERSIONS:
             try:
-                body = await self._api.get(f"/apis/{names.SCHEDULING_GROUP}/{version}", (), _SECONDS)
+                body = await self._api.get(f"/apis/{names.SCHEDULING_GROUP}/{version}", (), SECONDS)
             except ApiError as error:
                 if error.reason == "missing":
                     continue
                 raise
-            if {resource.name for resource in _decode(body)} >= _NEEDED:
-                return version
-        return None
+            resources = decoded(body, _Resources, "a list of resources").resources or []
+            if {resource.name for resource in resources} >= _NEEDED:
+                self._served = version
+                break
+        return self._served
+
+    def told(self) -> str:
+        """Say the last answer in the log."""
+        served = self._served
+        what = f"{names.SCHEDULING_GROUP}/{served} is" if served else "PodGroups are not"
+        return f"{what} served by the API server"
 
 
-def _decode(body: bytes) -> list[_Resource]:
-    try:
-        return msgspec.json.decode(body, type=_Resources).resources or []
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Garbled("garbled", "the API server sent no list of resources: is a proxy in between?") from error
+class _Version(Struct):
+    major: str = ""
+    minor: str = ""
+
+
+class KubernetesRelease:
+    """Of which release the API server is, such as (1, 37). It takes no rights beyond those of every
+    account.
+    """
+
+    unknown = "Kubernetes: which release it is is not known"
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._release: tuple[int, int] | None = None
+
+    async def ask(self) -> tuple[int, int] | None:
+        """Return the release, or None where the API server does not tell. Raises ApiError."""
+        self._release = None
+        try:
+            body = await self._api.get("/version", (), SECONDS)
+        except ApiError as error:
+            if error.reason == "missing":
+                return None
+            raise
+        found = decoded(body, _Version, "a version")
+        # Some clusters append to the minor number: 37+
+        major, minor = _NUMBER.match(found.major), _NUMBER.match(found.minor)
+        if major and minor:
+            self._release = int(major[0]), int(minor[0])
+        return self._release
+
+    def told(self) -> str:
+        """Say the last answer in the log."""
+        if self._release is None:
+            return "the API server does not tell its release"
+        return f"the API server is of Kubernetes {self._release[0]}.{self._release[1]}"

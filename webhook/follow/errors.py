@@ -1,4 +1,6 @@
-"""What can go wrong between us and the API server. Each failure has a short `reason`, which metrics are labelled with."""
+"""What can go wrong between us and the API server. Each failure has a short `reason`, which metrics
+are labelled with.
+"""
 
 
 class ConfigurationError(Exception):
@@ -6,7 +8,9 @@ class ConfigurationError(Exception):
 
 
 class ApiError(Exception):
-    """A request to the API server failed; it may be tried again. `retry_after` is in seconds, when the server named it."""
+    """A request to the API server failed; it may be tried again. `retry_after` is in seconds, when
+    the server named it.
+    """
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -15,7 +19,9 @@ class ApiError(Exception):
 
 
 class Expired(ApiError):  # noqa: N818 - named for what happened
-    """410, as a status or in a stream: the resourceVersion or continue token is too old, so only a new list helps."""
+    """410, as a status or in a stream: the resourceVersion or continue token is too old, so only a
+    new list helps.
+    """
 
 
 class Garbled(ApiError):  # noqa: N818 - named for what happened

@@ -17,7 +17,8 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 
 
 def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the kubeconfig: the one given, else KUBECONFIG, else that in the home directory.
+    """Return the path of the kubeconfig: the one given, else KUBECONFIG, else that in the home
+    directory.
 
     Nothing is returned for a pod that has none: it has its service account.
     """
@@ -39,7 +40,11 @@ def namespace_of(path: str, context: str | None) -> str:
         msg = f"there is no kubeconfig {path}; name another with --kubeconfig or KUBECONFIG"
         raise ConfigurationError(msg)
     if not path:
-        return _NAMESPACE_FILE.read_text(encoding="utf-8").strip() if _NAMESPACE_FILE.exists() else _DEFAULT
+        return (
+            _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+            if _NAMESPACE_FILE.exists()
+            else _DEFAULT
+        )
     try:
         contexts, current = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
         by_name = {each["name"]: each for each in contexts}
@@ -49,5 +54,8 @@ def namespace_of(path: str, context: str | None) -> str:
             raise ConfigurationError(msg)
         return str(chosen["context"].get("namespace") or _DEFAULT)
     except _UNUSABLE as error:
-        msg = f"{path} cannot be read as a kubeconfig: {error}; name another with --kubeconfig or KUBECONFIG"
+        msg = (
+            f"{path} cannot be read as a kubeconfig: {error}; name another with --kubeconfig or "
+            "KUBECONFIG"
+        )
         raise ConfigurationError(msg) from error

@@ -1,12 +1,17 @@
-"""A list-then-watch: keeps a sink in step with one resource of the API server, through every failure of either."""
+"""A list-then-watch: keeps a follower in step with one resource of the API server, through every
+failure of either.
+"""
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
 from typing import Final, Generic, Protocol, TypeVar
 
 from msgspec import Struct, field
 
-from webhook.follow.client import Api
+from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError, Expired, Garbled
 from webhook.follow.lines import Lines
 from webhook.follow.timing import Backoff, Timing, World
@@ -18,13 +23,19 @@ T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
 _log: Final = logging.getLogger("webhook.follow")
 _GONE: Final = 410
 _FRUITLESS: Final = 5
-"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from working, a list does without."""
-_NO_ANSWER: Final = frozenset({"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"})
+"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from
+working, a list does without.
+"""
+_NO_ANSWER: Final = frozenset(
+    {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
+)
 """Failures that say nothing about the resourceVersion."""
 
 
 class Output(Protocol[T_contra]):
-    """Who is told of the objects. Between `begin` and `end`, `item` gives what a full list shows at a version."""
+    """Who is told of the objects. Between `begin` and `end`, `item` gives what a full list shows at
+    a version.
+    """
 
     def begin(self, version: int) -> None:
         """Begin a full list."""
@@ -62,25 +73,39 @@ class Counters(Struct):
     """Watches that were opened."""
     events: int = 0
     unreadable: int = 0
-    """Events whose object was not of the expected shape; it counts as gone."""
+    """Objects that were not of the expected shape; they count as gone."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failures by reason."""
 
 
 class Resource(Struct, Generic[T], frozen=True):
-    """A resource: how log lines name it, where it is, which of its objects are asked for, how they are read."""
+    """A resource: its plural and namespace, where it is, which of its objects are asked for, how
+    they are read. The namespace is empty for all of them.
 
-    name: str
+    `selector` is one of labels, `fields` one of fields, such as `reason=Killing`. With
+    `metadata_only`, the API server sends nothing but metadata.
+    """
+
+    plural: str
+    namespace: str
     path: str
-    selector: str
     codec: Codec[T]
+    selector: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+
+    @property
+    def name(self) -> str:
+        """How log lines name it."""
+        return f"{self.plural} in {self.namespace or 'all namespaces'}"
 
 
 class ListWatch(Generic[T]):
-    """Lists once, then watches; lists again only when the API server has forgotten where the watch was.
+    """Lists once, then watches; lists again only when the API server has forgotten where the watch
+    was.
 
-    `synced` becomes true with the first complete list and stays true: while the connection is down, what is known is old,
-    not wrong, and the next list or the resumed watch brings what was missed.
+    `synced` becomes true with the first complete list and stays true: while the connection is down,
+    what is known is old, not wrong, and the next list or the resumed watch brings what was missed.
     """
 
     def __init__(
@@ -92,23 +117,33 @@ class ListWatch(Generic[T]):
         world: World | None = None,
     ) -> None:
         self.name = resource.name
+        self.resource = resource
         self.synced = False
+        self.heard_at = -inf
+        """Until when what had happened has been told, in monotonic seconds."""
         self.counters = Counters()
         self._api = api
-        self._resource = resource
         self._output = output
         self._timing = timing or Timing()
         self._world = world or World()
         self._clock = self._world.clock
-        self._backoff = Backoff(self._timing.first_delay, self._timing.longest_delay, self._world.random)
+        self._backoff = Backoff(
+            self._timing.first_delay, self._timing.longest_delay, self._world.random
+        )
         self._version = ""
         self._fruitless = 0
         self._opened = 0.0
+        self._connected = False
         self._trouble = ""
         self._since = 0.0
 
+    @property
+    def trouble(self) -> str:
+        """The reason for which what is known may be old, nothing while a watch is open."""
+        return "" if self._connected else self._trouble
+
     async def run(self) -> None:
-        """Keep the sink in step, until cancelled."""
+        """Keep the follower in step, until cancelled."""
         while True:
             try:
                 if not self._version:
@@ -125,13 +160,26 @@ class ListWatch(Generic[T]):
         token: str | None = None
         version = ""
         while True:
-            query = [("limit", str(self._timing.page_items)), *([("continue", token)] if token else ())]
-            body = await self._api.get(self._resource.path, self._selected(query), self._timing.page_deadline)
-            meta, items = self._resource.codec.page(body)
+            query = [
+                ("limit", str(self._timing.page_items)),
+                *([("continue", token)] if token else ()),
+            ]
+            body = await self._api.get(
+                self.resource.path,
+                self._selected(query),
+                self._timing.page_deadline,
+                metadata_only=self.resource.metadata_only,
+            )
+            meta, items = self.resource.codec.page(body)
+            self.counters.unreadable += meta.unreadable
             if not version:
                 version = meta.resource_version
                 if not version:
-                    raise Garbled("garbled", "the API server sent a list without a resourceVersion: is a proxy in between?")
+                    raise Garbled(
+                        "garbled",
+                        "the API server sent a list without a resourceVersion: is a proxy in "
+                        "between?",
+                    )
                 self._output.begin(number(version))
             for item in items:
                 self._output.item(item)
@@ -139,14 +187,21 @@ class ListWatch(Generic[T]):
             if not token:
                 break
         self._listed(version, self._output.end())
-        self._output.heard(begun)
+        self._heard(begun)
 
     def _listed(self, version: str, gone: int) -> None:
         """Note a complete list."""
         self._version = version
         self.counters.relists += self.synced
         again = "again, " if self.synced else ""
-        _log.info("%s: listed %s%d held, %d gone, at version %s", self.name, again, len(self._output), gone, version)
+        _log.info(
+            "%s: listed %s%d held, %d gone, at version %s",
+            self.name,
+            again,
+            len(self._output),
+            gone,
+            version,
+        )
         self.synced = True
 
     async def _watch(self) -> None:
@@ -159,22 +214,43 @@ class ListWatch(Generic[T]):
         ]
         self._opened = self._clock()
         lines = Lines()
-        async with self._api.stream(self._resource.path, self._selected(query), self._timing.idle) as chunks:
+        async with self._streaming(query) as chunks:
             self.counters.watches += 1
             self._opened = self._clock()
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     self._take(line)
-                self._output.heard(self._clock())
+                self._heard(self._clock())
                 self._progressed()
-                await asyncio.sleep(0)  # a stream that is always ahead of us never waits: let reviews in between
+                # A stream that is always ahead of us never waits: let reviews in between.
+                await asyncio.sleep(0)
         if lines.rest:
-            raise Garbled("truncated", f"the watch ended within a line, after {lines.rest} bytes of it")
+            raise Garbled(
+                "truncated", f"the watch ended within a line, after {lines.rest} bytes of it"
+            )
         self._recovered()
+
+    @asynccontextmanager
+    async def _streaming(self, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._api.stream(
+            self.resource.path,
+            self._selected(query),
+            self._timing.idle,
+            metadata_only=self.resource.metadata_only,
+        ) as chunks:
+            self._connected = True
+            try:
+                yield chunks
+            finally:
+                self._connected = False
+
+    def _heard(self, now: float) -> None:
+        self.heard_at = now
+        self._output.heard(now)
 
     def _take(self, line: bytes) -> None:
         """Take in one line of the watch."""
-        event = self._resource.codec.event(line)
+        event = self.resource.codec.event(line)
         kind, value = event.type, event.object
         if kind == "ERROR":
             _raise(line)
@@ -200,7 +276,12 @@ class ListWatch(Generic[T]):
     def _recovered(self) -> None:
         if self._trouble:
             took = self._clock() - self._since
-            _log.info("%s: watching again after %.1f s and %d attempts", self.name, took, self._backoff.failures)
+            _log.info(
+                "%s: watching again after %.1f s and %d attempts",
+                self.name,
+                took,
+                self._backoff.failures,
+            )
             self._trouble = ""
         self._fruitless = 0
         self._backoff.reset()
@@ -220,17 +301,32 @@ class ListWatch(Generic[T]):
         if error.reason != self._trouble:
             self._trouble = error.reason
             then = "watch" if self._version else "list"
-            _log.warning("%s: %s (%s); next %s in %.1f s, then with growing delays", self.name, error, error.reason, then, pause)
+            _log.warning(
+                "%s: %s (%s); next %s in %.1f s, then with growing delays",
+                self.name,
+                error,
+                error.reason,
+                then,
+                pause,
+            )
         return pause
 
-    def _selected(self, query: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        return [("labelSelector", self._resource.selector), *query] if self._resource.selector else query
+    def _selected(self, query: Query) -> Query:
+        labels, fields = self.resource.selector, self.resource.fields
+        return [
+            *([("labelSelector", labels)] if labels else ()),
+            *([("fieldSelector", fields)] if fields else ()),
+            *query,
+        ]
 
 
 def _raise(line: bytes) -> None:
     """Raise what an ERROR event says."""
     status = failure(line)
-    text = f"the API server ended the watch with {status.code}: {oneline(status.message or status.reason or '')}"
+    text = (
+        f"the API server ended the watch with {status.code}: "
+        f"{oneline(status.message or status.reason or '')}"
+    )
     if status.code == _GONE:
         raise Expired("expired", text)
     raise ApiError("server", text)

@@ -18,6 +18,7 @@ from webhook.groups.membership import Membership
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import carried_seat
 from webhook.kube import names
+from webhook.kube.objects import PodSpec
 from webhook.kube.review import Denied
 
 _log: Final = logging.getLogger("webhook.follow")
@@ -31,6 +32,7 @@ class _Labels(Struct, frozen=True, gc=False):
     replica_name: str | None = field(default=None, name=names.LABEL_REPLICA_NAME)
     host_index: str | None = field(default=None, name=names.LABEL_HOST_INDEX)
     legacy: str | None = field(default=None, name=names.LABEL_LEGACY_REPLICA_INDEX)
+    condemned: str | None = field(default=None, name=names.LABEL_CONDEMNED)
 
 
 class _Owner(Struct, frozen=True, gc=False):
@@ -48,21 +50,10 @@ class _Meta(Struct, rename="camel", frozen=True):
     owner_references: list[_Owner] | None = None
 
 
-class _EnvVar(Struct, frozen=True, gc=False):
-    name: str = ""
-    value: str | None = None
-
-
-class _Container(Struct, frozen=True):
-    env: list[_EnvVar] | None = None
-
-
-class _Spec(Struct, frozen=True):
-    containers: list[_Container] | None = None
-
-
 class WorkerPod(Struct, frozen=True):
-    """The few fields of a worker pod that we read. `spec` stays undecoded: only an adoption looks into it."""
+    """The few fields of a worker pod that we read. `spec` stays undecoded: only an adoption looks
+    into it.
+    """
 
     metadata: _Meta = field(default_factory=_Meta)
     spec: Raw = field(default_factory=Raw)
@@ -75,12 +66,16 @@ CODEC: Final = Codec(
     msgspec.json.Decoder(Page[WorkerPod]),
     msgspec.json.Decoder(Event[WorkerPod]),
 )
-_specs: Final = msgspec.json.Decoder(_Spec)
+_specs: Final = msgspec.json.Decoder(PodSpec)
 _NOWHERE: Final = GroupKey("", "", "")
 
 
 Saw = Callable[[GroupKey, Seat, int], None]
 """Is told that a pod is in a seat, as of a version."""
+
+
+class CondemnedSeat(Seat, frozen=True, gc=False, array_like=True):
+    """The seat of a pod that is about to be deleted with its replica."""
 
 
 class Seats:
@@ -92,7 +87,10 @@ class Seats:
 
     def put(self, uid: str, scope: GroupKey, value: Seat, version: int) -> None:
         """Put a pod into its seat, which confirms an assumed one."""
-        self._members.put(uid, scope, value)
+        condemned = type(value) is CondemnedSeat
+        if condemned:
+            value = Seat(value.replica, value.host, value.name)
+        self._members.put(uid, scope, value, condemned=condemned)
         if self._saw is not None:
             self._saw(scope, value, version)
 
@@ -105,8 +103,9 @@ class Seats:
 class PodFeed:
     """Takes in worker pods, from the watch and from live reads.
 
-    A terminating pod frees its seat. A pod without seat labels that a former webhook served is adopted. Labels that are no seat
-    are counted in `malformed`, and logged once for each group; their pod has no seat.
+    A terminating pod frees its seat. A pod without seat labels that a former webhook served is
+    adopted. Labels that are no seat are counted in `malformed`, and logged once for each group;
+    their pod has no seat.
     """
 
     def __init__(self, members: Membership, namespace: str = "", saw: Saw | None = None) -> None:
@@ -141,7 +140,9 @@ class PodFeed:
         self._members.hear(self._source, now)
 
     def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
-        """Take in all pods of a group, as a live read that began at `begun` showed them at `version`."""
+        """Take in all pods of a group, as a live read that began at `begun` showed them at
+        `version`.
+        """
         self._tracker.read(key, [self._record(pod) for pod in pods], version)
         self._members.settle(key, begun)
 
@@ -159,9 +160,13 @@ class PodFeed:
         return self._tracker.latest
 
     def seen(self, key: GroupKey, seat: Seat) -> int:
-        """Return the version of a pod in a seat; 0 when there is none. Looks at all pods of the group."""
+        """Return the version of a pod in a seat; 0 when there is none. Looks at all pods of the
+        group.
+        """
         versions = self._tracker.of(key).items()
-        return max((version for uid, version in versions if self._members.seat_of(uid) == seat), default=0)
+        return max(
+            (version for uid, version in versions if self._members.seat_of(uid) == seat), default=0
+        )
 
     def _record(self, pod: WorkerPod) -> PodRecord:
         meta = pod.metadata
@@ -171,6 +176,8 @@ class PodFeed:
         if key is not _NOWHERE and not meta.deletion_timestamp:
             try:
                 seat = _seat_of(pod, key.group)
+                if seat is not None and meta.labels is not None and meta.labels.condemned:
+                    seat = CondemnedSeat(seat.replica, seat.host, seat.name)
             except (Denied, msgspec.DecodeError) as error:
                 self._reject(key, error)
         return Record(meta.uid, version, key, seat)
@@ -180,13 +187,24 @@ class PodFeed:
         if key in self._logged or len(self._logged) >= _GROUPS_LOGGED:
             return
         self._logged.add(key)
-        _log.warning("pods: one of group %s in %s has no seat, and more may follow: %s", key.group, key.namespace, error)
+        _log.warning(
+            "pods: one of group %s in %s has no seat, and more may follow: %s",
+            key.group,
+            key.namespace,
+            error,
+        )
 
 
 def pods_in(namespace: str) -> "Resource[WorkerPod]":
     """Return the worker pods of a namespace, or of all when it is empty."""
     path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
-    return Resource(f"pods in {namespace or 'all namespaces'}", path, f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}", CODEC)
+    return Resource(
+        "pods",
+        namespace,
+        path,
+        CODEC,
+        f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}",
+    )
 
 
 @lru_cache(maxsize=1 << 14)
@@ -196,7 +214,9 @@ def _key(namespace: str, owner: str, group: str) -> GroupKey:
 
 
 def _key_of(meta: _Meta) -> GroupKey:
-    """Return the group of a pod. One whose labels and owner disagree is in none: KubeRay does not count it either."""
+    """Return the group of a pod. One whose labels and owner disagree is in none: KubeRay does not
+    count it either.
+    """
     labels = meta.labels
     if labels is None or not labels.cluster or not labels.group:
         return _NOWHERE
@@ -207,21 +227,18 @@ def _key_of(meta: _Meta) -> GroupKey:
 
 
 def _seat_of(pod: WorkerPod, group: str) -> Seat | None:
-    """Return the seat of a pod, None when it has none. Raises Denied or DecodeError for labels or a spec that make no sense."""
+    """Return the seat of a pod, None when it has none. Raises Denied or DecodeError for labels or a
+    spec that make no sense.
+    """
     labels = pod.metadata.labels or _Labels()
     index, name, host = labels.replica_index, labels.replica_name, labels.host_index
     if index is None and name is None and host is None:
         if labels.legacy is None:
             return None
-        spec = _specs.decode(pod.spec) if pod.spec else _Spec()
-        return adopted_seat(group, intern(labels.legacy), _worker_id(spec))
+        spec = _specs.decode(pod.spec) if pod.spec else PodSpec()
+        return adopted_seat(group, intern(labels.legacy), spec)
     pairs = zip(names.SEAT_LABELS, (index, name and intern(name), host), strict=True)
-    return carried_seat({label: value for label, value in pairs if value is not None}, 1 if host is None else MAX_HOSTS)
-
-
-def _worker_id(spec: _Spec) -> str | None:
-    for container in spec.containers or ():
-        for variable in container.env or ():
-            if variable.name == names.TPU_WORKER_ID and variable.value:
-                return variable.value
-    return None
+    return carried_seat(
+        {label: value for label, value in pairs if value is not None},
+        1 if host is None else MAX_HOSTS,
+    )

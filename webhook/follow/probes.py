@@ -1,7 +1,7 @@
 """Probes: what `check` asks the API server, dry runs included. Nothing is stored."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
 from webhook.follow.snapshot import Reader, Snapshot
 from webhook.kube import names
-from webhook.status.checks import Object, Probed, Tried
+from webhook.status.checks import DEFINITIONS, Object, Probed, Tried
 from webhook.status.examination import examine
 from webhook.status.installation import OURS
 from webhook.status.model import Picture
@@ -24,10 +24,16 @@ _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OPERATOR: Final = "app.kubernetes.io/name=kuberay-operator"
 _RIGHTS: Final = (
-    ("list", "", "pods"),
-    ("watch", "", "pods"),
-    ("list", names.RAY_GROUP, "rayclusters"),
-    ("watch", names.RAY_GROUP, "rayclusters"),
+    {"verb": "list", "group": "", "resource": "pods"},
+    {"verb": "watch", "group": "", "resource": "pods"},
+    {"verb": "list", "group": names.RAY_GROUP, "resource": "rayclusters"},
+    {"verb": "watch", "group": names.RAY_GROUP, "resource": "rayclusters"},
+    {
+        "verb": "get",
+        "group": "apiextensions.k8s.io",
+        "resource": DEFINITIONS,
+        "name": f"rayclusters.{names.RAY_GROUP}",
+    },
 )
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
@@ -41,21 +47,31 @@ class Asker(Reader, Protocol):
 
 
 class Probes:
-    """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON."""
+    """Asks once, for a namespace. `worker_of` makes the first worker pod of a
+    RayCluster in JSON.
+    """
 
-    def __init__(self, asker: Asker, namespace: str, worker_of: "WorkerOf") -> None:
+    def __init__(
+        self, asker: Asker, namespace: str, worker_of: "WorkerOf", *, ignoring: bool = True
+    ) -> None:
         self._asker = asker
         self._namespace = namespace
         self._worker_of = worker_of
+        self._ignoring = ignoring
         self._unread: dict[str, str] = {}
 
     async def needs(self) -> Probed:
-        """Return what an installation needs. Raises ApiError when the API server does not answer."""
+        """Return what an installation needs. Raises ApiError when the API server
+        does not answer.
+        """
         version = await self._json("/version")
         served, cert_manager, operators = await asyncio.gather(
             self._exists(f"/apis/{names.RAY_GROUP}/v1"),
             self._exists("/apis/cert-manager.io/v1"),
-            self._try("deployments", self._items("/apis/apps/v1/deployments", [("labelSelector", _OPERATOR)])),
+            self._try(
+                "deployments",
+                self._items("/apis/apps/v1/deployments", [("labelSelector", _OPERATOR)]),
+            ),
         )
         return Probed(version, served, cert_manager, operators, None, None, {}, unread=self._unread)
 
@@ -65,7 +81,9 @@ class Probes:
         mutating, validating, broken, (owner, worker), picture = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
-            self._attempt(self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), _broken(self._namespace)),
+            self._attempt(
+                self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), _broken(self._namespace)
+            ),
             self._worker(),
             self._picture(now),
         )
@@ -74,15 +92,22 @@ class Probes:
                 (service.namespace, service.name)
                 for each in (*(mutating or ()), *(validating or ()))
                 for webhook in each.webhooks or ()
-                if webhook.name.endswith(OURS) and (service := webhook.client_config.service) is not None
+                if webhook.name.endswith(OURS)
+                and (service := webhook.client_config.service) is not None
             }
         )
-        ready = {f"{namespace}/{name}": await self._ready(namespace, name) for namespace, name in services}
+        ready = {
+            f"{namespace}/{name}": await self._ready(namespace, name)
+            for namespace, name in services
+        }
         accounts = await self._accounts(services[0]) if services else ()
         rights = (
             {}
             if not accounts
-            else {f"{verb} {resource}": await self._may(accounts[0], verb, group, resource) for verb, group, resource in _RIGHTS}
+            else {
+                f"{right['verb']} {right['resource']}": await self._may(accounts[0], right)
+                for right in _RIGHTS
+            }
         )
         return structs.replace(
             probed,
@@ -98,10 +123,16 @@ class Probes:
         )
 
     async def _worker(self) -> tuple[str, Tried]:
-        """Send a worker pod of the first RayCluster that has a group of some, else one of a RayCluster that does not exist."""
+        """Send a worker pod of the first RayCluster that has a group of some, else one of a
+        RayCluster that does not exist.
+        """
         owner, pod = "", _orphan(self._namespace)
         for cluster in (
-            await self._try("rayclusters", self._items(self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), [])) or ()
+            await self._try(
+                "rayclusters",
+                self._items(self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), []),
+            )
+            or ()
         ):
             made = self._worker_of(cluster)
             if made is not None:
@@ -123,13 +154,16 @@ class Probes:
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
     async def _picture(self, now: float) -> Picture | None:
-        snapshot = Snapshot(self._asker, self._namespace)
+        snapshot = Snapshot(self._asker, self._namespace, ignoring=self._ignoring)
         observed = await self._try("pods", snapshot.take())
         return None if observed is None else examine(observed, now, snapshot.unread)
 
     async def _ready(self, namespace: str, service: str) -> int | None:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-        slices = await self._try("endpointslices", self._items(path, [("labelSelector", f"kubernetes.io/service-name={service}")]))
+        slices = await self._try(
+            "endpointslices",
+            self._items(path, [("labelSelector", f"kubernetes.io/service-name={service}")]),
+        )
         if slices is None:
             return None
         endpoints = [each for found in slices for each in found.get("endpoints") or ()]
@@ -138,21 +172,28 @@ class Probes:
     async def _accounts(self, service: tuple[str, str]) -> tuple[str, ...]:
         """Return the accounts of the pods behind a service."""
         namespace, name = service
-        found = await self._try("services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}"))
+        found = await self._try(
+            "services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}")
+        )
         selector = ((found or {}).get("spec") or {}).get("selector") or {}
         if not selector:
             return ()
         wanted = ",".join(f"{key}={value}" for key, value in selector.items())
-        pods = await self._try("pods", self._items(f"/api/v1/namespaces/{namespace}/pods", [("labelSelector", wanted)]))
+        pods = await self._try(
+            "pods", self._items(f"/api/v1/namespaces/{namespace}/pods", [("labelSelector", wanted)])
+        )
         accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods or ()}
         return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
-    async def _may(self, account: str, verb: str, group: str, resource: str) -> bool | None:
-        attributes = {"verb": verb, "group": group, "resource": resource}
+    async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
         kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
         review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-        answer = await self._try("subjectaccessreviews", self._asker.post(_REVIEWS, (), review, _SECONDS))
-        return None if answer is None else bool(msgspec.json.decode(answer)["status"].get("allowed"))
+        answer = await self._try(
+            "subjectaccessreviews", self._asker.post(_REVIEWS, (), review, _SECONDS)
+        )
+        return (
+            None if answer is None else bool(msgspec.json.decode(answer)["status"].get("allowed"))
+        )
 
     async def _exists(self, path: str) -> bool | None:
         """Tell whether an API is served; None when nobody could ask."""
@@ -201,15 +242,38 @@ def _broken(namespace: str) -> Object:
         "rayStartParams": {},
         "template": template,
     }
-    spec = {"headGroupSpec": {"rayStartParams": {}, "template": template}, "workerGroupSpecs": [group, group]}
+    spec = {
+        "headGroupSpec": {"rayStartParams": {}, "template": template},
+        "workerGroupSpecs": [group, group],
+    }
     meta = {"name": _NOWHERE, "namespace": namespace}
-    return {"apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND, "metadata": meta, "spec": spec}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": names.RAYCLUSTER_KIND,
+        "metadata": meta,
+        "spec": spec,
+    }
 
 
 def _orphan(namespace: str) -> Object:
     """Return a worker pod of a RayCluster that does not exist."""
-    labels = {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER, names.LABEL_CLUSTER: _NOWHERE, names.LABEL_GROUP: "workers"}
-    owner = {"apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND, "name": _NOWHERE, "uid": _NOWHERE, "controller": True}
-    meta = {"generateName": f"{_NOWHERE}-", "namespace": namespace, "labels": labels, "ownerReferences": [owner]}
+    labels = {
+        names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
+        names.LABEL_CLUSTER: _NOWHERE,
+        names.LABEL_GROUP: "workers",
+    }
+    owner = {
+        "apiVersion": "ray.io/v1",
+        "kind": names.RAYCLUSTER_KIND,
+        "name": _NOWHERE,
+        "uid": _NOWHERE,
+        "controller": True,
+    }
+    meta = {
+        "generateName": f"{_NOWHERE}-",
+        "namespace": namespace,
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
     spec = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

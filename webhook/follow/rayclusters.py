@@ -51,7 +51,9 @@ class Facts:
         del uid, scope  # the facts carry both
         self._index.put(value)
         if self._saw is not None and (index := read_index(value.shard_index)) is not None:
-            self._saw(ShardKey(value.namespace, value.shard_group), ShardIndex(index, value.name), version)
+            self._saw(
+                ShardKey(value.namespace, value.shard_group), ShardIndex(index, value.name), version
+            )
 
     def remove(self, uid: str, scope: Name) -> None:
         """Forget a RayCluster, unless another one has its name by now."""
@@ -59,9 +61,13 @@ class Facts:
 
 
 class RayClusterFeed:
-    """Takes in RayClusters, from the watch and from live reads. `shards` holds the indices that wait for theirs."""
+    """Takes in RayClusters, from the watch and from live reads. `shards` holds the indices that
+    wait for theirs.
+    """
 
-    def __init__(self, index: ClusterIndex, shards: Shards, namespace: str = "", saw: Saw | None = None) -> None:
+    def __init__(
+        self, index: ClusterIndex, shards: Shards, namespace: str = "", saw: Saw | None = None
+    ) -> None:
         self.heard_at = -inf
         """Until when what had happened has been told, in monotonic seconds."""
         self._index = index
@@ -75,7 +81,9 @@ class RayClusterFeed:
         self.reach = self._tracker.reach
 
     def begin(self, version: int) -> None:
-        """Begin a full list, which shows the state at `version`; one that is set back makes what was read before worth nothing."""
+        """Begin a full list, which shows the state at `version`; one that is set back makes what
+        was read before worth nothing.
+        """
         if version < self._tracker.reached:
             self._horizons = {}
         self._tracker.begin(version)
@@ -98,16 +106,21 @@ class RayClusterFeed:
         self._shards.hear(self._source, now)
 
     def read(self, name: Name, clusters: Iterable[LiveRayCluster], version: int) -> None:
-        """Take in the RayCluster of a name, or that there is none, as a live read showed it at `version`."""
+        """Take in the RayCluster of a name, or that there is none, as a live read showed it at
+        `version`.
+        """
         self._tracker.read(name, map(_record, clusters), version)
 
     def read_all(self, namespace: str, clusters: Iterable[LiveRayCluster], version: int) -> None:
         """Take in all RayClusters of a namespace, as a live read showed them at `version`."""
         listed = {(namespace, cluster.metadata.name or ""): cluster for cluster in clusters}
-        known = {(facts.namespace, facts.name) for facts in self._index if facts.namespace == namespace}
+        known = {
+            (facts.namespace, facts.name) for facts in self._index if facts.namespace == namespace
+        }
         for name in known | listed.keys():
             self.read(name, [listed[name]] if name in listed else [], version)
         self._horizons[namespace] = version
+        self._tracker.note(version)
 
     def told(self, namespace: str) -> int:
         """Return the version up to which everything in a namespace is known."""
@@ -115,7 +128,10 @@ class RayClusterFeed:
 
     def newest(self, namespace: str) -> int:
         """Return the highest version of the RayClusters of a namespace."""
-        return max((self._version(facts) for facts in self._index if facts.namespace == namespace), default=0)
+        return max(
+            (self._version(facts) for facts in self._index if facts.namespace == namespace),
+            default=0,
+        )
 
     @property
     def latest(self) -> int:
@@ -123,9 +139,14 @@ class RayClusterFeed:
         return self._tracker.latest
 
     def seen(self, key: ShardKey, index: int) -> int:
-        """Return the version of a RayCluster that has an index of a shard group; 0 when there is none. Looks at all RayClusters."""
+        """Return the version of a RayCluster that has an index of a shard group; 0 when there is
+        none. Looks at all RayClusters.
+        """
         there = (facts for facts in self._index if (facts.namespace, facts.shard_group) == key)
-        return max((self._version(facts) for facts in there if read_index(facts.shard_index) == index), default=0)
+        return max(
+            (self._version(facts) for facts in there if read_index(facts.shard_index) == index),
+            default=0,
+        )
 
     def _version(self, facts: ClusterFacts) -> int:
         return self._tracker.of((facts.namespace, facts.name)).get(facts.uid, 0)
@@ -133,10 +154,16 @@ class RayClusterFeed:
 
 def rayclusters_in(namespace: str) -> "Resource[LiveRayCluster]":
     """Return the RayClusters of a namespace, or of all when it is empty."""
-    path = f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters" if namespace else "/apis/ray.io/v1/rayclusters"
-    return Resource(f"rayclusters in {namespace or 'all namespaces'}", path, "", CODEC)
+    path = (
+        f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
+        if namespace
+        else "/apis/ray.io/v1/rayclusters"
+    )
+    return Resource("rayclusters", namespace, path, CODEC)
 
 
 def _record(cluster: LiveRayCluster) -> Record[Name, ClusterFacts]:
     facts = facts_of(cluster)
-    return Record(facts.uid, number(cluster.metadata.resource_version), (facts.namespace, facts.name), facts)
+    return Record(
+        facts.uid, number(cluster.metadata.resource_version), (facts.namespace, facts.name), facts
+    )

@@ -13,16 +13,20 @@ from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.follow.wire import Codec, Watched, number
+from webhook.follow.wire import Codec, Watched, number, read_pages
 from webhook.groups.reads import Read, ReadGroup
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 
 READ_SECONDS: Final = 3.0
-"""Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and retries a 503 within that."""
+"""Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and
+retries a 503 within that.
+"""
 
 _AT_ONCE: Final = 16
-"""Reads that are under way at a time: reviews of RayClusters that do not exist cost the API server no more."""
+"""Reads that are under way at a time: reviews of RayClusters that do not exist cost the API server
+no more.
+"""
 
 _AGAIN_SECONDS: Final = 1.0
 """Between two reads of one RayCluster; those who ask in between share the second one."""
@@ -44,22 +48,32 @@ class Feeds(Struct, frozen=True):
 class LiveReader:
     """Reads one RayCluster, or the pods of one group with it, into the feeds.
 
-    A read is a list: it needs no other permission than the feeds do, and its answer has a version, also when it is empty, so that
-    the version tracker can tell which events of the watch are older than it.
+    A read is a list: it needs no other permission than the feeds do, and its answer has a version,
+    also when it is empty, so that the version tracker can tell which events of the watch are older
+    than it.
     """
 
-    def __init__(self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS) -> None:
+    def __init__(
+        self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS
+    ) -> None:
         self._api = api
         self._feeds = feeds
         self._deadline = deadline
         self._flights = Flights()
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._begun: dict[tuple[str, str], float] = {}
+        self.reads = 0
+        """How many were begun since the start."""
+        self.failures = 0
 
     async def read(self, what: Read) -> None:
-        """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown. Raises ClusterUnreadable."""
+        """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown.
+        Raises ClusterUnreadable.
+        """
         if isinstance(what, ReadGroup):
-            await self._flights.join(what.key, lambda: self._within(lambda: self._group(what.cluster, what.key)))
+            await self._flights.join(
+                what.key, lambda: self._within(lambda: self._group(what.cluster, what.key))
+            )
         else:
             namespace, name = what.namespace, what.name
             await self._flights.join((namespace, name), lambda: self._paced(namespace, name))
@@ -71,13 +85,21 @@ class LiveReader:
         if wait > 0:
             await asyncio.sleep(wait)
         if len(self._begun) >= _REMEMBERED:
-            self._begun = {each: begun for each, begun in self._begun.items() if begun + _AGAIN_SECONDS > monotonic()}
+            self._begun = {
+                each: begun
+                for each, begun in self._begun.items()
+                if begun + _AGAIN_SECONDS > monotonic()
+            }
         self._begun[key] = monotonic()
         await self._within(lambda: self._cluster(namespace, name))
 
     async def read_pods(self, key: GroupKey, cluster: str = "") -> None:
-        """Read the pods of a group; without its RayCluster, those of all groups of its name. Raises ClusterUnreadable."""
-        await self._flights.join((key, "pods"), lambda: self._within(lambda: self._pods(cluster, key)))
+        """Read the pods of a group; without its RayCluster, those of all groups of its name. Raises
+        ClusterUnreadable.
+        """
+        await self._flights.join(
+            (key, "pods"), lambda: self._within(lambda: self._pods(cluster, key))
+        )
 
     async def read_clusters(self, namespace: str) -> None:
         """Read all RayClusters of a namespace. Raises ClusterUnreadable."""
@@ -88,20 +110,25 @@ class LiveReader:
         await self._flights.close()
 
     async def _within(self, read: Callable[[], Awaitable[None]]) -> None:
+        self.reads += 1
         try:
             async with asyncio.timeout(self._deadline), self._room:
                 await read()
         except TimeoutError as error:
+            self.failures += 1
             msg = f"the API server did not answer a live read within {self._deadline:g} s"
             raise ClusterUnreadable(msg) from error
         except ApiError as error:
+            self.failures += 1
             msg = f"a live read failed: {error}"
             raise ClusterUnreadable(msg) from error
 
     async def _cluster(self, namespace: str, name: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
-        clusters, version = await self._all(resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec)
+        clusters, version = await self._all(
+            resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
+        )
         feeds.clusters.read((namespace, name), clusters, version)
 
     async def _clusters(self, namespace: str) -> None:
@@ -120,27 +147,25 @@ class LiveReader:
         cluster = f",{names.LABEL_CLUSTER}={name}" if name else ""
         selector = f"{resource.selector}{cluster},{names.LABEL_GROUP}={key.group}"
         begun = monotonic()
-        pods, version = await self._all(resource.path, [("labelSelector", selector)], resource.codec)
+        pods, version = await self._all(
+            resource.path, [("labelSelector", selector)], resource.codec
+        )
         feeds.pods.read(key, pods, version, begun)
 
     async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:
         """Return all objects that match, and the version of the list."""
-        found: list[T] = []
-        version = ""
-        more: Query = ()
-        while True:
-            body = await self._api.get(path, [*query, ("limit", str(_PAGE_ITEMS)), *more], self._deadline)
-            meta, items = codec.page(body)
-            version = version or meta.resource_version
-            found.extend(items)
-            if not meta.token:
-                return found, number(version)
-            more = [("continue", meta.token)]
+        found, version = await read_pages(
+            lambda page: self._api.get(path, page, self._deadline), codec.page, query, _PAGE_ITEMS
+        )
+        return found, number(version)
 
     def _of(self, namespace: str) -> Feeds:
         feeds = self._feeds.get(namespace) or self._feeds.get("")
         if feeds is None:
-            msg = f"namespace {namespace} is not watched: add it to the namespaces, or exclude it from the webhook configuration"
+            msg = (
+                f"namespace {namespace} is not watched: add it to the namespaces, or exclude it "
+                "from the webhook configuration"
+            )
             raise ClusterUnreadable(msg)
         return feeds
 
@@ -153,15 +178,18 @@ class _Flight(Struct, eq=False):
 class Flights:
     """Shares work that several callers ask for at once.
 
-    A caller joins only work that has not begun: what is under way may have looked at the world before the caller's reason to ask.
-    So of one key at most one piece is under way and one waits, whatever the number of callers.
+    A caller joins only work that has not begun: what is under way may have looked at the world
+    before the caller's reason to ask. So of one key at most one piece is under way and one waits,
+    whatever the number of callers.
     """
 
     def __init__(self) -> None:
         self._latest: dict[Hashable, _Flight] = {}
 
     async def join(self, key: Hashable, work: Callable[[], Awaitable[None]]) -> None:
-        """Return when `work` was done for this key, from after this call on. Raises what it raises."""
+        """Return when `work` was done for this key, from after this call on. Raises
+        what it raises.
+        """
         latest = self._latest.get(key)
         if latest is None or latest.begun:
             latest = self._depart(key, work, latest)
@@ -174,7 +202,9 @@ class Flights:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _depart(self, key: Hashable, work: Callable[[], Awaitable[None]], previous: _Flight | None) -> _Flight:
+    def _depart(
+        self, key: Hashable, work: Callable[[], Awaitable[None]], previous: _Flight | None
+    ) -> _Flight:
         async def fly() -> None:
             if previous is not None:
                 await asyncio.wait([previous.task])

@@ -1,16 +1,18 @@
-"""The Secret of the self-signed certificate, and the webhook configurations that have to trust it."""
+"""The Secret of the self-signed certificate, and the webhook configurations that have
+to trust it.
+"""
 
 import asyncio
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Struct, field
 
 from webhook.follow.client import Api, Load, Operation
 from webhook.follow.errors import ApiError, Garbled
+from webhook.follow.wire import decoded
 
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
@@ -41,9 +43,13 @@ class _Configuration(Struct):
 
 
 class SecretVault:
-    """Reads and writes by name alone: the Secret and the configurations have to exist, so no right to create is needed."""
+    """Reads and writes by name alone: the Secret and the configurations have to exist, so no right
+    to create is needed.
+    """
 
-    def __init__(self, load: Load, namespace: str, secret: str, mutating: str, validating: str) -> None:
+    def __init__(
+        self, load: Load, namespace: str, secret: str, mutating: str, validating: str
+    ) -> None:
         self._api = Api(load)
         self._opened = asyncio.Event()
         self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(secret)}"
@@ -53,7 +59,9 @@ class SecretVault:
         )
 
     async def run(self) -> None:
-        """Keep the connection until cancelled; what is asked before waits. Raises ConfigurationError."""
+        """Keep the connection until cancelled; what is asked before waits. Raises
+        ConfigurationError.
+        """
         await self._api.open()
         try:
             self._opened.set()
@@ -64,34 +72,56 @@ class SecretVault:
     async def read(self) -> tuple[Mapping[str, bytes], str]:
         """Return the data of the Secret and its resourceVersion. Raises ApiError."""
         await self._opened.wait()
-        secret = _decode(await self._api.get(self._secret, (), _SECONDS), _Secret)
+        secret = decoded(await self._api.get(self._secret, (), _SECONDS), _Secret, "a Secret")
         try:
-            data = {name: base64.b64decode(text, validate=True) for name, text in (secret.data or {}).items()}
+            data = {
+                name: base64.b64decode(text, validate=True)
+                for name, text in (secret.data or {}).items()
+            }
         except ValueError as error:
-            raise Garbled("garbled", "the API server sent a Secret whose data is not base64: is a proxy in between?") from error
+            raise Garbled(
+                "garbled",
+                "the API server sent a Secret whose data is not base64: is a proxy in between?",
+            ) from error
         return data, secret.metadata.resource_version
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; tell whether it was replaced. Raises ApiError."""
+        """Replace the data unless the Secret has changed since `version`; tell whether it was
+        replaced. Raises ApiError.
+        """
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
-        return await self._patch(self._secret, version, [{"op": "add", "path": "/data", "value": encoded}])
+        return await self._patch(
+            self._secret, version, [{"op": "add", "path": "/data", "value": encoded}]
+        )
 
     async def publish(self, bundle: bytes) -> None:
         """Make `bundle` the `caBundle` of the configurations, where it is not yet. Raises ApiError.
 
-        After a conflict it is left to the next look: whoever was first has most likely published the same.
+        After a conflict it is left to the next look: whoever was first has most likely published
+        the same.
         """
         wanted = base64.b64encode(bundle).decode()
         for path in self._configurations:
-            found = _decode(await self._api.get(path, (), _SECONDS), _Configuration)
+            found = decoded(
+                await self._api.get(path, (), _SECONDS),
+                _Configuration,
+                "a webhook configuration",
+            )
             bundles = [webhook.client_config.ca_bundle for webhook in found.webhooks or ()]
-            operations = [_trust(place, wanted) for place, current in enumerate(bundles) if current != wanted]
+            operations = [
+                _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
+            ]
             if operations:
                 await self._patch(path, found.metadata.resource_version, operations)
 
     async def _patch(self, path: str, version: str, operations: Sequence[Operation]) -> bool:
-        """Patch an object of this version; a patch that sets another version than the object has is a conflict."""
-        pinned = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}, *operations]
+        """Patch an object of this version; a patch that sets another version than the object has is
+        a conflict.
+        """
+        pinned = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+            *operations,
+        ]
         try:
             await self._api.patch(path, pinned, _SECONDS)
         except ApiError as error:
@@ -103,10 +133,3 @@ class SecretVault:
 
 def _trust(place: int, bundle: str) -> Operation:
     return {"op": "add", "path": f"/webhooks/{place}/clientConfig/caBundle", "value": bundle}
-
-
-def _decode(body: bytes, kind: type[Any]) -> Any:  # noqa: ANN401 - an instance of `kind`
-    try:
-        return msgspec.json.decode(body, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Garbled("garbled", f"the API server sent no {kind.__name__.strip('_')}: is a proxy in between?") from error

@@ -1,24 +1,18 @@
-"""A snapshot: everything that `status` looks at, read once. What may not be read is left out, and named."""
+"""A snapshot: everything that `status` looks at, read once. What may not be read is left out, and
+named.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import Final, Protocol, TypeVar
 
-import msgspec
-
+from webhook.follow import live
 from webhook.follow.client import Query
 from webhook.follow.discovery import VERSIONS
 from webhook.follow.errors import ApiError
-from webhook.follow.wire import Codec, Event, Page, Watched
+from webhook.follow.wire import Codec, Watched, decoded, read_pages
 from webhook.kube import names
-from webhook.status.objects import (
-    LiveCluster,
-    LiveEvent,
-    LivePod,
-    LivePodGroup,
-    Named,
-    WebhookConfiguration,
-)
+from webhook.status.objects import LiveEvent, LivePodGroup, Named
 from webhook.status.observed import Observed
 
 T = TypeVar("T", bound=Watched)
@@ -28,60 +22,51 @@ SECONDS: Final = 30.0
 """Deadline of one page."""
 
 PAGE_ITEMS: Final = 1000
-PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
-REASONS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod", "Killing")
-"""Of the events, those that a diagnosis reads."""
-
-_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 
 
 class Reader(Protocol):
     """Who is asked."""
 
-    async def get(self, path: str, query: Query, deadline: float, *, metadata_only: bool = False) -> bytes:
+    async def get(
+        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
+    ) -> bytes:
         """Return the body of a successful GET. Raises ApiError."""
 
 
-def _codec(kind: type[T]) -> Codec[T]:
-    # mypy takes no variable for a type; msgspec does.
-    page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
-    event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
-    return Codec(msgspec.json.Decoder(kind), msgspec.json.Decoder(page), msgspec.json.Decoder(event))
-
-
-_CLUSTERS: Final = _codec(LiveCluster)
-_PODS: Final = _codec(LivePod)
-_EVENTS: Final = _codec(LiveEvent)
-_POD_GROUPS: Final = _codec(LivePodGroup)
-_NAMED: Final = _codec(Named)
-_WEBHOOKS: Final = _codec(WebhookConfiguration)
-
-
 class Snapshot:
-    """Reads one namespace, or all when it is empty. After `take`, `unread` says what could not be read, and why."""
+    """Reads one namespace, or all when it is empty. After `take`, `unread` says what could not be
+    read, and why. With `ignoring`, RayClusters may be left alone by their label.
+    """
 
-    def __init__(self, reader: Reader, namespace: str) -> None:
+    def __init__(self, reader: Reader, namespace: str, *, ignoring: bool = True) -> None:
         self.unread: dict[str, str] = {}
         self._reader = reader
         self._namespace = namespace
+        self._ignoring = ignoring
 
     async def take(self) -> Observed:
         """Return what there is. Raises ApiError when not even RayClusters and pods can be read."""
         (clusters, pods), beside = await asyncio.gather(
             asyncio.gather(
-                self._list(_CLUSTERS, self._in("/apis/ray.io/v1", "rayclusters")),
-                self._list(_PODS, self._in("/api/v1", "pods"), [("labelSelector", PODS)]),
+                self._list(live.CLUSTER, self._in("/apis/ray.io/v1", "rayclusters")),
+                self._list(live.POD, self._in("/api/v1", "pods"), [("labelSelector", live.PODS)]),
             ),
             asyncio.gather(
                 self._try("podgroups", self._pod_groups()),
                 self._try("events", self._events()),
-                self._try("services", self._list(_NAMED, self._in("/api/v1", "services"), metadata_only=True)),
-                self._try("nodes", self._list(_NAMED, "/api/v1/nodes", metadata_only=True)),
+                self._try(
+                    "services",
+                    self._list(live.NAMED, self._in("/api/v1", "services"), metadata_only=True),
+                ),
+                self._try("nodes", self._list(live.NAMED, "/api/v1/nodes", metadata_only=True)),
                 self._try("namespaces", self._namespaces()),
-                self._try("mutatingwebhookconfigurations", self._list(_WEBHOOKS, _CONFIGURATIONS)),
+                self._try(
+                    "mutatingwebhookconfigurations",
+                    self._list(live.CONFIGURATION, live.CONFIGURATIONS),
+                ),
             ),
         )
-        return Observed(clusters, pods, *beside)
+        return Observed(clusters, pods, *beside, ignoring=self._ignoring)
 
     async def _try(self, name: str, reading: Awaitable[R]) -> R | None:
         """Return what is read, or None, and note why."""
@@ -95,7 +80,10 @@ class Snapshot:
         """Return the PodGroups; None where they are not served, which is nothing to complain of."""
         for version in VERSIONS:
             try:
-                return await self._list(_POD_GROUPS, self._in(f"/apis/{names.SCHEDULING_GROUP}/{version}", "podgroups"))
+                return await self._list(
+                    live.POD_GROUP,
+                    self._in(f"/apis/{names.SCHEDULING_GROUP}/{version}", "podgroups"),
+                )
             except ApiError as error:
                 if error.reason != "missing":
                     raise
@@ -103,27 +91,29 @@ class Snapshot:
 
     async def _events(self) -> list[LiveEvent]:
         path = self._in("/api/v1", "events")
-        lists = [self._list(_EVENTS, path, [("fieldSelector", f"reason={reason}")]) for reason in REASONS]
+        lists = [
+            self._list(live.EVENT, path, [("fieldSelector", f"reason={reason}")])
+            for reason in live.REASONS
+        ]
         return [event for found in await asyncio.gather(*lists) for event in found]
 
     async def _namespaces(self) -> list[Named]:
         if not self._namespace:
-            return await self._list(_NAMED, "/api/v1/namespaces", metadata_only=True)
+            return await self._list(live.NAMED, "/api/v1/namespaces", metadata_only=True)
         body = await self._reader.get(f"/api/v1/namespaces/{self._namespace}", (), SECONDS)
-        return [msgspec.json.decode(body, type=Named)]
+        return [decoded(body, Named, "a Namespace")]
 
     def _in(self, root: str, plural: str) -> str:
-        return f"{root}/namespaces/{self._namespace}/{plural}" if self._namespace else f"{root}/{plural}"
+        return live.within(root, self._namespace, plural)
 
-    async def _list(self, codec: Codec[T], path: str, selection: Query = (), *, metadata_only: bool = False) -> list[T]:
+    async def _list(
+        self, codec: Codec[T], path: str, selection: Query = (), *, metadata_only: bool = False
+    ) -> list[T]:
         """Return all objects of a list, page by page."""
-        items: list[T] = []
-        token: str | None = None
-        while True:
-            query = [("limit", str(PAGE_ITEMS)), *selection, *([("continue", token)] if token else ())]
-            body = await self._reader.get(path, query, SECONDS, metadata_only=metadata_only)
-            meta, page = codec.page(body)
-            items += page
-            token = meta.token
-            if not token:
-                return items
+        found, _ = await read_pages(
+            lambda page: self._reader.get(path, page, SECONDS, metadata_only=metadata_only),
+            codec.page,
+            selection,
+            PAGE_ITEMS,
+        )
+        return found

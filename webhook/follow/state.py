@@ -1,8 +1,10 @@
-"""The cluster as the webhook follows it: one connection, the feeds of each namespace, and live reads."""
+"""The cluster as the webhook follows it: one connection, the feeds of each namespace, and live
+reads.
+"""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -10,7 +12,7 @@ from webhook.follow.claimed_objects import ClaimedObjects
 from webhook.follow.claims import LeaseClaims
 from webhook.follow.client import Api, Load
 from webhook.follow.leases import Lease, LeaseStore
-from webhook.follow.listwatch import Counters, ListWatch
+from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, WorkerPod, pods_in
 from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
 from webhook.follow.reader import Feeds, LiveReader
@@ -19,14 +21,6 @@ from webhook.groups.clusters import ClusterIndex
 from webhook.groups.ledger import Key, Value
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
-
-
-class Watching(Protocol):
-    """A list-watch, as metrics see it."""
-
-    name: str
-    synced: bool
-    counters: Counters
 
 
 class Runnable(Protocol):
@@ -68,14 +62,18 @@ class ClusterState:
         self.claims: LeaseClaims | None = None
         saw = self._saw if leases else None
         self.feeds = {
-            namespace: Feeds(PodFeed(members, namespace, saw), RayClusterFeed(clusters, shards, namespace, saw))
+            namespace: Feeds(
+                PodFeed(members, namespace, saw), RayClusterFeed(clusters, shards, namespace, saw)
+            )
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(self.api, pods_in(namespace), feeds.pods, timing) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, pods_in(namespace), feeds.pods, timing)
+            for namespace, feeds in self.feeds.items()
         ]
         self.clusters: list[ListWatch[LiveRayCluster]] = [
-            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, timing) for namespace, feeds in self.feeds.items()
+            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, timing)
+            for namespace, feeds in self.feeds.items()
         ]
         self.reader = LiveReader(self.api, self.feeds)
         self.beside: dict[str, Runnable] = {}
@@ -109,7 +107,7 @@ class ClusterState:
         return self.pods_synced() and self.clusters_synced()
 
     @property
-    def watches(self) -> list[Watching]:
+    def watches(self) -> list[ListWatch[Any]]:
         """All list-watches, for metrics."""
         return [*self.pods, *self.clusters, *self.leases]
 
@@ -119,7 +117,9 @@ class ClusterState:
         return sum(feeds.pods.malformed for feeds in self.feeds.values())
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection to configure."""
+        """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection
+        to configure.
+        """
         await self.api.open()
         try:
             async with asyncio.TaskGroup() as group:

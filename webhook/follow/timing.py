@@ -12,17 +12,25 @@ class Timing(Struct, frozen=True):
     """Times of a list-watch, in seconds."""
 
     page_items: int = 250
-    """Objects per page. One of large pods is then 3 MB, and 3 ms during which no review is answered."""
+    """Objects per page. One of large pods is then 3 MB, and 3 ms during which no review is
+    answered.
+    """
     page_deadline: float = 60.0
-    """A page takes tens of milliseconds; an API server under pressure may queue it for a minute at most."""
+    """A page takes tens of milliseconds; an API server under pressure may queue it for a minute at
+    most.
+    """
     idle: float = 70.0
     """Bookmarks come every 60 s, so a watch that is silent for longer is dead."""
     watch: float = 300.0
-    """A watch is asked to end after this much, up to twice: spreads the load over the replicas of the API server."""
+    """A watch is asked to end after this much, up to twice: spreads the load over the replicas of
+    the API server.
+    """
     watch_interval: float = 1.0
     """Watches that end properly are at least this far apart."""
     steady: float = 1.0
-    """A watch that delivers after this much is healthy again: the next failure waits the shortest time."""
+    """A watch that delivers after this much is healthy again: the next failure waits the shortest
+    time.
+    """
     first_delay: float = 0.25
     longest_delay: float = 30.0
     """Delays double up to this, and a `Retry-After` counts up to this."""
@@ -32,12 +40,16 @@ class PublishingTiming(Struct, frozen=True):
     """Times of the publisher of scheduling groups, in seconds."""
 
     poll: float = 0.25
-    """How often it looks what is wanted, which asks nobody. A pod waits for its PodGroup about this long."""
+    """How often it looks what is wanted, which asks nobody. A pod waits for its PodGroup about this
+    long.
+    """
     sweep: float = 60.0
     """How often it lists all its objects, to find what others did to them."""
     first_delay: float = 0.25
     first_look: float = 1.0
-    """Another look at objects that only time can change, such as one that is being deleted; the next ones take longer."""
+    """Another look at objects that only time can change, such as one that is being deleted; the
+    next ones take longer.
+    """
     longest_delay: float = 30.0
 
 
@@ -45,16 +57,26 @@ class ClaimTiming(Struct, frozen=True):
     """Times of claims that are written into Leases, in seconds."""
 
     claim: float = 4.0
-    """How long a claim is tried. The API server waits 10 s for a webhook, unless told otherwise, and retries a 503 within that."""
+    """How long a claim is tried. The API server waits 10 s for a webhook, unless told otherwise,
+    and retries a 503 within that.
+    """
     look: float = 0.01
     looks: int = 10
-    """How often, and how many times, we look whether the watch has caught up with what others wrote, before a live read."""
+    """How often, and how many times, we look whether the watch has caught up with what others
+    wrote, before a live read.
+    """
     silence: float = 5.0
-    """A watch that was silent for longer is not believed: what came without a claim may be unknown. A live read is."""
+    """A watch that was silent for longer is not believed: what came without a claim may be unknown.
+    A live read is.
+    """
     quiet: float = 2.0
-    """A Lease that nobody writes for this long is tidied; up to twice, so that processes do not do it at the same time."""
+    """A Lease that nobody writes for this long is tidied; up to twice, so that processes do not do
+    it at the same time.
+    """
     settle: float = 40.0
-    """How long nobody claims in a new Lease: what was admitted before it was made may be underway for 34 s."""
+    """How long nobody claims in a new Lease: what was admitted before it was made may be underway
+    for 34 s.
+    """
     tend: float = 0.5
     """How often we look whether there is something to tidy."""
 
@@ -68,7 +90,9 @@ class World(Struct, frozen=True):
 
 
 class Backoff:
-    """Delays that double with each failure, up to a limit, and are spread by chance over their upper half."""
+    """Delays that double with each failure, up to a limit, and are spread by chance over their
+    upper half.
+    """
 
     def __init__(self, first: float, longest: float, random: Callable[[], float]) -> None:
         self._first = first

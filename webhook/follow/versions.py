@@ -1,13 +1,14 @@
-"""The version tracker of one resource: which objects are known at which version, however the knowledge arrives.
+"""The version tracker of one resource: which objects are known at which version, however the
+knowledge arrives.
 
 Knowledge comes from lists, watches and live reads, out of order. Three numbers keep them apart:
 
 - the version of each known object: what is older is ignored;
-- `reached`, the version up to which the watch has told everything: a live read that shows an object which is unknown, and not
-  newer than this, shows one that was deleted since;
-- the *horizon* of a scope (a worker group, or one RayCluster), the version at which a live read listed all of it: an event about
-  an object which is unknown, and not newer than this, is about one that was gone by then. A horizon is dropped once the
-  watch has reached it.
+- `reached`, the version up to which the watch has told everything: a live read that shows an object
+  which is unknown, and not newer than this, shows one that was deleted since;
+- the *horizon* of a scope (a worker group, or one RayCluster), the version at which a live read
+  listed all of it: an event about an object which is unknown, and not newer than this, is about one
+  that was gone by then. A horizon is dropped once the watch has reached it.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
@@ -22,7 +23,9 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class Record(Struct, Generic[S, V], frozen=True, gc=False):
-    """What an object says at a version. No value: the object is there, but means nothing to us, or no longer."""
+    """What an object says at a version. No value: the object is there, but means nothing to us, or
+    no longer.
+    """
 
     uid: str
     version: int
@@ -70,9 +73,13 @@ class VersionTracker(Generic[S, V]):
         """Return the version of each object of a scope."""
         return self._versions.get(scope, {})
 
+    def note(self, version: int) -> None:
+        """Note that something was told as of a version."""
+        self.latest = max(self.latest, version)
+
     def see(self, record: Record[S, V]) -> None:
         """Take in an event of the watch, or an item of the list."""
-        self.latest = max(self.latest, record.version)
+        self.note(record.version)
         known = self._version(record.uid)
         if known is None:
             known = self._horizons.get(record.scope, -1) + 1
@@ -92,25 +99,30 @@ class VersionTracker(Generic[S, V]):
 
     def reach(self, version: int) -> None:
         """Note that the watch has told everything up to `version`."""
-        self.latest = max(self.latest, version)
+        self.note(version)
         if version <= self.reached:
             return
         self.reached = version
         if self._horizons:
-            self._horizons = {scope: horizon for scope, horizon in self._horizons.items() if horizon > version}
+            self._horizons = {
+                scope: horizon for scope, horizon in self._horizons.items() if horizon > version
+            }
 
     def begin(self, version: int) -> None:
         """Begin a full list, which shows the state at `version`.
 
-        A version below what was reached means that the API server's store was set back: no version known here counts any more.
+        A version below what was reached means that the API server's store was set back: no version
+        known here counts any more.
         """
         self._listing = version
         self._listed = set()
         if version < self.reached:
             self.reached = self.latest = 0
             self._horizons = {}
-            self._versions = {scope: dict.fromkeys(versions, 0) for scope, versions in self._versions.items()}
-        self.latest = max(self.latest, version)
+            self._versions = {
+                scope: dict.fromkeys(versions, 0) for scope, versions in self._versions.items()
+            }
+        self.note(version)
 
     def item(self, record: Record[S, V]) -> None:
         """Take in one item of the full list."""
@@ -129,7 +141,7 @@ class VersionTracker(Generic[S, V]):
 
     def read(self, scope: S, records: Iterable[Record[S, V]], version: int) -> None:
         """Take in a live read that shows all objects of `scope` at `version`."""
-        self.latest = max(self.latest, version)
+        self.note(version)
         current = {record.uid: record for record in records if record.scope == scope}
         told = max(self.reached, self._horizons.get(scope, 0))
         for uid, record in current.items():

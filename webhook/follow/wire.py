@@ -1,5 +1,8 @@
-"""What the API server sends about any resource: pages of a list, events of a watch, and the Status of a failure."""
+"""What the API server sends about any resource: pages of a list, events of a watch, and the Status
+of a failure.
+"""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -37,6 +40,10 @@ class Watched(Protocol):
 
 
 T = TypeVar("T", bound=Watched)
+K = TypeVar("K")
+
+Selection = Sequence[tuple[str, str]]
+"""The parameters of a list."""
 
 
 class ListMeta(Struct, rename="camel"):
@@ -44,6 +51,8 @@ class ListMeta(Struct, rename="camel"):
 
     resource_version: str = ""
     token: str | None = field(default=None, name="continue")
+    unreadable: int = 0
+    """How many items were left out, as they are not of the expected shape."""
 
 
 class Page(Struct, Generic[T]):
@@ -86,7 +95,9 @@ _error_events: Final = msgspec.json.Decoder(_ErrorEvent)
 
 
 class Codec(Generic[T]):
-    """Reads the pages and events of one resource. An object of another shape than its type is given as a Stub."""
+    """Reads the pages and events of one resource. An object of another shape than its type is given
+    as a Stub.
+    """
 
     def __init__(
         self,
@@ -131,8 +142,47 @@ class Codec(Generic[T]):
             try:
                 items.append(self._item.decode(raw))
             except msgspec.ValidationError:
-                continue
+                page.metadata.unreadable += 1
         return page.metadata, items
+
+
+def decoded(body: bytes, kind: type[K], what: str) -> K:
+    """Return a response of the API server, as far as `kind` reads it. Raises Garbled for one that
+    is not `what`, such as `a Lease`.
+    """
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        text = f"the API server's response is not {what}: is a proxy in between?"
+        raise Garbled("garbled", text) from error
+
+
+def listed(body: bytes, kind: type[Page[T]]) -> tuple[ListMeta, list[T]]:
+    """Return a page of a list. Raises Garbled."""
+    page = decoded(body, kind, "a list")
+    return page.metadata, page.items or []
+
+
+async def read_pages(
+    get: Callable[[Selection], Awaitable[bytes]],
+    read: Callable[[bytes], tuple[ListMeta, list[K]]],
+    selection: Selection,
+    limit: int,
+) -> tuple[list[K], str]:
+    """Return the objects of a list, and its resourceVersion. Raises what `get` and `read` raise.
+
+    `get` asks for one page, of `limit` objects at most, and `read` takes it apart.
+    """
+    found: list[K] = []
+    version = ""
+    more: Selection = ()
+    while True:
+        meta, items = read(await get([*selection, ("limit", str(limit)), *more]))
+        version = version or meta.resource_version
+        found += items
+        if not meta.token:
+            return found, version
+        more = [("continue", meta.token)]
 
 
 def failure(line: bytes) -> Status:
@@ -153,14 +203,20 @@ _DIGITS: Final = 20
 
 
 def number(version: str) -> int:
-    """Return a resourceVersion as a number, 0 for none, which one of more digits than 64 bits have is too.
+    """Return a resourceVersion as a number, 0 for none, which one of more digits than 64 bits have
+    is too.
 
-    Of one resource, versions are ordered: https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
+    Of one resource, versions are ordered:
+    https://github.com/kubernetes/apimachinery/blob/master/pkg/util/resourceversion
     """
-    return int(version) if version.isascii() and version.isdigit() and len(version) <= _DIGITS else 0
+    return (
+        int(version) if version.isascii() and version.isdigit() and len(version) <= _DIGITS else 0
+    )
 
 
 def _garbled(what: str, data: bytes) -> Garbled:
     return Garbled(
-        "garbled", f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a proxy in between?"
+        "garbled",
+        f"the API server sent {len(data)} bytes in a {what} that are not what it promises: is a "
+        "proxy in between?",
     )

@@ -1,0 +1,332 @@
+"""The repairer against an API server of dictionaries: what it reads, what it writes, what it says
+when it cannot.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import jsonpatch
+import msgspec
+import pytest
+
+from tests.builders import NAMESPACE, Object, a_cluster, a_pod, facts, uid_of
+from webhook.control.repair_store import RepairStore
+from webhook.control.repairer import Repairer
+from webhook.follow.client import Query
+from webhook.follow.errors import ApiError
+from webhook.follow.timing import World
+from webhook.groups.clusters import ClusterIndex
+from webhook.kube import names
+from webhook.repair.plan import CHANGING, LOST, SPENT, Limits
+from webhook.status.tracker import Key, Notice
+
+HOSTS = 2
+SELECTOR = "ray.io/cluster=c,ray.io/node-type in (head,worker)"
+
+
+class Server:
+    """Pods and one RayCluster, and the events that were written."""
+
+    def __init__(self, *, ours: bool = True, **annotations: str) -> None:
+        asked = annotations or {names.ANNOTATION_REPAIR: "true"}
+        cluster = a_cluster("c").group("g", hosts=HOSTS)
+        for key, value in asked.items():
+            cluster = cluster.annotated(key, value)
+        self.cluster = cluster
+        self.document = cluster.build()
+        self.document["metadata"]["generation"] = 1
+        self.pods: dict[str, Object] = {}
+        self.heads: dict[str, Object] = {}
+        self.events: list[Notice] = []
+        self.refusals: list[str] = []
+        self.versions = 0
+        self.add_head("head")
+        for host in range(HOSTS):
+            self.add(f"p{host}", host, ours=ours)
+
+    def add_head(self, name: str) -> None:
+        """Add the head pod."""
+        built = a_pod().of("c").head().build()
+        built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        self.heads[name] = self._stored(built)
+
+    def add(self, name: str, host: int, *, ours: bool = True) -> None:
+        """Add a pod that runs."""
+        pod = a_pod().of("c").worker("g").seat(0, host, "g-abcde")
+        if ours:
+            pod = pod.annotated(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED)
+        built = pod.build()
+        built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        running = {"name": "ray-worker", "restartCount": 0, "state": {"running": {}}}
+        built["status"] = {"phase": "Running", "containerStatuses": [running]}
+        self.pods[name] = self._stored(built)
+
+    def _stored(self, pod: Object) -> Object:
+        self.versions += 1
+        pod["metadata"]["resourceVersion"] = str(self.versions)
+        return pod
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return a list."""
+        del deadline
+        if self.refusals:
+            raise ApiError(self.refusals.pop(0), "no")
+        if path.endswith("/rayclusters"):
+            assert dict(query)["fieldSelector"] == "metadata.name=c"
+            items = [self.document]
+        else:
+            assert path == f"/api/v1/namespaces/{NAMESPACE}/pods"
+            assert dict(query)["labelSelector"] == SELECTOR
+            items = [*self.heads.values(), *self.pods.values()]
+        return msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def patch(
+        self, path: str, operations: Sequence[Mapping[str, object]], deadline: float
+    ) -> None:
+        """Patch a pod of the version that the first operation names."""
+        del deadline
+        name = path.rpartition("/")[2]
+        kept = self.heads if name in self.heads else self.pods
+        pod, pinned = kept[name], cast("dict[str, object]", operations[0])
+        if pinned["value"] != pod["metadata"]["resourceVersion"]:
+            raise ApiError("conflict", "another version")
+        kept[name] = self._stored(jsonpatch.apply_patch(pod, [dict(each) for each in operations]))
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete a pod that is still what was seen."""
+        del deadline
+        pod = self.pods[path.rpartition("/")[2]]
+        meta = pod["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (uid, version):
+            raise ApiError("conflict", "another pod")
+        del self.pods[meta["name"]]
+
+    async def record(self, notices: Iterable[Notice], now: float) -> None:
+        """Take events."""
+        assert now > 0
+        self.events += notices
+
+    def labels(self, key: str) -> list[str]:
+        """The values of a label on all pods."""
+        return [pod["metadata"]["labels"].get(key, "") for pod in self.pods.values()]
+
+    def seals(self) -> list[str]:
+        """What is written into each pod when its replica was whole."""
+        annotations = [pod["metadata"].get("annotations") or {} for pod in self.pods.values()]
+        return [each.get(names.ANNOTATION_WHOLE, "") for each in annotations]
+
+
+class _Synced:
+    def synced(self) -> bool:
+        return True
+
+
+def looked(server: Server, *times: float, per_hour: int = 6, ignoring: bool = True) -> Repairer:
+    """Let a repairer that begins look at these times, and return it."""
+    clusters = ClusterIndex(ignoring=ignoring)
+    clusters.put(facts(server.cluster))
+    left = list(times)
+    now = [left.pop(0)]
+
+    async def sleep(_: float) -> None:
+        if not left:
+            raise asyncio.CancelledError
+        now[0] = left.pop(0)
+
+    limits = Limits(per_hour=per_hour)
+    world = World(clock=lambda: now[0], sleep=sleep)
+    store = RepairStore(server, ignoring=ignoring)
+    repairer = Repairer(_Synced(), clusters, store, server, limits, world)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(repairer.run())
+    return repairer
+
+
+def test_a_whole_replica_is_sealed_and_stays() -> None:
+    server = Server()
+    looked(server, 0.0)
+    first, second = server.seals()
+    assert first == second != ""
+    looked(server, 0.0, 50.0, 100.0)
+    assert server.seals() == [first, second]
+    assert len(server.pods) == HOSTS
+
+
+def test_what_is_left_of_a_broken_replica_is_marked_deleted_and_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    with caplog.at_level(logging.INFO, "webhook.control"):
+        repairer = looked(server, 0.0, 31.0)
+    assert server.pods == {}
+    assert repairer.counters.deleted == {"host-lost": 1}
+    (event,) = server.events
+    assert event.key == Key(uid_of("c"), ("g", "g-abcde"), "ReplicaReplaced")
+    assert event.note == "replica g-abcde is replaced, host-lost: deleted p1"
+    assert any("deleted pod team/p1" in message for message in caplog.messages)
+    assert any(CHANGING in message for message in caplog.messages)
+
+
+def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    patched = server.patch
+
+    async def overtaken(path: str, operations: Sequence[Mapping[str, object]], d: float) -> None:
+        if path.endswith("p1"):
+            server._stored(server.pods["p1"])  # noqa: SLF001 - somebody writes it
+            server.patch = patched  # type: ignore[method-assign]
+        await patched(path, operations, d)
+
+    server.patch = overtaken  # type: ignore[assignment, method-assign]
+    looked(server, 0.0, 31.0)
+    assert server.labels(names.LABEL_CONDEMNED) in ([], [""])
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
+def test_the_budget_of_the_hour_is_that_of_all_controllers() -> None:
+    server = Server()
+    looked(server, 0.0)
+    for _ in range(2):
+        del server.pods["p0"]
+        looked(server, 0.0, 31.0, per_hour=2)
+        assert server.pods == {}
+        for host in range(HOSTS):
+            server.add(f"p{host}", host)
+        looked(server, 0.0)
+    noted = server.heads["head"]["metadata"]["annotations"][names.ANNOTATION_REPLACED]
+    assert len(msgspec.json.decode(noted)["g"]) == 2
+    del server.pods["p0"]
+    repairer = looked(server, 0.0, 31.0, 62.0, per_hour=2)
+    assert [*server.pods] == ["p1"]
+    assert repairer.waiting == {(uid_of("c"), "g"): {"g-abcde": SPENT}}
+
+    server.heads["head"]["metadata"]["annotations"][names.ANNOTATION_REPLACED] = "2026-01-01"
+    looked(server, 0.0, 31.0, per_hour=2)
+    assert server.pods == {}
+
+
+def test_what_cannot_be_noted_is_not_begun() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    seen, noted = server.get, list[Object]()
+
+    async def late(path: str, query: Query, deadline: float) -> bytes:
+        answer = await seen(path, query, deadline)
+        noted.append(server._stored(server.heads["head"]))  # noqa: SLF001 - somebody writes it
+        return answer
+
+    server.get = late  # type: ignore[method-assign]
+    looked(server, 0.0, 31.0, 40.0)
+    assert noted
+    assert server.labels(names.LABEL_CONDEMNED) == [""]
+    server.get = seen  # type: ignore[method-assign]
+    head = server.heads["head"]
+    head["status"] = {"phase": "Failed"}
+    looked(server, 0.0, 31.0)
+    head["status"] = {"phase": "Running"}
+    head["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    looked(server, 0.0, 31.0)
+    del server.heads["head"]
+    looked(server, 0.0, 31.0)
+    assert server.labels(names.LABEL_CONDEMNED) == [""]
+    server.add_head("head")
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
+def test_pods_of_a_replica_are_deleted_at_once_and_told_though_one_deletion_fails() -> None:
+    server = Server()
+    looked(server, 0.0)
+    for name in ("p0", "p1"):
+        server.pods[name]["metadata"]["labels"][names.LABEL_CONDEMNED] = LOST
+    delete, asked = server.delete, list[str]()
+
+    async def slow(path: str, uid: str, version: str, deadline: float) -> None:
+        asked.append(path[-2:])
+        await asyncio.sleep(0)
+        assert len(asked) == HOSTS
+        if asked[0] == path[-2:]:
+            raise ApiError("unavailable", "no")
+        await delete(path, uid, version, deadline)
+
+    server.delete = slow  # type: ignore[method-assign]
+    repairer = looked(server, 0.0)
+    assert repairer.counters.failures == {"unavailable": 1}
+    assert [event.note for event in server.events] == [
+        "replica g-abcde is replaced, host-lost: deleted p1"
+    ]
+
+
+def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:
+    server = Server()
+    server.document["spec"]["workerGroupSpecs"].append(
+        {**server.document["spec"]["workerGroupSpecs"][0], "groupName": "other"}
+    )
+    server.add("q0", 0)
+    server.add("q1", 1)
+    for name in ("q0", "q1"):
+        server.pods[name]["metadata"]["labels"] |= {
+            names.LABEL_GROUP: "other",
+            names.LABEL_REPLICA_NAME: "other-abcde",
+        }
+    looked(server, 0.0)
+    del server.pods["p0"], server.pods["q0"]
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+    noted = server.heads["head"]["metadata"]["annotations"][names.ANNOTATION_REPLACED]
+    assert msgspec.json.decode(noted).keys() == {"g", "other"}
+
+
+def test_a_pod_without_annotations_is_sealed_too() -> None:
+    server = Server(ours=False, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+    looked(server, 0.0)
+    assert all(server.seals())
+
+
+def test_a_cluster_that_was_recreated_or_is_being_deleted_is_left_alone() -> None:
+    for change in ({"uid": "another"}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}):
+        server = Server()
+        looked(server, 0.0)
+        del server.pods["p0"]
+        server.document["metadata"] |= change
+        looked(server, 0.0, 31.0)
+        assert [*server.pods] == ["p1"]
+
+
+def test_a_cluster_that_wants_to_be_ignored_is_left_alone_where_it_may_want_that() -> None:
+    for ignoring in (True, False):
+        server = Server()
+        server.cluster.labelled(names.LABEL_IGNORE, "true")
+        server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+        looked(server, 0.0, ignoring=ignoring)
+        assert all(server.seals()) is not ignoring
+
+
+@pytest.mark.parametrize("ignoring", [True, False])
+def test_a_label_that_came_meanwhile_leaves_a_cluster_alone_where_labels_may(
+    *, ignoring: bool
+) -> None:
+    server = Server()
+    known = facts(server.cluster)
+    server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+    found = asyncio.run(RepairStore(server, ignoring=ignoring).groups(known))
+    assert list(found) == ([] if ignoring else ["g"])
+
+
+def test_a_failure_is_counted_said_once_and_over_with_the_next_look(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    server.refusals = ["forbidden", "forbidden"]
+    repairer = looked(server, 0.0, 5.0, 10.0)
+    assert repairer.counters.failures == {"forbidden": 2}
+    assert sum("forbidden" in message for message in caplog.messages) == 1
+    assert all(server.seals())

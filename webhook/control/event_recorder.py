@@ -1,0 +1,189 @@
+"""Events on RayClusters, by `events.k8s.io/v1`: one series for each replica and reason.
+
+https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from math import inf
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from msgspec import Struct, field
+
+from webhook.follow.client import Operation, Query
+from webhook.follow.errors import ApiError
+from webhook.follow.wire import decoded
+from webhook.kube import names
+from webhook.status.tracker import Key, Notice
+
+_log: Final = logging.getLogger("webhook.control")
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+_AT_ONCE: Final = 100
+"""Writes of one look; what is left comes with the next ones."""
+_AGAIN: Final = 300.0
+"""Seconds between two writes of one series, when what it tells has ended meanwhile."""
+_STILL: Final = 1800.0
+"""The same while it goes on. An API server forgets an event an hour after its last write."""
+_FORGET: Final = 2 * 3600.0
+_LOST: Final = frozenset({"missing", "forbidden", "invalid", "status"})
+"""Failures of one event, which say nothing of the next: its namespace may be going."""
+
+CONTROLLER: Final = f"{names.PREFIX.rstrip('/')}/ray-webhook-controller"
+ACTION: Final = "Examine"
+
+
+class EventApi(Protocol):
+    """Who takes events. Everything raises ApiError."""
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return an object."""
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create an object; a conflict when there is one of its name."""
+
+    async def patch(self, path: str, operations: list[Operation], deadline: float) -> None:
+        """Apply a JSON Patch."""
+
+
+class _Series(Struct):
+    count: int = 1
+
+
+class _Event(Struct):
+    series: _Series | None = None
+
+
+class _Told(Struct):
+    """What was written of a series: how often, and when last, in seconds since the epoch."""
+
+    count: int
+    at: float
+    lasting: bool = True
+
+
+class EventCounters(Struct):
+    """What was written since the start, for metrics."""
+
+    written: dict[str, int] = field(default_factory=dict)
+    """By reason of the event."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """By reason of the failure."""
+
+
+class EventRecorder:
+    """Writes notices as events. `instance` is this process, as events name who reported them.
+
+    The name of an event follows from its series, so that another process goes on with it. The API
+    server lets nothing of an event change but its count and when it was last observed.
+    """
+
+    def __init__(self, api: EventApi, instance: str) -> None:
+        self.counters = EventCounters()
+        self._api = api
+        self._instance = instance[:128]
+        self._told: dict[Key, _Told] = {}
+        self._waiting: dict[Key, Notice] = {}
+        self._trouble = ""
+
+    async def record(self, notices: Iterable[Notice], now: float) -> None:
+        """Write what is new, and what still is so from time to time."""
+        current = {notice.key: notice for notice in notices}
+        for key, told in self._told.items():
+            told.lasting = told.lasting and key in current
+        self._told = {key: told for key, told in self._told.items() if now - told.at < _FORGET}
+        self._waiting |= {key: notice for key, notice in current.items() if self._due(key, now)}
+        for key, notice in [*self._waiting.items()][:_AT_ONCE]:
+            try:
+                self._told[key] = _Told(await self._write(notice, now), now)
+            except ApiError as error:
+                self._failed(error)
+                if error.reason not in _LOST:
+                    return
+                self._told[key] = _Told(0, now)
+            else:
+                self._trouble = ""
+                reason = key.reason
+                self.counters.written[reason] = self.counters.written.get(reason, 0) + 1
+            del self._waiting[key]
+
+    def _due(self, key: Key, now: float) -> bool:
+        told = self._told.get(key)
+        at, wait = (told.at, _STILL if told.lasting else _AGAIN) if told else (-inf, 0.0)
+        return now - at >= wait
+
+    async def _write(self, notice: Notice, now: float) -> int:
+        """Create an event or go on with its series, and return its count. Raises ApiError."""
+        told = self._told.get(notice.key)
+        if told is not None and told.count:
+            try:
+                return await self._repeat(notice, told.count + 1, now)
+            except ApiError as error:
+                if error.reason != "missing":  # it was forgotten
+                    raise
+        try:
+            await self._api.create(_collection(notice), self._body(notice, now), _SECONDS)
+        except ApiError as error:
+            if error.reason != "conflict":
+                raise
+        else:
+            return 1
+        there = decoded(await self._api.get(_path(notice), (), _SECONDS), _Event, "an Event")
+        return await self._repeat(notice, (there.series.count if there.series else 1) + 1, now)
+
+    async def _repeat(self, notice: Notice, count: int, now: float) -> int:
+        series = {"count": count, "lastObservedTime": timestamp(now)}
+        change: Operation = {"op": "add", "path": "/series", "value": series}
+        await self._api.patch(_path(notice), [change], _SECONDS)
+        return count
+
+    def _body(self, notice: Notice, now: float) -> dict[str, Any]:
+        regarding = {
+            "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
+            "kind": names.RAYCLUSTER_KIND,
+            "namespace": notice.namespace,
+            "name": notice.cluster,
+            "uid": notice.key.uid,
+        }
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"namespace": notice.namespace, "name": _name(notice)},
+            "eventTime": timestamp(now),
+            "reportingController": CONTROLLER,
+            "reportingInstance": self._instance,
+            "action": ACTION,
+            "reason": notice.key.reason,
+            "regarding": regarding,
+            "type": notice.kind,
+            "note": notice.note,
+        }
+
+    def _failed(self, error: ApiError) -> None:
+        """Count a failure, and say so when it is a new one."""
+        self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
+        if error.reason != self._trouble:
+            self._trouble = error.reason
+            _log.warning("events: one cannot be written: %s (%s)", error, error.reason)
+
+
+def timestamp(seconds: float) -> str:
+    """Return an instant, in seconds since the epoch, as a MicroTime has it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _collection(notice: Notice) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{quote(notice.namespace, safe='')}/events"
+
+
+def _path(notice: Notice) -> str:
+    return f"{_collection(notice)}/{quote(_name(notice), safe='')}"
+
+
+def _name(notice: Notice) -> str:
+    key = notice.key
+    series = "\0".join((key.uid, *key.place, key.reason)).encode()
+    return f"{notice.cluster}.{sha256(series).hexdigest()[:16]}"

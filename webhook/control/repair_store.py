@@ -1,0 +1,265 @@
+"""What repair looks at and does: RayClusters and worker pods in the API server."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Protocol, TypeVar
+from urllib.parse import quote
+
+from msgspec import DecodeError, Meta, Struct, field
+from msgspec.json import decode
+
+from webhook.follow.client import Operation, Query
+from webhook.follow.wire import Page, Watched, listed, read_pages
+from webhook.groups.clusters import ClusterFacts, facts_of
+from webhook.groups.seat import MAX_HOSTS
+from webhook.groups.seating import carried_seat
+from webhook.kube import names
+from webhook.kube.objects import ObjectMeta, RayCluster, RayClusterSpec, WorkerGroup
+from webhook.kube.paths import pointer
+from webhook.kube.review import Denied
+from webhook.repair.model import Action, Condemn, Delete, Group, Head, Host, Note
+
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+_PAGE_ITEMS: Final = 500
+_ENDED: Final = ("Failed", "Succeeded")
+
+T = TypeVar("T", bound=Watched)
+
+_Replaced = dict[str, list[Annotated[datetime, Meta(tz=True)]]]
+
+
+class PodApi(Protocol):
+    """The API server, as far as repair asks it. Everything raises ApiError."""
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return a list."""
+
+    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
+        """Apply a JSON Patch."""
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete an object that is still of this uid and version."""
+
+
+class _Meta(ObjectMeta, rename="camel", frozen=True):
+    resource_version: str = ""
+    generation: int = 0
+
+
+class _State(Struct, frozen=True):
+    running: dict[str, Any] | None = None
+
+
+class _ContainerStatus(Struct, rename="camel", frozen=True):
+    name: str = ""
+    restart_count: int = 0
+    state: _State = field(default_factory=_State)
+
+
+class _Status(Struct, rename="camel", frozen=True):
+    phase: str = ""
+    container_statuses: list[_ContainerStatus] | None = None
+
+
+class _Container(Struct, frozen=True):
+    name: str = ""
+
+
+class _Spec(Struct, frozen=True):
+    containers: list[_Container] | None = None
+
+
+class _Pod(Struct, frozen=True):
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _Spec = field(default_factory=_Spec)
+    status: _Status = field(default_factory=_Status)
+
+
+class _ScaleStrategy(Struct, rename="camel", frozen=True):
+    workers_to_delete: list[str] | None = None
+
+
+class _Group(WorkerGroup, rename="camel", frozen=True):
+    scale_strategy: _ScaleStrategy | None = None
+
+
+class _ClusterSpec(RayClusterSpec, rename="camel", frozen=True):
+    worker_group_specs: list[_Group] | None = None  # type: ignore[assignment] # views are read-only
+
+
+class _Cluster(RayCluster, frozen=True):
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _ClusterSpec = field(default_factory=_ClusterSpec)
+
+
+class RepairStore:
+    """Everything raises ApiError; a change of a version that is gone is a conflict. With
+    `ignoring`, RayClusters may be left alone by their label.
+    """
+
+    def __init__(self, api: PodApi, *, ignoring: bool = True) -> None:
+        self._api = api
+        self._ignoring = ignoring
+
+    async def groups(self, known: ClusterFacts) -> dict[str, Group]:
+        """Return the worker groups of several hosts of a RayCluster, as they are now, by name;
+        nothing for one that is gone, replaced, or not to be touched any more.
+        """
+        path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
+        found = await self._list(
+            path, [("fieldSelector", f"metadata.name={known.name}")], Page[_Cluster]
+        )
+        cluster = next((each for each in found if each.metadata.uid == known.uid), None)
+        if cluster is None:
+            return {}
+        facts = facts_of(cluster, ignoring=self._ignoring)
+        if facts.deleting or facts.ignored:
+            return {}
+        pods = await self._pods(known)
+        hosts, head = _hosts_of(pods), _head_of(pods)
+        version = f"{cluster.metadata.generation}"
+        return {
+            group.group_name: Group(
+                version,
+                group.num_of_hosts,
+                group.desired,
+                tuple(hosts.get(group.group_name, ())),
+                group.group_name,
+                head,
+                repair=facts.repair,
+                restart=facts.restart,
+                suspended=facts.suspended or bool(group.suspend),
+                leaving=frozenset((group.scale_strategy or _NO_STRATEGY).workers_to_delete or ()),
+            )
+            for group in cluster.spec.worker_group_specs or ()
+            if group.num_of_hosts > 1
+        }
+
+    async def perform(self, facts: ClusterFacts, action: Action) -> None:
+        """Do one thing to one pod, as it was seen."""
+        host = action.host
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
+        if isinstance(action, Delete):
+            await self._api.delete(path, action.host.uid, action.host.version, _SECONDS)
+            return
+        pinned: Operation = {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": host.version,
+        }
+        if isinstance(action, Condemn):
+            where = pointer("metadata", "labels", names.LABEL_CONDEMNED)
+            change: Operation = {"op": "add", "path": where, "value": action.reason}
+        elif isinstance(action, Note):
+            change = _annotate(host, names.ANNOTATION_REPLACED, _written(action.replaced))
+        else:
+            change = _annotate(host, names.ANNOTATION_WHOLE, action.text)
+        await self._api.patch(path, [pinned, change], _SECONDS)
+
+    async def _pods(self, facts: ClusterFacts) -> list[_Pod]:
+        """Return the head and worker pods that are a RayCluster's own."""
+        types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
+        selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+        return [
+            pod
+            for pod in await self._list(path, [("labelSelector", selector)], Page[_Pod])
+            if any(
+                owner.controller and owner.uid == facts.uid
+                for owner in pod.metadata.owner_references or ()
+            )
+        ]
+
+    async def _list(self, path: str, selector: Query, kind: type[Page[T]]) -> list[T]:
+        found, _ = await read_pages(
+            lambda page: self._api.get(path, page, _SECONDS),
+            lambda body: listed(body, kind),
+            selector,
+            _PAGE_ITEMS,
+        )
+        return found
+
+
+_NO_STRATEGY: Final = _ScaleStrategy()
+
+
+def _annotate(pod: Host | Head, key: str, text: str) -> Operation:
+    """Return what writes an annotation on a pod."""
+    if pod.annotated:
+        return {"op": "add", "path": pointer("metadata", "annotations", key), "value": text}
+    return {"op": "add", "path": pointer("metadata", "annotations"), "value": {key: text}}
+
+
+def _written(replaced: Mapping[str, Sequence[float]]) -> str:
+    """Return when replicas were replaced, for people too."""
+    return json.dumps(
+        {
+            group: [datetime.fromtimestamp(at, UTC).isoformat("T", "seconds") for at in times]
+            for group, times in replaced.items()
+        }
+    )
+
+
+def _read(text: str) -> dict[str, tuple[float, ...]]:
+    """Return when replicas were replaced; of what somebody else wrote, nothing."""
+    try:
+        found = decode(text or "{}", type=_Replaced)
+    except DecodeError:
+        return {}
+    return {group: tuple(at.timestamp() for at in times) for group, times in found.items()}
+
+
+def _head_of(pods: Sequence[_Pod]) -> Head | None:
+    """Return the head pod, or None while there is none, or none that lasts."""
+    for pod in pods:
+        meta = pod.metadata
+        is_head = (meta.labels or {}).get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+        if is_head and meta.deletion_timestamp is None and pod.status.phase not in _ENDED:
+            text = (meta.annotations or {}).get(names.ANNOTATION_REPLACED, "")
+            annotated = meta.annotations is not None
+            return Head(meta.name or "", meta.resource_version, _read(text), annotated)
+    return None
+
+
+def _hosts_of(pods: Sequence[_Pod]) -> dict[str, list[Host]]:
+    """Return the seated worker pods, by group."""
+    found: dict[str, list[Host]] = {}
+    for pod in pods:
+        labels = pod.metadata.labels or {}
+        if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+            continue
+        host = _host_of(pod)
+        if host is not None:
+            found.setdefault(labels.get(names.LABEL_GROUP, ""), []).append(host)
+    return found
+
+
+def _host_of(pod: _Pod) -> Host | None:
+    """Return a pod in its seat, or None for one that has none."""
+    meta, labels = pod.metadata, pod.metadata.labels or {}
+    try:
+        seat = carried_seat(labels, MAX_HOSTS)
+    except Denied:
+        return None
+    if seat is None:
+        return None
+    annotations = meta.annotations or {}
+    first = (pod.spec.containers or [_Container()])[0].name
+    statuses = {each.name: each for each in pod.status.container_statuses or ()}
+    status = statuses.get(first, _ContainerStatus())
+    return Host(
+        name=meta.name or "",
+        uid=meta.uid or "",
+        version=meta.resource_version,
+        seat=seat,
+        ours=annotations.get(names.ANNOTATION_SEAT) == names.SEAT_ASSIGNED,
+        deleting=meta.deletion_timestamp is not None,
+        ended=pod.status.phase in _ENDED,
+        runs=pod.status.phase == "Running" and status.state.running is not None,
+        restarts=status.restart_count,
+        sealed=annotations.get(names.ANNOTATION_WHOLE, ""),
+        condemned=labels.get(names.LABEL_CONDEMNED, ""),
+        annotated=meta.annotations is not None,
+    )

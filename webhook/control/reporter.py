@@ -1,0 +1,88 @@
+"""The reporter: looks at everything again and again, for events on RayClusters and for metrics."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.control.event_recorder import EventCounters, EventRecorder
+from webhook.follow.listwatch import ListWatch
+from webhook.follow.observing import Observing
+from webhook.follow.timing import World as Clock
+from webhook.status.survey import Survey
+from webhook.status.tracker import Look, Tracker
+from webhook.status.world import World
+
+NOTHING: Final = Look((), (), {})
+"""What a process knows that does not lead."""
+
+
+class ReportTiming(Struct, frozen=True):
+    """Times of the reporter, in seconds."""
+
+    period: float = 10.0
+    """From one look to the next."""
+    poll: float = 0.25
+    """How often it asks whether the first lists are complete."""
+
+
+class Reporter:
+    """Examines what has changed in the world that it observes. `last` is what it has found.
+
+    Each run begins with a world of its own: while another process led, nothing was followed. With
+    `ignoring`, RayClusters may be left alone by their label.
+    """
+
+    def __init__(
+        self,
+        observe: Callable[[World], Observing],
+        recorder: EventRecorder,
+        timing: ReportTiming | None = None,
+        clock: Clock | None = None,
+        now: Callable[[], float] = time.time,
+        *,
+        ignoring: bool = True,
+    ) -> None:
+        self.last = NOTHING
+        self._ignoring = ignoring
+        self._observe = observe
+        self._observing: Observing | None = None
+        self._recorder = recorder
+        self._timing = timing or ReportTiming()
+        self._sleep = (clock or Clock()).sleep
+        self._now = now
+
+    @property
+    def counters(self) -> EventCounters:
+        """What was written."""
+        return self._recorder.counters
+
+    @property
+    def watches(self) -> list[ListWatch[Any]]:
+        """The list-watches, while it runs."""
+        return self._observing.watches if self._observing is not None else []
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        survey, tracker = Survey(World(ignoring=self._ignoring)), Tracker()
+        observing = self._observing = self._observe(survey.world)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(observing.run(), name="observing")
+                while not observing.settled:
+                    await self._sleep(self._timing.poll)
+                while True:
+                    await self._look(survey, tracker, observing.unread)
+                    await self._sleep(self._timing.period)
+        finally:
+            self.last, self._observing = NOTHING, None
+
+    async def _look(self, survey: Survey, tracker: Tracker, unread: dict[str, str]) -> None:
+        now = self._now()
+        for uid in survey.due(now):
+            survey.examine(uid, now)
+            await asyncio.sleep(0)  # the probes and the Lease do not wait for all RayClusters
+        self.last = tracker.look(survey.picture(now, None, unread))
+        await self._recorder.record(self.last.notices, now)

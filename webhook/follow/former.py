@@ -1,0 +1,66 @@
+"""Reads what `migrate` looks at: a snapshot, and both webhooks as they are installed."""
+
+import asyncio
+from typing import Any, Final
+
+import msgspec
+
+from webhook.follow.client import Query
+from webhook.follow.errors import ApiError
+from webhook.follow.snapshot import Reader, Snapshot
+from webhook.status.installation import PODS
+from webhook.status.migration import SELECTOR, Installed
+from webhook.status.objects import Named, WebhookConfiguration
+
+_SECONDS: Final = 30.0
+_VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+async def read_installed(
+    reader: Reader, namespace: str, *, ignoring: bool = True
+) -> tuple[Installed, dict[str, str]]:
+    """Return both webhooks and the pods of a namespace, or of all when it is empty; and what could
+    not be read, and why. Raises ApiError when not even RayClusters and pods can be.
+    """
+    snapshot = Snapshot(reader, namespace, ignoring=ignoring)
+    unread = snapshot.unread
+
+    async def items(what: str, path: str, query: Query) -> list[Any] | None:
+        try:
+            found: dict[str, Any] = msgspec.json.decode(await reader.get(path, query, _SECONDS))
+        except ApiError as error:
+            unread[what] = error.reason if error.reason == "forbidden" else str(error)
+            return None
+        return found.get("items") or []
+
+    deployments = [("labelSelector", SELECTOR)]
+    observed, validating, former = await asyncio.gather(
+        snapshot.take(),
+        items("validatingwebhookconfigurations", _VALIDATING, ()),
+        items("deployments", "/apis/apps/v1/deployments", deployments),
+    )
+    ready = None
+    for configuration in observed.configurations or ():
+        for webhook in configuration.webhooks or ():
+            service = webhook.client_config.service
+            if webhook.name != PODS:
+                continue
+            if service is None:
+                ready = True
+            else:
+                path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
+                selected = [("labelSelector", f"kubernetes.io/service-name={service.name}")]
+                ready = _ready(await items("endpointslices", path, selected))
+    return Installed(
+        observed,
+        None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
+        None if former is None else msgspec.convert(former, list[Named]),
+        ready,
+    ), unread
+
+
+def _ready(slices: list[Any] | None) -> bool | None:
+    if slices is None:
+        return None
+    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
+    return any((each.get("conditions") or {}).get("ready") is not False for each in endpoints)

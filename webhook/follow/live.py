@@ -1,0 +1,48 @@
+"""Live objects on the wire: how each kind that `status` looks at is read, and which of them are
+asked for.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from webhook.follow.wire import Codec, Event, Page, Watched
+from webhook.kube import names
+from webhook.status.objects import (
+    LiveCluster,
+    LiveEvent,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+
+T = TypeVar("T", bound=Watched)
+
+PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
+REASONS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod", "Killing")
+"""Of the events, those that a diagnosis reads."""
+
+CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+
+
+def _codec(kind: type[T]) -> Codec[T]:
+    # mypy takes no variable for a type; msgspec does.
+    page: type[Page[T]] = Page[kind]  # type: ignore[valid-type]
+    event: type[Event[T]] = Event[kind]  # type: ignore[valid-type]
+    return Codec(
+        msgspec.json.Decoder(kind), msgspec.json.Decoder(page), msgspec.json.Decoder(event)
+    )
+
+
+CLUSTER: Final = _codec(LiveCluster)
+POD: Final = _codec(LivePod)
+EVENT: Final = _codec(LiveEvent)
+POD_GROUP: Final = _codec(LivePodGroup)
+NAMED: Final = _codec(Named)
+CONFIGURATION: Final = _codec(WebhookConfiguration)
+
+
+def within(root: str, namespace: str, plural: str) -> str:
+    """Return the path of a resource in a namespace, or in all when it is empty."""
+    return f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"

@@ -1,0 +1,260 @@
+"""Observing: everything that `status` looks at, followed by watches instead of read once."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from webhook.follow import live
+from webhook.follow.client import Api
+from webhook.follow.discovery import Discovery, PodGroupsServed
+from webhook.follow.errors import ApiError
+from webhook.follow.listwatch import ListWatch, Resource
+from webhook.follow.mirror import Mirror
+from webhook.follow.timing import Timing
+from webhook.follow.wire import Codec, Watched, decoded
+from webhook.kube import names
+from webhook.status.objects import (
+    LiveCluster,
+    LiveEvent,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+
+T = TypeVar("T", bound=Watched)
+T_contra = TypeVar("T_contra", contravariant=True)
+
+DISCOVERY_SECONDS: Final = 60.0
+"""How often the API server is asked whether it serves PodGroups."""
+_NAMESPACE_SECONDS: Final = 60.0
+"""How often a namespace is read of which only itself may be read."""
+_DEADLINE: Final = 10.0
+
+
+class Table(Protocol[T_contra]):
+    """Where the objects of one kind are put."""
+
+    known: bool
+
+    def put(self, value: T_contra) -> None:
+        """Take in an object that came or changed."""
+
+    def remove(self, uid: str) -> None:
+        """Take in that an object is gone."""
+
+
+class Tables(Protocol):
+    """Where all objects are put."""
+
+    @property
+    def clusters(self) -> Table[LiveCluster]:
+        """The RayClusters."""
+
+    @property
+    def pods(self) -> Table[LivePod]:
+        """Their pods."""
+
+    @property
+    def pod_groups(self) -> Table[LivePodGroup]:
+        """The PodGroups."""
+
+    @property
+    def events(self) -> Table[LiveEvent]:
+        """The events that a diagnosis reads."""
+
+    @property
+    def services(self) -> Table[Named]:
+        """The Services."""
+
+    @property
+    def nodes(self) -> Table[Named]:
+        """The nodes."""
+
+    @property
+    def namespaces(self) -> Table[Named]:
+        """The namespaces."""
+
+    @property
+    def configurations(self) -> Table[WebhookConfiguration]:
+        """Whose webhooks change objects."""
+
+
+class Observing:
+    """Keeps tables in step with some namespaces, or with all when there are none. Of what not
+    everybody may read, `beside` are followed.
+
+    The accounts of an installation may list namespaces. A `person` who looks at one may often do
+    no more than read it, so that it is read again and again.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        tables: Tables,
+        namespaces: Sequence[str] = (),
+        timing: Timing | None = None,
+        beside: Collection[str] = ("events", "services"),
+        *,
+        person: bool = False,
+    ) -> None:
+        self._api = api
+        self._tables = tables
+        self._namespaces = namespaces
+        self._timing = timing
+        self._beside = beside
+        self._person = person
+        self._needed: list[ListWatch[Any]] = []
+        self._watches: dict[str, list[ListWatch[Any]]] = {}
+        self._unreadable: dict[str, str] = {}
+        self.discovery = Discovery(PodGroupsServed(api), DISCOVERY_SECONDS)
+        for namespace in namespaces or ("",):
+            self._follow(namespace)
+        nodes = _resource("nodes", "", "/api/v1/nodes", live.NAMED, metadata_only=True)
+        self._watch("nodes", nodes, tables.nodes)
+        webhooks = "mutatingwebhookconfigurations"
+        every = _resource(webhooks, "", live.CONFIGURATIONS, live.CONFIGURATION)
+        self._watch(webhooks, every, tables.configurations)
+
+    @property
+    def synced(self) -> bool:
+        """Whether RayClusters and pods were listed."""
+        return all(watch.synced for watch in self._needed)
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that can be read was listed."""
+        return self.synced and all(watch.synced or watch.trouble for watch in self.watches)
+
+    @property
+    def trouble(self) -> str:
+        """Why RayClusters and pods are not followed now, by a failure's reason."""
+        return next((watch.trouble for watch in self._needed if watch.trouble), "")
+
+    @property
+    def watches(self) -> list[ListWatch[Any]]:
+        """All list-watches, for metrics."""
+        return [watch for found in self._watches.values() for watch in found]
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """What is not looked at, and why."""
+        found = {
+            name: watch.trouble
+            for name, watches in self._watches.items()
+            for watch in watches
+            if watch.trouble and not watch.synced
+        }
+        return {**found, **self._unreadable}
+
+    async def run(self) -> None:
+        """Observe until cancelled. The connection has to be open."""
+        async with asyncio.TaskGroup() as group:
+            for watch in self.watches:
+                group.create_task(watch.run(), name=watch.name)
+            for namespace in self._namespaces if self._person else ():
+                group.create_task(self._read_namespace(namespace), name=f"namespace {namespace}")
+            group.create_task(self._follow_pod_groups(group), name="discovery")
+
+    def _follow(self, namespace: str) -> None:
+        """Prepare the watches of a namespace, or of all."""
+        tables = self._tables
+        clusters = live.within(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
+        self._needed += [
+            self._watch(
+                "rayclusters",
+                _resource("rayclusters", namespace, clusters, live.CLUSTER),
+                tables.clusters,
+            ),
+            self._watch(
+                "pods",
+                _resource(
+                    "pods",
+                    namespace,
+                    live.within("/api/v1", namespace, "pods"),
+                    live.POD,
+                    selector=live.PODS,
+                ),
+                tables.pods,
+            ),
+        ]
+        events = live.within("/api/v1", namespace, "events")
+        for reason in live.REASONS if "events" in self._beside else ():
+            chosen = _resource(
+                f"events-{reason}", namespace, events, live.EVENT, fields=f"reason={reason}"
+            )
+            self._watch("events", chosen, tables.events)
+        if "services" in self._beside:
+            path = live.within("/api/v1", namespace, "services")
+            services = _resource("services", namespace, path, live.NAMED, metadata_only=True)
+            self._watch("services", services, tables.services)
+        if not (namespace and self._person):
+            found = _resource(
+                "namespaces",
+                namespace,
+                "/api/v1/namespaces",
+                live.NAMED,
+                fields=f"metadata.name={namespace}" if namespace else "",
+                metadata_only=True,
+            )
+            self._watch("namespaces", found, tables.namespaces)
+
+    def _watch(self, name: str, resource: Resource[T], table: Table[T]) -> ListWatch[T]:
+        watch = ListWatch(self._api, resource, _mirror(table), self._timing)
+        self._watches.setdefault(name, []).append(watch)
+        return watch
+
+    async def _read_namespace(self, namespace: str) -> None:
+        """Read one namespace again and again: who may list in it may not list it."""
+        while True:
+            try:
+                body = await self._api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
+                self._tables.namespaces.put(decoded(body, Named, "a Namespace"))
+                self._tables.namespaces.known = True
+                self._unreadable.pop("namespaces", None)
+            except ApiError as error:
+                self._unreadable["namespaces"] = error.reason
+            await asyncio.sleep(_NAMESPACE_SECONDS)
+
+    async def _follow_pod_groups(self, group: asyncio.TaskGroup) -> None:
+        """Watch PodGroups in the version that is served, as long as one is."""
+        served: asyncio.Queue[str | None] = asyncio.Queue()
+        self.discovery.subscribe(served.put_nowait)
+        group.create_task(self.discovery.run(), name="discovery of PodGroups")
+        table = self._tables.pod_groups
+        mirrors = {each: _mirror(table) for each in self._namespaces or ("",)}
+        watching: list[asyncio.Task[None]] = []
+        while True:
+            version = await served.get()
+            for task in watching:
+                task.cancel()
+            for mirror in mirrors.values():
+                mirror.begin(0)
+                mirror.end()
+            table.known = False
+            self._watches.pop("podgroups", None)
+            for namespace, mirror in mirrors.items() if version is not None else ():
+                root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
+                path = live.within(root, namespace, "podgroups")
+                resource = _resource("podgroups", namespace, path, live.POD_GROUP)
+                watch = ListWatch(self._api, resource, mirror, self._timing)
+                self._watches.setdefault("podgroups", []).append(watch)
+                watching.append(group.create_task(watch.run(), name=watch.name))
+
+
+def _resource(
+    plural: str,
+    namespace: str,
+    path: str,
+    codec: Codec[T],
+    **more: Any,  # noqa: ANN401 - of a Resource
+) -> Resource[T]:
+    """Return a resource by a name that no other watch of the process has."""
+    return Resource(f"observed-{plural}", namespace, path, codec, **more)
+
+
+def _mirror(table: Table[T]) -> Mirror[T]:
+    def listed() -> None:
+        table.known = True
+
+    return Mirror(table.put, table.remove, listed)
