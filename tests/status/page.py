@@ -16,15 +16,17 @@ INTRODUCTION = """# Diagnoses
 
 <!-- Written by `python -m tests.status.page`; a test fails when this page is out of date. -->
 
-`ray-webhook status` compares what lives with what should: RayClusters, their pods, and what these need. It makes these {count}
-diagnoses. An **error** does not work, and makes `status` exit with 1; a **warning** works badly, or may stop working; an **info**
-is so by choice. Most count only after a time: until then they may be a moment of a start that goes well.
+`ray-webhook status` compares what lives with what should: RayClusters, their pods, and what these
+need. It makes these {count} diagnoses. An **error** does not work, and makes `status` exit with 1;
+a **warning** works badly, or may stop working; an **info** is so by choice. Most count only after a
+time: until then they may be a moment of a start that goes well.
 
 What your account may not read is not looked at, and `status` says so.
 
-In the examples all is well at first: a RayCluster `llama` in namespace `team` with a head and two TPU slices of four hosts, whose
-pods were created an hour ago, each on a node of its own. Then something changes: `without` are pods that are gone, `pods` what
-is other in a pod, `told` variables of its containers. All examples are run as tests.
+In the examples all is well at first: a RayCluster `llama` in namespace `team` with a head and two
+TPU slices of four hosts, whose pods were created an hour ago, each on a node of its own. Then
+something changes: `without` are pods that are gone, `pods` what is other in a pod, `told` variables
+of its containers. All examples are run as tests.
 """
 
 
@@ -35,7 +37,9 @@ def page() -> str:
 
 def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
     """Return what a diagnosis shows, why it hurts, and the source, from its docstring."""
-    paragraphs = [" ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")]
+    paragraphs = [
+        " ".join(part.split()) for part in (diagnosis.check.__doc__ or "").strip().split("\n\n")
+    ]
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
 
 
@@ -58,7 +62,9 @@ def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) 
     yield f"Source: {source}\n"
     shown = {key: value for key, value in text.items() if key != "also"}
     yield f"Example:\n\n```yaml\n{yaml.safe_dump(shown, sort_keys=False, width=120)}```\n"
-    trouble = next(each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id)
+    trouble = next(
+        each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id
+    )
     yield f"It says: {trouble.message}\n"
     yield f"What to do: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
 

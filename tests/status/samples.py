@@ -34,11 +34,15 @@ class Sample(Struct, forbid_unknown_fields=True):
             scene.changed(name, **overlay)
         for name, variables in self.told.items():
             scene.told(name, **variables)
-        scene.nodes = [merged(node, self.nodes.get(node["metadata"]["name"], {})) for node in scene.nodes]
+        scene.nodes = [
+            merged(node, self.nodes.get(node["metadata"]["name"], {})) for node in scene.nodes
+        ]
         if self.namespaces:
             scene.namespaces = self.namespaces
         if self.services is not None:
-            scene.services = [each for each in scene.services if each["metadata"]["name"] in self.services]
+            scene.services = [
+                each for each in scene.services if each["metadata"]["name"] in self.services
+            ]
         scene.events += self.events
         scene.pod_groups += self.pod_groups
         scene.webhooks += self.webhooks

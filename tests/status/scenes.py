@@ -86,7 +86,11 @@ class Scene:
         spec = self.pods[pod]["spec"]
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             kept = [entry for entry in container["env"] if entry["name"] not in variables]
-            given = [{"name": name, "value": value} for name, value in variables.items() if value is not None]
+            given = [
+                {"name": name, "value": value}
+                for name, value in variables.items()
+                if value is not None
+            ]
             container["env"] = given + kept
         return self
 
@@ -118,13 +122,23 @@ class Scene:
         for document in expand(self.cluster, view, indexed=indexed):
             pod = webhook.admit(document).pod
             labels = pod["metadata"]["labels"]
-            index, host = labels.get(names.LABEL_REPLICA_INDEX), labels.get(names.LABEL_HOST_INDEX, "0")
+            index, host = (
+                labels.get(names.LABEL_REPLICA_INDEX),
+                labels.get(names.LABEL_HOST_INDEX, "0"),
+            )
             place = f"{index}-{host}" if index else "head"
-            name = f"{view.metadata.name}-{labels[names.LABEL_GROUP]}-worker-{place}" if index else "llama-head"
+            name = (
+                f"{view.metadata.name}-{labels[names.LABEL_GROUP]}-worker-{place}"
+                if index
+                else "llama-head"
+            )
             node = f"node-{place}"
             pod["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": CREATED}
             pod["spec"]["nodeName"] = node
-            pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+            pod["status"] = {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+            }
             self.pods[name] = pod
             pool = {names.NODE_POOL: f"pool-{index or 'cpu'}"}
             self.nodes.append({"metadata": {"name": node, "labels": pool}})

@@ -1,10 +1,13 @@
-"""A scene behind a socket: the least of an API server that the commands which look at a cluster need."""
+"""A scene behind a socket: the least of an API server that the commands which look at a cluster
+need.
+"""
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import Queue
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +17,9 @@ from tests.status.scenes import Object, Scene
 
 
 class Server(ThreadingHTTPServer):
-    """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with 403."""
+    """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with
+    403, `withheld` resources that nobody has rights to.
+    """
 
     daemon_threads = True
 
@@ -22,9 +27,18 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.scene = scene
         self.refused: set[str] = set()
+        self.withheld: set[str] = set()
         self.answers: dict[str, Object] = {}
         self.posted: list[tuple[str, Object]] = []
         self.denials: dict[str, Object] = {}
+        self.watches: list[tuple[str, Queue[Object | None]]] = []
+
+    def tell(self, path: str, kind: str, found: Object) -> None:
+        """Tell the watches of a path of a change."""
+        event = {"type": kind, "object": identified(found)}
+        for watched, queue in self.watches:
+            if watched == path:
+                queue.put(event)
 
     def found(self, path: str) -> Object | None:
         """Return what is at a path."""
@@ -46,7 +60,15 @@ class Server(ThreadingHTTPServer):
         everywhere = path.replace(within, "")
         if everywhere not in lists:
             return None
-        return {"metadata": {"resourceVersion": "1"}, "items": lists[everywhere]}
+        items = [identified(each) for each in lists[everywhere]]
+        return {"metadata": {"resourceVersion": "1"}, "items": items}
+
+
+def identified(found: Object) -> Object:
+    """Return an object with a uid and a version, as every stored one has them."""
+    meta = found["metadata"]
+    own = {"uid": f"uid-of-{meta['name']}", "resourceVersion": "1", **meta}
+    return {**found, "metadata": own}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -60,8 +82,23 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(403, {"kind": "Status", "message": "not allowed"})
         elif body is None:
             self._send(404, {"kind": "Status", "message": "not found"})
+        elif "watch=true" in url.query:
+            self._watch(url.path)
         else:
             self._send(200, _selected(body, parse_qs(url.query)))
+
+    def _watch(self, path: str) -> None:
+        """Send what changes, until the server ends."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.close_connection = True
+        queue: Queue[Object | None] = Queue()
+        self.server.watches.append((path, queue))
+        with suppress(OSError):
+            while (event := queue.get()) is not None:
+                self.wfile.write(json.dumps(event).encode() + b"\n")
+                self.wfile.flush()
 
     def do_POST(self) -> None:
         """Answer a dry run: what was sent, or a denial."""
@@ -69,8 +106,11 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         self.server.posted.append((self.path, body))
         denial = self.server.denials.get(url.path)
+        asked = body.get("spec", {}).get("resourceAttributes", {}).get("resource")
         if denial is not None:
             self._send(denial["code"], denial)
+        elif asked in self.server.withheld:
+            self._send(201, {"status": {"allowed": False}})
         else:
             self._send(201, self.server.answers.get(f"POST {url.path}", body))
 
@@ -96,13 +136,17 @@ def _selected(body: Object, query: dict[str, list[str]]) -> Object:
 
 @contextmanager
 def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
-    """Serve a scene, and yield the server and a kubeconfig for it, whose context has the scene's namespace."""
+    """Serve a scene, and yield the server and a kubeconfig for it, whose context has the scene's
+    namespace.
+    """
     server = Server(scene)
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
         yield server, kubeconfig(folder, server.server_port)
     finally:
+        for _, queue in server.watches:
+            queue.put(None)
         server.shutdown()
         thread.join()
         server.server_close()
@@ -115,7 +159,9 @@ def kubeconfig(folder: Path, port: int) -> Path:
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "it", "user": "me", "namespace": NAMESPACE}}],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "it", "user": "me", "namespace": NAMESPACE}}
+        ],
         "clusters": [{"name": "it", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
         "users": [{"name": "me", "user": {}}],
     }

@@ -30,7 +30,9 @@ def test_the_example_shows_the_diagnosis(diagnosis: Diagnosis[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "diagnosis", [diagnosis for diagnosis in DIAGNOSES if diagnosis.seconds], ids=lambda diagnosis: diagnosis.id
+    "diagnosis",
+    [diagnosis for diagnosis in DIAGNOSES if diagnosis.seconds],
+    ids=lambda diagnosis: diagnosis.id,
 )
 def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -> None:
     scene = SAMPLES[diagnosis.id].scene()

@@ -15,7 +15,9 @@ def test_the_page_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
-def test_every_diagnosis_says_what_it_shows_why_it_hurts_and_where_that_comes_from(diagnosis: Diagnosis[Any]) -> None:
+def test_every_diagnosis_says_what_it_shows_why_it_hurts_and_where_that_comes_from(
+    diagnosis: Diagnosis[Any],
+) -> None:
     what, why, source = explained(diagnosis)
     assert what.endswith(".")
     assert why.endswith(".")

@@ -46,7 +46,9 @@ def test_a_pod_without_a_node_is_pending_and_one_with_a_node_starts() -> None:
     waits = {"phase": "Pending", "conditions": None}
     scene = Scene().changed("llama-tpu-worker-0-3", status=waits, spec={"nodeName": None})
     assert host(scene).state == "pending"
-    assert host(scene.changed("llama-tpu-worker-0-3", spec={"nodeName": "node"})).state == "starting"
+    assert (
+        host(scene.changed("llama-tpu-worker-0-3", spec={"nodeName": "node"})).state == "starting"
+    )
 
 
 def test_a_pod_that_has_ended_is_shown_as_failed() -> None:
@@ -132,3 +134,19 @@ def test_a_thousand_pods_are_examined_in_under_a_second_of_the_processor() -> No
     assert process_time() - begun < 1.0
     assert len(picture.clusters[0].groups[0].replicas) == 250
     assert picture.every_trouble == []
+
+
+def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_time() -> None:
+    most = 2**31 - 1
+    overlay = {"replicas": most, "maxReplicas": most, "numOfHosts": most}
+    scene = Scene()
+    (group,) = scene.cluster["spec"]["workerGroupSpecs"]
+    group.update(overlay)
+    (cluster,) = scene.examined().clusters
+    (shown,) = cluster.groups
+    assert shown.desired == most
+    assert sum(len(replica.hosts) for replica in shown.replicas) < 40_000
+    group.update(numOfHosts=0)
+    (cluster,) = scene.examined().clusters
+    assert sum(len(replica.hosts) for replica in cluster.groups[0].replicas) < 40_000
+    assert len(cluster.groups[0].replicas) < 40_000

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from webhook.kube import names
 from webhook.kube.objects import Affinity, PodAffinity
@@ -18,6 +18,10 @@ Held = Literal["has it", "other", "missing"]
 HAS: Final = "has it"
 OTHER: Final = "other"
 MISSING: Final = "missing"
+
+
+_NOBODY: Final = LivePod()
+"""Stands for the pod of a missing host."""
 
 
 class Given(Struct, frozen=True):
@@ -46,6 +50,40 @@ class Account(Struct, frozen=True):
     host: int
     given: tuple[Given, ...]
 
+    @property
+    def place(self) -> str:
+        """The seat in words."""
+        name = f" ({self.name})" if self.name else ""
+        return f"host {self.host} of replica {self.replica}{name} of group {self.group}"
+
+
+def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
+    """Return in a sentence what a pod of Ray is, and its account where it has a seat."""
+    if cluster is None:
+        return "its RayCluster does not exist, or is being replaced", None
+    if cluster.ignored:
+        return (
+            "of a RayCluster that the webhook is asked to leave alone, so that it is given nothing",
+            None,
+        )
+    if any(each is pod for each in cluster.heads):
+        return f"the head of RayCluster {cluster.name}, which has no seat", None
+    account = account_of(cluster, pod)
+    if account is None:
+        text = f"a worker of RayCluster {cluster.name} without a seat, which is given nothing"
+        return text, None
+    return f"{account.place} of RayCluster {cluster.name}", account
+
+
+def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
+    """Return what the pod of a missing host will be given; None where no replica tells."""
+    for group in cluster.groups:
+        for replica in group.replicas:
+            if (group.name, replica.index) == (group_name, index) and replica.everyone:
+                given = tuple(_joined(_given(Expected(replica), None, host)))
+                return Account(group.name, replica.index, replica.name, host, given)
+    return None
+
 
 def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
     """Return the account of a pod of a RayCluster; None for one that has no seat there."""
@@ -67,30 +105,48 @@ def _find(group: Group, pod: LivePod) -> tuple[Replica, int] | None:
     return None
 
 
-def _given(expected: Expected, pod: LivePod, host: int) -> Iterator[Given]:
+def _given(expected: Expected, pod: LivePod | None, host: int) -> Iterator[Given]:
     for edit in expected.edits_for(host):
         given = _one(expected, pod, edit)
         if given is not None:
             yield given
 
 
-def _one(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
+def _one(expected: Expected, pod: LivePod | None, edit: Edit) -> Given | None:
+    given = _in_pod(expected, pod or _NOBODY, edit)
+    return given if pod is not None or given is None else structs.replace(given, actual=None)
+
+
+def _in_pod(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
     match edit:
         case SetEnv():
             value = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
             actual = expected.actual(pod, edit)
             shown = value if edit.field_path and actual is not None else actual
             return Given(edit.name, value, shown, edit.why, (expected.container(edit),))
-        case SetField("hostname", value, why):
-            return Given("hostname", str(value), pod.spec.hostname or None, why)
-        case SetField("schedulingGroup", {"podGroupName": value}, why):
-            return Given("schedulingGroup", str(value), pod.pod_group or None, why)
+        case SetField():
+            return _field(pod, edit)
         case AppendTerm(kind, term, why):
             key = str(term["topologyKey"])
             what = "together in" if kind == TOGETHER else "apart in"
             return Given(f"affinity, {what}", key, key if _has_term(pod, kind, term) else None, why)
         case AppendResizeRule(resource, why):
-            return Given(f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why)
+            return Given(
+                f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why
+            )
+    return None
+
+
+def _field(pod: LivePod, edit: SetField) -> Given | None:
+    match edit:
+        case SetField("hostname", str(value), why):
+            return Given("hostname", value, pod.spec.hostname or None, why)
+        case SetField("schedulingGroup", {"podGroupName": value}, why):
+            return Given("schedulingGroup", str(value), pod.pod_group or None, why)
+        case SetField("terminationGracePeriodSeconds" as what, int(value), why):
+            grace = pod.spec.termination_grace_period_seconds
+            enough = None if grace is None else str(min(grace, value))
+            return Given(what, str(value), enough, why)
     return None
 
 
@@ -98,14 +154,18 @@ def _joined(every: Iterator[Given]) -> Iterator[Given]:
     """Yield what is given, each once, with all the containers of a variable."""
     found: dict[tuple[str, str, str | None, str], list[str]] = {}
     for each in every:
-        found.setdefault((each.what, each.expected, each.actual, each.why), []).extend(each.containers)
+        found.setdefault((each.what, each.expected, each.actual, each.why), []).extend(
+            each.containers
+        )
     for (what, expected, actual, why), containers in found.items():
         yield Given(what, expected, actual, why, tuple(containers))
 
 
 def _has_term(pod: LivePod, kind: str, term: dict[str, object]) -> bool:
     affinity = pod.spec.affinity or Affinity()
-    present = (affinity.pod_affinity if kind == TOGETHER else affinity.pod_anti_affinity) or PodAffinity()
+    present = (
+        affinity.pod_affinity if kind == TOGETHER else affinity.pod_anti_affinity
+    ) or PodAffinity()
     return term in (present.required_during_scheduling_ignored_during_execution or ())
 
 

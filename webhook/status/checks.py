@@ -1,4 +1,6 @@
-"""Checks of an installation: judgements on what the API server said, each with what to do when it is not right."""
+"""Checks of an installation: judgements on what the API server said, each with what to do when it
+is not right.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +18,9 @@ from webhook.status.words import counted, listed
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The one that is asked about RayClusters."""
+
+DEFINITIONS: Final = "customresourcedefinitions"
+"""What tells the webhook which release of KubeRay the rules speak for; it can do without."""
 
 PAGE: Final = "docs/checks.md"
 OLDEST_KUBERNETES: Final = (1, 30)
@@ -40,7 +45,9 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
 
 class Tried(Struct, frozen=True):
-    """What became of a dry run: the object as it would be stored, or why it is refused. With neither it was not made."""
+    """What became of a dry run: the object as it would be stored, or why it is refused. With
+    neither it was not made.
+    """
 
     stored: Object | None = None
     refused: str = ""
@@ -81,7 +88,9 @@ def before(probed: Probed) -> Iterator[Result]:
 
 
 def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> Iterator[Result]:
-    """Yield whether the installation works. `expiry` returns when a caBundle (base64 of PEM) expires, None if unreadable."""
+    """Yield whether the installation works. `expiry` returns when a caBundle (base64 of PEM)
+    expires, None if unreadable.
+    """
     ours = [*_ours(probed.mutating), *_ours(probed.validating)]
     yield from _registered(probed, ours)
     yield from _bundles(ours, expiry, now)
@@ -98,15 +107,30 @@ def _kubernetes(probed: Probed) -> Result:
     text = str(probed.version.get("gitVersion", ""))
     found = _release(text)
     if found is None:
-        return Result("kubernetes-version", "unknown", f"Kubernetes says its version is {text!r}", "see that this is Kubernetes")
+        return Result(
+            "kubernetes-version",
+            "unknown",
+            f"Kubernetes says its version is {text!r}",
+            "see that this is Kubernetes",
+        )
     if found < OLDEST_KUBERNETES:
-        return Result("kubernetes-version", "error", f"Kubernetes {text}", f"upgrade to {_shown(OLDEST_KUBERNETES)} or later")
+        return Result(
+            "kubernetes-version",
+            "error",
+            f"Kubernetes {text}",
+            f"upgrade to {_shown(OLDEST_KUBERNETES)} or later",
+        )
     return Result("kubernetes-version", "fine", f"Kubernetes {text}")
 
 
 def _kuberay(probed: Probed) -> Iterator[Result]:
     if not probed.served:
-        yield Result("kuberay-served", "error", "RayClusters are not served", "install KubeRay first, with its CRDs")
+        yield Result(
+            "kuberay-served",
+            "error",
+            "RayClusters are not served",
+            "install KubeRay first, with its CRDs",
+        )
         return
     yield Result("kuberay-served", "fine", "RayClusters are served")
     if probed.operators is None:
@@ -114,26 +138,41 @@ def _kuberay(probed: Probed) -> Iterator[Result]:
     for operator in probed.operators or ():
         yield _operator(operator)
     if probed.operators is not None and not probed.operators:
-        advice = "see that the operator runs; it may be outside of this cluster, or under another label"
+        advice = (
+            "see that the operator runs; it may be outside of this cluster, or under another label"
+        )
         yield Result("kuberay-version", "warning", "no KubeRay operator was found", advice)
 
 
 def _operator(deployment: Object) -> Result:
-    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or [{}]
+    containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get(
+        "containers"
+    ) or [{}]
     image, arguments = str(containers[0].get("image", "")), containers[0].get("args") or []
-    gates = [part.partition("=")[2] for part in arguments if str(part).lstrip("-").startswith("feature-gates=")]
+    gates = [
+        part.partition("=")[2]
+        for part in arguments
+        if str(part).lstrip("-").startswith("feature-gates=")
+    ]
     found = _release(image.rpartition(":")[2])
     text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates[0]}' if gates else ''}"
     if found is not None and found < OLDEST_KUBERAY:
-        return Result("kuberay-version", "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later")
+        return Result(
+            "kuberay-version", "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later"
+        )
     return Result("kuberay-version", "fine", text)
 
 
 def _certificates(probed: Probed) -> Result:
     if probed.cert_manager:
         return Result("cert-manager", "fine", "cert-manager is there, to issue the certificate")
-    advice = "install cert-manager, or the webhook with its own certificate: manifests/overlays/self-signed"
-    return Result("cert-manager", "warning", "cert-manager is not there; the webhook can do without", advice)
+    advice = (
+        "install cert-manager, or the webhook with its own certificate: "
+        "manifests/overlays/self-signed"
+    )
+    return Result(
+        "cert-manager", "warning", "cert-manager is not there; the webhook can do without", advice
+    )
 
 
 def _ours(configurations: Sequence[WebhookConfiguration] | None) -> list[tuple[str, Webhook]]:
@@ -153,50 +192,90 @@ def _registered(probed: Probed, ours: list[tuple[str, Webhook]]) -> Iterator[Res
         if known is None:
             yield _unread(probed, "registered", what, f"whether {name} is registered is not known")
         elif not any(webhook.name == name for _, webhook in ours):
-            yield Result("registered", "error", f"no configuration has {name}", "install the webhook: docs/install.md")
+            yield Result(
+                "registered",
+                "error",
+                f"no configuration has {name}",
+                "install the webhook: docs/install.md",
+            )
         else:
             yield Result("registered", "fine", f"{name} is registered")
 
 
-def _bundles(ours: list[tuple[str, Webhook]], expiry: Callable[[str], float | None], now: float) -> Iterator[Result]:
+def _bundles(
+    ours: list[tuple[str, Webhook]], expiry: Callable[[str], float | None], now: float
+) -> Iterator[Result]:
     for name, webhook in ours:
         bundle = webhook.client_config.ca_bundle
         until = expiry(bundle) if bundle else None
         if not bundle:
-            advice = "see why nobody writes it: cert-manager's cainjector, or in self-signed mode the webhook itself"
-            yield Result("ca-bundle", "error", f"{webhook.name} (of {name}) has no caBundle", advice)
+            advice = (
+                "see why nobody writes it: cert-manager's cainjector, or in self-signed mode the "
+                "webhook itself"
+            )
+            yield Result(
+                "ca-bundle", "error", f"{webhook.name} (of {name}) has no caBundle", advice
+            )
         elif until is None:
             yield Result(
-                "ca-bundle", "error", f"the caBundle of {webhook.name} holds no certificate", "remove it: it is written again"
+                "ca-bundle",
+                "error",
+                f"the caBundle of {webhook.name} holds no certificate",
+                "remove it: it is written again",
             )
         elif until <= now:
-            yield Result("ca-bundle", "error", f"the caBundle of {webhook.name} has expired", "see why nobody renews it")
+            yield Result(
+                "ca-bundle",
+                "error",
+                f"the caBundle of {webhook.name} has expired",
+                "see why nobody renews it",
+            )
         else:
             days = int((until - now) // 86400)
-            yield Result("ca-bundle", "fine", f"the caBundle of {webhook.name} is valid for {counted(days, 'day')}")
+            yield Result(
+                "ca-bundle",
+                "fine",
+                f"the caBundle of {webhook.name} is valid for {counted(days, 'day')}",
+            )
 
 
 def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
     for _, webhook in ours:
         if webhook.name == PODS_WEBHOOK and webhook.failure_policy != "Fail":
             text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
-            advice = "set it to Fail: with Ignore, a pod that is created while the webhook is away never gets its seat"
+            advice = (
+                "set it to Fail: with Ignore, a pod that is created while the webhook is away "
+                "never gets its seat"
+            )
             yield Result("failure-policy", "warning", text, advice)
         else:
-            yield Result("failure-policy", "fine", f"failurePolicy of {webhook.name} is {webhook.failure_policy}")
+            yield Result(
+                "failure-policy",
+                "fine",
+                f"failurePolicy of {webhook.name} is {webhook.failure_policy}",
+            )
 
 
 def _endpoints(probed: Probed) -> Iterator[Result]:
     for service, count in probed.ready.items():
         if count is None:
-            yield _unread(probed, "endpoints", "endpointslices", f"who is ready behind {service} is not known")
+            yield _unread(
+                probed, "endpoints", "endpointslices", f"who is ready behind {service} is not known"
+            )
         elif not count:
             namespace = service.partition("/")[0]
-            advice = f"see why: kubectl get pods -n {namespace}; its /readyz?verbose says what it waits for"
+            advice = (
+                f"see why: kubectl get pods -n {namespace}; its /readyz?verbose says what it "
+                "waits for"
+            )
             yield Result("endpoints", "error", f"no pod is ready behind service {service}", advice)
         else:
             are = "is" if count == 1 else "are"
-            yield Result("endpoints", "fine", f"{counted(count, 'endpoint')} {are} ready behind service {service}")
+            yield Result(
+                "endpoints",
+                "fine",
+                f"{counted(count, 'endpoint')} {are} ready behind service {service}",
+            )
 
 
 def _rights(probed: Probed) -> Iterator[Result]:
@@ -205,9 +284,26 @@ def _rights(probed: Probed) -> Iterator[Result]:
     account = probed.accounts[0]
     for right, allowed in probed.rights.items():
         if allowed is None:
-            yield _unread(probed, "rights", "subjectaccessreviews", f"whether {account} may {right} is not known")
+            yield _unread(
+                probed,
+                "rights",
+                "subjectaccessreviews",
+                f"whether {account} may {right} is not known",
+            )
+        elif not allowed and right.endswith(DEFINITIONS):
+            yield Result(
+                "rights",
+                "warning",
+                f"{account} may not {right}, to see which KubeRay the rules speak for",
+                "apply the ClusterRole of manifests/base/rbac.yaml, or set validation.kuberay",
+            )
         elif not allowed:
-            yield Result("rights", "error", f"{account} may not {right}", "apply the ClusterRole of manifests/base/rbac.yaml")
+            yield Result(
+                "rights",
+                "error",
+                f"{account} may not {right}",
+                "apply the ClusterRole of manifests/base/rbac.yaml",
+            )
     if probed.rights and all(probed.rights.values()):
         yield Result("rights", "fine", f"{account} may {', '.join(probed.rights)}")
 
@@ -215,10 +311,17 @@ def _rights(probed: Probed) -> Iterator[Result]:
 def _second(probed: Probed) -> Iterator[Result]:
     if probed.mutating is None:
         return
-    others = [webhook.name for each in probed.mutating for webhook in each.webhooks or () if made_for_ray(webhook)]
+    others = [
+        webhook.name
+        for each in probed.mutating
+        for webhook in each.webhooks or ()
+        if made_for_ray(webhook)
+    ]
     if others:
         advice = "remove one of the two: docs/diagnoses.md#second-webhook"
-        yield Result("second-webhook", "error", f"{listed(others)} changes the pods of Ray too", advice)
+        yield Result(
+            "second-webhook", "error", f"{listed(others)} changes the pods of Ray too", advice
+        )
     else:
         yield Result("second-webhook", "fine", "no other webhook is made for the pods of Ray")
 
@@ -226,30 +329,51 @@ def _second(probed: Probed) -> Iterator[Result]:
 def _denial(tried: Tried) -> Result:
     """Judge what became of a RayCluster that has to be refused."""
     if tried.stored is not None:
-        advice = "see the namespaceSelector of its configuration, and whether its pods are ready: with Ignore nobody asks twice"
-        return Result("dry-run-denied", "error", "a broken RayCluster passes: the webhook is not asked", advice)
+        advice = (
+            "see the namespaceSelector of its configuration, and whether its pods are ready: with "
+            "Ignore nobody asks twice"
+        )
+        return Result(
+            "dry-run-denied",
+            "error",
+            "a broken RayCluster passes: the webhook is not asked",
+            advice,
+        )
     if _denied_by(tried, CLUSTERS_WEBHOOK):
         return Result("dry-run-denied", "fine", "a broken RayCluster is denied, in a dry run")
     return _other_refusal("dry-run-denied", tried, "a broken RayCluster")
 
 
 def _patch(probed: Probed) -> Result:
-    """Judge what became of a worker pod: it gets its seat, or is denied when its RayCluster does not exist."""
+    """Judge what became of a worker pod: it gets its seat, or is denied when its RayCluster does
+    not exist.
+    """
     tried, what = probed.worker, "a worker pod"
     if probed.owner:
         what = f"a worker pod of {probed.owner}"
         labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
         if tried.stored is not None and names.LABEL_REPLICA_INDEX in labels:
             return Result(
-                "dry-run-patched", "fine", f"{what} gets its seat, in a dry run: replica {labels[names.LABEL_REPLICA_INDEX]}"
+                "dry-run-patched",
+                "fine",
+                f"{what} gets its seat, in a dry run: replica {labels[names.LABEL_REPLICA_INDEX]}",
             )
         if _denied_by(tried, PODS_WEBHOOK):
-            return Result("dry-run-patched", "warning", f"{what} is denied: {tried.refused}", "do what the message says")
+            return Result(
+                "dry-run-patched",
+                "warning",
+                f"{what} is denied: {tried.refused}",
+                "do what the message says",
+            )
     elif _denied_by(tried, PODS_WEBHOOK):
-        return Result("dry-run-patched", "fine", "a worker pod of no RayCluster is denied, in a dry run")
+        return Result(
+            "dry-run-patched", "fine", "a worker pod of no RayCluster is denied, in a dry run"
+        )
     if tried.stored is not None:
         advice = "see the selectors of its configuration, and whether its pods are ready"
-        return Result("dry-run-patched", "error", f"{what} passes untouched: the webhook is not asked", advice)
+        return Result(
+            "dry-run-patched", "error", f"{what} passes untouched: the webhook is not asked", advice
+        )
     return _other_refusal("dry-run-patched", tried, what)
 
 
@@ -259,10 +383,16 @@ def _denied_by(tried: Tried, webhook: str) -> bool:
 
 _FAILED: Final = re.compile(r"failed calling webhook \"([^\"]+)\"")
 _CAUSES: Final = (
-    (r"deadline exceeded|i/o timeout|timed out|no route to host", "a NetworkPolicy or firewall between API server and pods?"),
+    (
+        r"deadline exceeded|i/o timeout|timed out|no route to host",
+        "a NetworkPolicy or firewall between API server and pods?",
+    ),
     (r"connection refused|no endpoints available", "no pod listens: see whether they run"),
     (r"x509|certificate", "caBundle and certificate do not fit: see ca-bundle above"),
-    (r"service \"[^\"]*\" not found|no such host", "the Service does not exist: apply the manifests again"),
+    (
+        r"service \"[^\"]*\" not found|no such host",
+        "the Service does not exist: apply the manifests again",
+    ),
 )
 
 
@@ -270,13 +400,28 @@ def _other_refusal(name: str, tried: Tried, what: str) -> Result:
     """Judge a refusal that is not a denial by us: a call that failed, a right, or somebody else."""
     failed = _FAILED.search(tried.refused)
     if failed is not None:
-        advice = next((text for cause, text in _CAUSES if re.search(cause, tried.refused)), "see the log of the webhook")
-        return Result(name, "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice)
+        advice = next(
+            (text for cause, text in _CAUSES if re.search(cause, tried.refused)),
+            "see the log of the webhook",
+        )
+        return Result(
+            name, "error", f"the API server cannot call {failed[1]}: {tried.refused}", advice
+        )
     if not tried.refused:
         return Result(name, "unknown", f"no dry run of {what} was made", "name a namespace with -n")
     if tried.reason == "forbidden" and "admission webhook" not in tried.refused:
-        return Result(name, "unknown", f"a dry run of {what} is refused: {tried.refused}", "ask somebody who may create it")
-    return Result(name, "unknown", f"a dry run of {what} is refused by others: {tried.refused}", "try another namespace, with -n")
+        return Result(
+            name,
+            "unknown",
+            f"a dry run of {what} is refused: {tried.refused}",
+            "ask somebody who may create it",
+        )
+    return Result(
+        name,
+        "unknown",
+        f"a dry run of {what} is refused by others: {tried.refused}",
+        "try another namespace, with -n",
+    )
 
 
 def _seats(probed: Probed) -> Iterator[Result]:
@@ -284,9 +429,19 @@ def _seats(probed: Probed) -> Iterator[Result]:
         yield _unread(probed, "seats", "pods", "whether all workers have a seat is not known")
         return
     found = [each for each in probed.picture.every_trouble if each.level == ERROR]
-    wrong = [each for each in found if each.id in ("pod-without-seat", "seat-held-twice", "worker-id-differs", "hostname-differs")]
+    wrong = [
+        each
+        for each in found
+        if each.id
+        in ("pod-without-seat", "seat-held-twice", "worker-id-differs", "hostname-differs")
+    ]
     for each in wrong:
-        yield Result("seats", "error", f"{each.namespace}/{each.cluster}: {each.message}", f"{each.remedy}: {each.command}")
+        yield Result(
+            "seats",
+            "error",
+            f"{each.namespace}/{each.cluster}: {each.message}",
+            f"{each.remedy}: {each.command}",
+        )
     if not wrong:
         hosts = sum(
             bool(host.pods)

@@ -10,10 +10,12 @@ from webhook.status.diagnosis import Symptom, error, info
 from webhook.status.expected import Expected
 from webhook.status.objects import find
 from webhook.status.standing import Cluster, Group, newest
-from webhook.status.words import describe
+from webhook.status.words import describe, edit
 
 _REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
-"""https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go"""
+"""
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+"""
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
 _FRESH_SECONDS: Final = 1100.0
@@ -39,7 +41,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         yield Symptom(
             f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
             "do what the message says; then KubeRay goes on by itself",
-            f"kubectl edit raycluster -n {cluster.namespace} {cluster.name}",
+            edit("raycluster", cluster.namespace, cluster.name),
             since,
         )
 
@@ -50,8 +52,14 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
         return "", None
     lookups = cluster.lookups
     created = newest((*cluster.heads, *cluster.pods)) or 0.0
-    events = [event for event in lookups.events_about(cluster.facts.uid) if event.reason in _REFUSALS]
-    events = [event for event in events if max(created, lookups.now - _FRESH_SECONDS) <= (event.last or 0.0)]
+    events = [
+        event for event in lookups.events_about(cluster.facts.uid) if event.reason in _REFUSALS
+    ]
+    events = [
+        event
+        for event in events
+        if max(created, lookups.now - _FRESH_SECONDS) <= (event.last or 0.0)
+    ]
     if not events:
         return "", None
     last = max(events, key=lambda event: event.last or 0.0)
@@ -61,7 +69,9 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
 def _complete(cluster: Cluster) -> bool:
     """Tell whether all pods are there that should be."""
     return bool(cluster.heads) and all(
-        len(group.replicas) >= group.desired and not any(replica.missing for replica in group.replicas) for group in cluster.groups
+        len(group.replicas) >= group.desired
+        and not any(replica.missing for replica in group.replicas)
+        for group in cluster.groups
     )
 
 
@@ -106,7 +116,10 @@ def _create(cluster: Cluster, name: str) -> str:
     change = {"spec": {"publishNotReadyAddresses": True, "selector": {"app": None, **selector}}}
     where = f"{name} -n {cluster.namespace}"
     patch = msgspec.json.encode(change).decode()
-    return f"kubectl create service clusterip {where} --clusterip=None && kubectl patch service {where} -p '{patch}'"
+    return (
+        f"kubectl create service clusterip {where} --clusterip=None && kubectl patch service "
+        f"{where} -p '{patch}'"
+    )
 
 
 def _service(group: Group) -> str:
@@ -117,15 +130,22 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster that the webhook leaves alone.
 
     It or its namespace is labelled `admission.ray.io/ignore: "true"`, so its pods get no seat and
-    nothing else.
+    nothing else, and nothing else is looked for here. The label of a RayCluster has no effect where
+    the setting `ignore.rayclusters` is off. The controller and the dashboard of an installation
+    know that setting; the commands of a person do not, and take `--no-ignore.rayclusters`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
     if cluster.ignored:
-        where = f"raycluster -n {cluster.namespace} {cluster.name}" if cluster.facts.ignored else f"namespace {cluster.namespace}"
+        where = (
+            f"raycluster -n {cluster.namespace} {cluster.name}"
+            if cluster.facts.ignored
+            else f"namespace {cluster.namespace}"
+        )
         yield Symptom(
-            f"the webhook leaves it alone: label {names.LABEL_IGNORE} of the "
-            f"{'RayCluster' if cluster.facts.ignored else 'namespace'}",
+            f"label {names.LABEL_IGNORE} of the "
+            f"{'RayCluster' if cluster.facts.ignored else 'namespace'} "
+            "asks the webhook to leave it alone",
             "if it should not, remove the label, and have the pods created again",
             f"kubectl label {where} {names.LABEL_IGNORE}-",
         )

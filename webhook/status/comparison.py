@@ -16,7 +16,7 @@ from webhook.manifest.kuberay import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 from webhook.mutation.edit import SetEnv, SetField
-from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.worker import Worker, read_replica
 from webhook.validation.finding import Finding
 from webhook.validation.ruleset import check, check_update
@@ -39,7 +39,9 @@ class Change(Struct, frozen=True, omit_defaults=True):
 
 
 class HostChange(Struct, frozen=True):
-    """Something that hosts of a group are given in another way: how many of them, and that of the first."""
+    """Something that hosts of a group are given in another way: how many of them, and that of the
+    first.
+    """
 
     group: str
     what: str
@@ -63,6 +65,11 @@ class Comparison(Struct, frozen=True):
         return bool(self.changes)
 
 
+def _key(finding: Finding) -> tuple[object, ...]:
+    """What makes a finding the same one in two versions of an object."""
+    return (*finding.place, finding.message)
+
+
 def compare(kind: str, live: Object, new: Object) -> Comparison:
     """Return what applying `new` would change in `live`.
 
@@ -70,10 +77,12 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
     """
     meta = live.get("metadata") or {}
     after = {**live, **_applied(live, _last(meta), _wanted(new))}
-    before_keys = {finding.key for finding in check(kind, live)}
-    found = [finding for finding in check_update(kind, live, after) if finding.key not in before_keys]
-    after_keys = {finding.key for finding in check(kind, after)}
-    gone = [finding for finding in check(kind, live) if finding.key not in after_keys]
+    before_keys = {_key(finding) for finding in check(kind, live)}
+    found = [
+        finding for finding in check_update(kind, live, after) if _key(finding) not in before_keys
+    ]
+    after_keys = {_key(finding) for finding in check(kind, after)}
+    gone = [finding for finding in check(kind, live) if _key(finding) not in after_keys]
     changes = tuple(_changes(_wanted(live), _wanted(after), ""))
     hosts = tuple(_host_changes(live, after)) if kind == names.RAYCLUSTER_KIND else ()
     return Comparison(changes, tuple(found), tuple(gone), hosts)
@@ -82,7 +91,9 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
 def _wanted(document: Object) -> Object:
     """Return what people say in an object: its spec, labels and annotations."""
     meta = document.get("metadata") or {}
-    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key != _LAST_APPLIED}
+    annotations = {
+        key: value for key, value in (meta.get("annotations") or {}).items() if key != _LAST_APPLIED
+    }
     kept = {"labels": meta.get("labels") or {}, "annotations": annotations}
     return {"metadata": kept, "spec": document.get("spec") or {}}
 
@@ -97,14 +108,21 @@ def _last(meta: Object) -> Object:
 
 
 def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
-    """Return a value after an apply: maps are merged, elements of lists by name, all else is replaced."""
+    """Return a value after an apply: maps are merged, elements of lists by name, all else is
+    replaced.
+    """
     if isinstance(live, dict) and isinstance(new, dict):
         before = last if isinstance(last, dict) else {}
         kept = {key: value for key, value in live.items() if key in new or key not in before}
-        return kept | {key: _applied(live.get(key), before.get(key), value) for key, value in new.items()}
+        return kept | {
+            key: _applied(live.get(key), before.get(key), value) for key, value in new.items()
+        }
     if isinstance(live, list) and isinstance(new, list):
         there, former = _by_identity(live), _by_identity(last if isinstance(last, list) else [])
-        return [_applied(there.get(key), former.get(key), value) for key, value in _by_identity(new).items()]
+        return [
+            _applied(there.get(key), former.get(key), value)
+            for key, value in _by_identity(new).items()
+        ]
     return new
 
 
@@ -177,7 +195,9 @@ def _hosts(document: Object) -> Hosts | None:
         return None
 
 
-def _given(document: Object, pods: Iterator[Object]) -> Iterator[tuple[tuple[str, int, int], dict[str, str]]]:
+def _given(
+    document: Object, pods: Iterator[Object]
+) -> Iterator[tuple[tuple[str, int, int], dict[str, str]]]:
     facts = facts_of(as_cluster(Manifest("live", document)))
     for raw in pods:
         pod = msgspec.json.decode(msgspec.json.encode(raw), type=Pod)
@@ -187,7 +207,7 @@ def _given(document: Object, pods: Iterator[Object]) -> Iterator[tuple[tuple[str
             continue
         replica = read_replica(pod, seat, facts, group, assigned=False)
         given: dict[str, str] = {}
-        for edit in (*own_edits(Worker(replica, seat.host)), *shared_edits(replica)):
+        for edit in (*host_edits(Worker(replica, seat.host)), *replica_edits(replica)):
             if type(edit) is SetEnv:
                 given[edit.name] = str(edit.value) or f"<{edit.field_path}>"
             elif type(edit) is SetField and edit.name == "hostname":

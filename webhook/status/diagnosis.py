@@ -5,6 +5,8 @@ from typing import Final, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
+from webhook.status.words import hosts
+
 T = TypeVar("T")
 
 Level = Literal["error", "warning", "info"]
@@ -32,6 +34,8 @@ class Symptom(Struct, frozen=True):
     since: float | None = None
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
+    replica: int | None = None
+    """The replica it is about, where the thing that is looked at is more than that."""
 
 
 Check = Callable[[T], Iterable[Symptom]]
@@ -58,7 +62,9 @@ class Diagnosis(Struct, Generic[T], frozen=True):
 
 
 class Trouble(Struct, frozen=True, omit_defaults=True):
-    """A symptom that counts, with its diagnosis and its place; `since` in seconds since the epoch."""
+    """A symptom that counts, with its diagnosis and its place; `since` in seconds
+    since the epoch.
+    """
 
     id: str
     level: Level
@@ -75,10 +81,25 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
     pods: tuple[str, ...] = ()
 
     @property
+    def brief(self) -> str:
+        """What it says in a few words, for the row of a replica."""
+        if self.id == "host-missing":
+            return f"{hosts(self.hosts)} missing"
+        return self.id if len(self.hosts) != 1 else f"host {self.hosts[0]}: {self.id}"
+
+    @property
     def rank(self) -> tuple[object, ...]:
         """What to sort by: the worst first, then by place."""
         replica = -1 if self.replica is None else self.replica
-        return (LEVELS.index(self.level), self.namespace, self.cluster, self.group, replica, self.id, self.message)
+        return (
+            LEVELS.index(self.level),
+            self.namespace,
+            self.cluster,
+            self.group,
+            replica,
+            self.id,
+            self.message,
+        )
 
 
 def error(check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:

@@ -1,13 +1,13 @@
 """The examination: every diagnosis over everything that stands, in one picture."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
 from webhook.status import model
 from webhook.status.clusters import CLUSTER
-from webhook.status.diagnosis import ERROR, Diagnosis, Trouble, counts
+from webhook.status.diagnosis import ERROR, Diagnosis, Symptom, Trouble, counts
 from webhook.status.expected import Expected
 from webhook.status.installation import INSTALLATION
 from webhook.status.objects import LivePod
@@ -18,40 +18,73 @@ from webhook.status.standing import Cluster, Group, Replica, stand
 
 T = TypeVar("T")
 
-DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (*INSTALLATION, *CLUSTER, *GROUP, *REPLICA, *TOLD, *PODS)
+DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
+    *INSTALLATION,
+    *CLUSTER,
+    *GROUP,
+    *REPLICA,
+    *TOLD,
+    *PODS,
+)
+
+Told = tuple[tuple[Diagnosis[Expected], Symptom], ...]
+"""What the diagnoses in TOLD say of a replica, whether it counts yet or not."""
+
+
+def tell_afresh(replica: Replica) -> Told:
+    """Return what is wrong with what the hosts of a replica were told: it follows from its pods,
+    their nodes and the facts of their RayCluster alone.
+    """
+    expected = Expected(replica)
+    return tuple((each, symptom) for each in TOLD for symptom in each.check(expected))
+
+
+_ABSENT: Final = 20_000
+"""Hosts that are shown, in all, of the replicas of a group that are not there: what a RayCluster
+asks for may be any number."""
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
-def examine(observed: Observed, now: float, unread: Mapping[str, str] = _NOTHING) -> model.Picture:
+def examine(
+    observed: Observed,
+    now: float,
+    unread: Mapping[str, str] = _NOTHING,
+    tell: Callable[[Replica], Told] = tell_afresh,
+) -> model.Picture:
     """Return the picture at `now`, in seconds since the epoch.
 
-    `unread` says what could not be read, and why.
+    `unread` says what could not be read, and why; `tell` may remember what it told before.
     """
     lookups = Lookups(observed, now)
-    clusters = [_shown(cluster, now) for cluster in stand(observed, lookups)]
+    clusters = [_shown(cluster, now, tell) for cluster in stand(observed, lookups)]
     troubles = tuple(_run(INSTALLATION, observed, now))
     return model.Picture(now, tuple(clusters), troubles, dict(unread))
 
 
 def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, now: float) -> Iterator[Trouble]:
-    for diagnosis in diagnoses:
-        for symptom in diagnosis.check(subject):
-            if counts(diagnosis, symptom, now):
-                yield Trouble(
-                    diagnosis.id,
-                    diagnosis.level,
-                    symptom.message,
-                    symptom.remedy,
-                    symptom.command,
-                    diagnosis.page,
-                    symptom.since,
-                    hosts=symptom.hosts,
-                    pods=symptom.pods,
-                )
+    found = ((each, symptom) for each in diagnoses for symptom in each.check(subject))
+    yield from _counted(found, now)
 
 
-def _troubles(cluster: Cluster, now: float) -> Iterator[Trouble]:
+def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], now: float) -> Iterator[Trouble]:
+    for diagnosis, symptom in found:
+        if counts(diagnosis, symptom, now):
+            yield Trouble(
+                diagnosis.id,
+                diagnosis.level,
+                symptom.message,
+                symptom.remedy,
+                symptom.command,
+                diagnosis.page,
+                symptom.since,
+                replica=symptom.replica,
+                hosts=symptom.hosts,
+                pods=symptom.pods,
+            )
+
+
+def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> Iterator[Trouble]:
     """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's."""
     if cluster.facts.deleting:
         return
@@ -60,16 +93,23 @@ def _troubles(cluster: Cluster, now: float) -> Iterator[Trouble]:
         for trouble in _run(GROUP, group, now):
             yield structs.replace(trouble, group=group.name)
         for replica in group.replicas:
-            for trouble in (*_run(REPLICA, replica, now), *_run(TOLD, Expected(replica), now)):
+            for trouble in (*_run(REPLICA, replica, now), *_counted(tell(replica), now)):
                 yield structs.replace(trouble, group=group.name, replica=replica.index)
     for party in parties(cluster):
         for trouble in _run(PODS, party, now):
             place = party.replica
-            yield structs.replace(trouble, group=place.group.name, replica=place.index) if place else trouble
+            yield (
+                structs.replace(trouble, group=place.group.name, replica=place.index)
+                if place
+                else trouble
+            )
 
 
-def _shown(cluster: Cluster, now: float) -> model.Cluster:
-    found = [structs.replace(each, namespace=cluster.namespace, cluster=cluster.name) for each in _troubles(cluster, now)]
+def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> model.Cluster:
+    found = [
+        structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
+        for each in _troubles(cluster, now, tell)
+    ]
     troubles = sorted(found, key=lambda trouble: trouble.rank)
     return model.Cluster(
         cluster.namespace,
@@ -79,27 +119,60 @@ def _shown(cluster: Cluster, now: float) -> model.Cluster:
         tuple(troubles),
         cluster.facts.suspended,
         cluster.leaving,
+        tuple(_pod_groups(cluster)),
+        cluster.facts.uid,
     )
 
 
+def _pod_groups(cluster: Cluster) -> Iterator[model.PodGroup]:
+    """Yield the PodGroups that the pods of a RayCluster name."""
+    named: dict[str, list[LivePod]] = {}
+    for pod in (*cluster.heads, *cluster.pods):
+        if pod.pod_group:
+            named.setdefault(pod.pod_group, []).append(pod)
+    for name, pods in sorted(named.items()):
+        found = cluster.lookups.pod_group(cluster.namespace, name)
+        yield model.PodGroup(
+            name,
+            len(pods),
+            found.min_count if found else 0,
+            found is None and cluster.lookups.pod_groups_known,
+            any(pod.unscheduled for pod in pods),
+        )
+
+
 def _group(group: Group, troubles: list[Trouble]) -> model.Group:
-    wrong = {trouble.replica for trouble in troubles if trouble.group == group.name and trouble.level == ERROR}
+    wrong = {
+        trouble.replica
+        for trouble in troubles
+        if trouble.group == group.name and trouble.level == ERROR
+    }
     replicas = [_replica(replica, troubled=replica.index in wrong) for replica in group.replicas]
-    hosts = group.spec.num_of_hosts
+    hosts = group.hosts
     lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
     empty = tuple(model.Host(host, model.MISSING) for host in range(hosts))
-    late = any(trouble.id == "replica-missing" and trouble.group == group.name for trouble in troubles)
+    late = any(
+        trouble.id == "replica-missing" and trouble.group == group.name for trouble in troubles
+    )
     state: model.ReplicaState = "missing" if late else "coming"
-    replicas += [model.Replica(None, "", state, empty) for _ in range(max(0, lacking))]
-    return model.Group(group.name, hosts, group.desired, tuple(replicas), tuple(unseated.pod.name for unseated in group.unseated))
+    replicas += [
+        model.Replica(None, "", state, empty) for _ in range(min(lacking, _ABSENT // max(1, hosts)))
+    ]
+    return model.Group(
+        group.name,
+        hosts,
+        group.desired,
+        tuple(replicas),
+        tuple(unseated.pod.name for unseated in group.unseated),
+    )
 
 
 def _replica(replica: Replica, *, troubled: bool) -> model.Replica:
-    count = max(replica.group.spec.num_of_hosts, *(host + 1 for host in replica.pods))
+    count = max(replica.group.hosts, *(host + 1 for host in replica.pods))
     hosts = tuple(
         _host(host, replica.pods.get(host, []))
         for host in range(count)
-        if host in replica.pods or host < replica.group.spec.num_of_hosts
+        if host in replica.pods or host < replica.group.hosts
     )
     complete = all(host.state == model.READY for host in hosts)
     state: model.ReplicaState = "waits" if troubled else "complete" if complete else "coming"

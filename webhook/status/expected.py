@@ -2,13 +2,14 @@
 
 from msgspec import Struct, structs
 
-from webhook.groups.seat import Seat
+from webhook.groups.seat import MAX_HOSTS, Seat
 from webhook.kube import names
 from webhook.kube.objects import EnvVar
+from webhook.kube.placers import kueue_level
 from webhook.kube.review import Denied
 from webhook.mutation.affinity import TOGETHER
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField
-from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.worker import Replica as Template
 from webhook.mutation.worker import Slot, Worker, in_multi_slice, read_replica
 from webhook.status.objects import LivePod
@@ -39,6 +40,7 @@ class Expected:
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
         self._template = _template(replica)
+        self._shared = replica_edits(self._template) if self._template is not None else []
         self._edits: dict[int, list[Edit]] = {}
         self._variables: dict[tuple[str, str], dict[str, EnvVar]] = {}
 
@@ -46,57 +48,88 @@ class Expected:
     def service(self) -> str:
         """The headless service that resolves its hosts' names, or nothing when it needs none."""
         template = self._template
-        return template.service if template is not None and template.reached else ""
+        return template.service if template is not None and template.needs_names else ""
 
     @property
     def topology_key(self) -> str:
         """The node label whose value all its hosts should share, or nothing."""
-        template = self._template
-        for edit in shared_edits(template) if template is not None else ():
+        for edit in self._shared:
             if type(edit) is AppendTerm and edit.kind == TOGETHER:
                 return str(edit.term["topologyKey"])
-        return ""
+        template = self._template
+        return kueue_level(template.pod.annotations) if template is not None else ""
+
+    @property
+    def placed(self) -> bool:
+        """Tell whether Kueue chooses the nodes of its hosts."""
+        return self._template is not None and self._template.slice.placed
+
+    @property
+    def multi_slice(self) -> bool:
+        """Tell whether it takes part in a job over several TPU slices."""
+        return self._template is not None and self._template.multi_slice
+
+    def slice_counts(self) -> list[str]:
+        """Return the numbers of slices that its pods were told."""
+        slots = [slot.name for slot in self._template.slots] if self._template is not None else []
+        told = [
+            _variables(pod, name).get(names.MEGASCALE_NUM_SLICES)
+            for _, pod in _seated(self.replica)
+            for name in slots
+        ]
+        return [each.value for each in told if each is not None and each.value]
 
     def host_names(self) -> list[Difference]:
         """Return the pods whose host name is not the one by which their peers look for them."""
         found = []
         for host, pod in _seated(self.replica):
             for edit in self._own(host):
-                if type(edit) is SetField and edit.name == "hostname" and pod.spec.hostname != edit.value:
+                if (
+                    type(edit) is SetField
+                    and edit.name == "hostname"
+                    and pod.spec.hostname != edit.value
+                ):
                     value = pod.spec.hostname or None
                     found.append(Difference(pod, host, edit.name, str(edit.value), value))
         return found
 
     def places(self) -> list[Difference]:
-        """Return the variables that say another place than the seat; of each pod the first."""
+        """Return the variables that say another place than the seat; of each pod the first.
+
+        Of a pod without seat labels the variables themselves are the seat: what another webhook
+        left out, such as those of init containers, is no other place.
+        """
         found = []
         for host, pod in _seated(self.replica):
             for edit in self._own(host):
-                if type(edit) is SetEnv and (actual := self.actual(pod, edit)) != edit.value:
+                if type(edit) is not SetEnv or edit.name == names.RAY_OVERRIDE_LABELS:
+                    continue
+                actual = self.actual(pod, edit)
+                unset = actual is None and not _labelled(pod)
+                if actual != edit.value and not unset:
                     found.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
         return found
 
     def sizes(self) -> list[Difference]:
         """Return the pods that were told another number of hosts than their group has."""
-        template = self._template
-        edits = [
-            edit
-            for edit in (shared_edits(template) if template is not None else ())
-            if type(edit) is SetEnv and edit.name in _SIZES
-        ]
+        edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
         found = []
         for host, pod in _seated(self.replica):
             for edit in edits:
                 actual = self.actual(pod, edit)
-                if actual and actual != "localhost" and _size(edit.name, actual) != _size(edit.name, str(edit.value)):
+                if (
+                    actual
+                    and actual != "localhost"
+                    and _size(edit.name, actual) != _size(edit.name, str(edit.value))
+                ):
                     found.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
         return found
 
     def edits_for(self, host: int) -> list[Edit]:
         """Return all that a host without anything would be given."""
-        return [*self._own(host), *(shared_edits(self._template) if self._template is not None else ())]
+        return [*self._own(host), *self._shared]
 
     def container(self, edit: SetEnv) -> str:
         """Return the name of the container of an edit."""
@@ -107,11 +140,13 @@ class Expected:
             return []
         found = self._edits.get(host)
         if found is None:
-            found = self._edits[host] = own_edits(Worker(self._template, host))
+            found = self._edits[host] = host_edits(Worker(self._template, host))
         return found
 
     def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
-        """Return what a variable is where an edit sets it, None when unset. A field counts as right."""
+        """Return what a variable is where an edit sets it, None when unset. A field counts as
+        right.
+        """
         key = pod.name, self.container(edit)
         variables = self._variables.get(key)
         if variables is None:
@@ -122,6 +157,10 @@ class Expected:
         return str(edit.value) if found.value_from is not None else found.value
 
 
+def _labelled(pod: LivePod) -> bool:
+    return any(label in pod.labels for label in names.SEAT_LABELS)
+
+
 def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
     return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
 
@@ -129,9 +168,21 @@ def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
 def _template(replica: Replica) -> Template | None:
     """Return the replica as the mutators see it before they gave anything; None if unreadable."""
     group = replica.group
+    if group.spec.num_of_hosts > MAX_HOSTS:
+        return None
     for pod in replica.everyone:
-        containers = [structs.replace(each, resize_policy=None) for each in pod.spec.containers or ()]
-        spec = structs.replace(pod.spec, containers=containers, hostname=None, affinity=None, scheduling_group=None)
+        containers = [
+            structs.replace(each, resize_policy=None, lifecycle=None)
+            for each in pod.spec.containers or ()
+        ]
+        spec = structs.replace(
+            pod.spec,
+            containers=containers,
+            hostname=None,
+            affinity=None,
+            scheduling_group=None,
+            termination_grace_period_seconds=None,
+        )
         bare = structs.replace(pod, spec=spec)
         seat = Seat(replica.index, 0, replica.name)
         try:
@@ -152,7 +203,9 @@ def _strip(slot: Slot) -> None:
 
 
 def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
-    """Return the variables of a container by name: of several entries, the kubelet takes the last."""
+    """Return the variables of a container by name: of several entries, the kubelet
+    takes the last.
+    """
     for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
         if each.name == container:
             return {variable.name: variable for variable in each.variables()}

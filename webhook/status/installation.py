@@ -15,6 +15,11 @@ OURS: Final = f".{names.PREFIX.rstrip('/')}"
 PODS: Final = f"pods{OURS}"
 """The one that is asked about pods."""
 
+FORMER: Final = "kuberay-tpu-webhook"
+"""The name of the Deployment and the Service of Google's webhook for TPUs, and a part of those of
+its webhooks.
+"""
+
 _NAME: Final = "app.kubernetes.io/name"
 _KUBERAY: Final = "kuberay"
 
@@ -28,12 +33,17 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
 
     https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
     """
-    ours = [each for each in observed.configurations or () if any(webhook.name == PODS for webhook in each.webhooks or ())]
+    ours = [
+        each
+        for each in observed.configurations or ()
+        if any(webhook.name == PODS for webhook in each.webhooks or ())
+    ]
     if len(ours) > 1:
         called = sorted(each.metadata.name or "" for each in ours)
         yield Symptom(
             f"this webhook is installed {len(ours)} times: {listed(called)}",
-            "keep one, and remove all of the others' installations; this removes their configuration",
+            "keep one, and remove all of the others' installations; this removes their "
+            "configuration",
             f"kubectl delete mutatingwebhookconfiguration {' '.join(called[1:])}",
         )
     for configuration in observed.configurations or ():
@@ -47,14 +57,19 @@ def made_for_ray(webhook: Webhook) -> bool:
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False
     wanted = webhook.object_selector.wanted
-    return _KUBERAY in wanted.get(_NAME, ()) or any(key.startswith(f"{names.RAY_GROUP}/") for key in wanted)
+    return _KUBERAY in wanted.get(_NAME, ()) or any(
+        key.startswith(f"{names.RAY_GROUP}/") for key in wanted
+    )
 
 
 def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     name = configuration.metadata.name or ""
     return Symptom(
-        f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and names than this webhook",
-        "remove one of the two; this is the other one",
+        f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
+        "names than this webhook",
+        f"`ray-webhook migrate --from {FORMER}` leads over; this removes the other one"
+        if FORMER in webhook.name
+        else "remove one of the two; this is the other one",
         f"kubectl delete mutatingwebhookconfiguration {name}",
         configuration.metadata.created,
     )

@@ -1,7 +1,8 @@
 """The picture: RayClusters, their groups, replicas and hosts, and what is wrong with them."""
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+import msgspec
 from msgspec import Struct
 
 from webhook.status.diagnosis import ERROR, Trouble
@@ -23,7 +24,9 @@ ReplicaState = Literal["complete", "coming", "waits", "missing"]
 
 
 class Host(Struct, frozen=True, omit_defaults=True):
-    """A host: its state, its pod (or all that hold its seat), its node, when the pod was created."""
+    """A host: its state, its pod (or all that hold its seat), its node, when the
+    pod was created.
+    """
 
     index: int
     state: HostState
@@ -60,6 +63,18 @@ class Group(Struct, frozen=True, omit_defaults=True):
     unseated: tuple[str, ...] = ()
 
 
+class PodGroup(Struct, frozen=True, omit_defaults=True):
+    """A PodGroup that pods of a RayCluster name: `pods` of them, of which `needed` have to be
+    placed at once. `waits` says whether one of them has no node.
+    """
+
+    name: str
+    pods: int
+    needed: int = 0
+    missing: bool = False
+    waits: bool = False
+
+
 class Cluster(Struct, frozen=True, omit_defaults=True):
     """A RayCluster. The head is a group of one replica of one host."""
 
@@ -70,6 +85,8 @@ class Cluster(Struct, frozen=True, omit_defaults=True):
     troubles: tuple[Trouble, ...] = ()
     suspended: bool = False
     leaving: int = 0
+    pod_groups: tuple[PodGroup, ...] = ()
+    uid: str = ""
 
     @property
     def waits(self) -> bool:
@@ -93,10 +110,21 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     @property
     def every_trouble(self) -> list[Trouble]:
         """All troubles, the worst first."""
-        found = [*self.troubles, *(trouble for cluster in self.clusters for trouble in cluster.troubles)]
+        found = [
+            *self.troubles,
+            *(trouble for cluster in self.clusters for trouble in cluster.troubles),
+        ]
         return sorted(found, key=lambda trouble: trouble.rank)
 
     @property
     def waits(self) -> bool:
         """Tell whether something is wrong."""
-        return any(trouble.level == ERROR for trouble in self.troubles) or any(cluster.waits for cluster in self.clusters)
+        return any(trouble.level == ERROR for trouble in self.troubles) or any(
+            cluster.waits for cluster in self.clusters
+        )
+
+
+def as_data(picture: Picture) -> dict[str, Any]:
+    """Return a picture as the values of JSON."""
+    data: dict[str, Any] = msgspec.to_builtins(picture)
+    return {"waits": picture.waits, **data}

@@ -281,7 +281,9 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
     def asked(self, group: str, resource: str, operation: str) -> bool:
         """Tell whether the API server asks it about an operation."""
         return any(
-            _has(rule.api_groups, group) and _has(rule.resources, resource) and _has(rule.operations, operation)
+            _has(rule.api_groups, group)
+            and _has(rule.resources, resource)
+            and _has(rule.operations, operation)
             for rule in self.rules or ()
         )
 

@@ -19,7 +19,11 @@ _ENDS: Final = ("Killing", "Preempted", "Evicted", "TaintManagerEviction")
 
 
 class Observed(Struct, frozen=True):
-    """The objects; `pods` are heads and workers, `events` those about RayClusters and pods."""
+    """The objects; `pods` are heads and workers, `events` those about RayClusters and pods.
+
+    `ignoring` is no object: whether RayClusters may be left alone by their label, as the setting
+    `ignore.rayclusters` says.
+    """
 
     clusters: Sequence[LiveCluster]
     pods: Sequence[LivePod]
@@ -29,6 +33,7 @@ class Observed(Struct, frozen=True):
     nodes: Sequence[Named] | None = None
     namespaces: Sequence[Named] | None = None
     configurations: Sequence[WebhookConfiguration] | None = None
+    ignoring: bool = True
 
 
 class Lookups:
@@ -62,6 +67,10 @@ class Lookups:
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
         """Return a PodGroup, if it exists."""
         return (self._pod_groups or {}).get((namespace, name))
+
+    def node(self, name: str) -> Named | None:
+        """Return a node, if it is known."""
+        return self._nodes.get(name)
 
     def node_label(self, node: str, key: str) -> str | None:
         """Return a label of a node, None when it has none or the node is not known."""

@@ -48,8 +48,13 @@ def pod_pending(party: Party) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
     grouped = party.cluster.lookups.pod_groups_known
-    for words, pods in _sorted(party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)).items():
-        since = min((time for pod in pods if (time := _since(pod, "PodScheduled")) is not None), default=None)
+    for words, pods in _sorted(
+        party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
+    ).items():
+        since = min(
+            (time for pod in pods if (time := _since(pod, "PodScheduled")) is not None),
+            default=None,
+        )
         yield Symptom(
             f"{_who(party, pods)} {_has(pods)} no node: {words}",
             "add nodes that fit, or free some; the pod's events have more",
@@ -91,8 +96,10 @@ def podgroup_missing(party: Party) -> Iterator[Symptom]:
     for name, pods in _sorted(party, _pod_group).items():
         if lookups.pod_group(namespace, name) is None:
             yield Symptom(
-                f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}, which does not exist",
-                "see that the controller runs with the right to create it (docs/scheduling-groups.md), or create it yourself",
+                f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}, which "
+                "does not exist",
+                "see that the controller runs with the right to create it "
+                "(docs/scheduling-groups.md), or create it yourself",
                 f"kubectl get podgroups -n {namespace}",
                 min((pod.created for pod in pods if pod.created is not None), default=None),
                 _hosts(party, pods),
@@ -114,7 +121,8 @@ def podgroup_waits(party: Party) -> Iterator[Symptom]:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
         yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}: {_waiting(group, there, pods[0])}",
+            f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}: "
+            f"{_waiting(group, there, pods[0])}",
             "add nodes until all fit, or ask for less",
             describe("podgroup", cluster.namespace, name),
             max((pod.created for pod in pods if pod.created is not None), default=None),
@@ -136,7 +144,10 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
             f"{_who(party, pods)} {_has(pods)} not been resized: {words}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
             describe("pod", party.cluster.namespace, pods[0].name),
-            min((time for pod in pods if (time := _since(pod, "PodResizePending")) is not None), default=None),
+            min(
+                (time for pod in pods if (time := _since(pod, "PodResizePending")) is not None),
+                default=None,
+            ),
             _hosts(party, pods),
             tuple(pod.name for pod in pods),
         )
@@ -154,7 +165,10 @@ def _scheduler(pod: LivePod) -> str:
 
 def _container(pod: LivePod) -> str:
     """Return why a container of a pod waits, nothing while that is part of a start."""
-    for status in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
+    for status in (
+        *(pod.status.init_container_statuses or ()),
+        *(pod.status.container_statuses or ()),
+    ):
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in _FINE:
             words = " ".join(waiting.message.split())
@@ -203,7 +217,11 @@ def _since(pod: LivePod, kind: str) -> float | None:
 def _hosts(party: Party, pods: list[LivePod]) -> tuple[int, ...]:
     if party.replica is None:
         return ()
-    return tuple(host for host, found in sorted(party.replica.pods.items()) if any(pod in pods for pod in found))
+    return tuple(
+        host
+        for host, found in sorted(party.replica.pods.items())
+        if any(pod in pods for pod in found)
+    )
 
 
 def _who(party: Party, pods: list[LivePod]) -> str:

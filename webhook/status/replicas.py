@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.kube import names
 from webhook.status.diagnosis import Symptom, error, warning
 from webhook.status.expected import Difference, Expected
 from webhook.status.objects import LivePod
 from webhook.status.standing import Group, Replica, newest
-from webhook.status.words import counted, delete_pods, describe, hosts, listed
+from webhook.status.words import counted, delete_pods, describe, edit, hosts, listed
 
 _LONG: Final = 60
 """Characters of a value that a message shows."""
@@ -25,11 +26,12 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     if not missing:
         return
     cluster, spec = replica.group.cluster, replica.group.spec
-    there = spec.num_of_hosts - len(missing)
+    there = replica.group.hosts - len(missing)
     ended = cluster.lookups.last_end(cluster.namespace, cluster.name)
     since = max((time for time in (replica.newest, ended) if time is not None), default=None)
     yield Symptom(
-        f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are there, and wait",
+        f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are "
+        "there, and wait",
         "KubeRay creates what is missing, or the whole replica anew; when it does not, see why",
         describe("raycluster", cluster.namespace, cluster.name),
         since,
@@ -51,7 +53,8 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
         return
     times = (cluster.live.metadata.created, newest(cluster.heads), newest(group.pods))
     yield Symptom(
-        f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} missing",
+        f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} "
+        "missing",
         "see what KubeRay says",
         describe("raycluster", cluster.namespace, cluster.name),
         max((time for time in times if time is not None), default=None),
@@ -71,11 +74,15 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     if surplus <= 0:
         return
     cluster = group.cluster
-    last = sorted(group.replicas, key=lambda replica: replica.newest or 0.0)[-surplus:]
-    pods = [pod.name for replica in last for pod in replica.everyone]
+    slices = _in_job(group)
+    order = sorted(
+        group.replicas, key=lambda each: (each.index if slices else 0, each.newest or 0.0)
+    )
+    pods = [pod.name for replica in order[-surplus:] for pod in replica.everyone]
+    which = "those with the highest ids, as slices count from 0" if slices else "the newest"
     yield Symptom(
         f"{len(group.replicas)} replicas are there, {group.desired} should be",
-        "when nothing scales down by itself, delete the newest",
+        f"when nothing scales down by itself, delete {which}",
         delete_pods(cluster.namespace, pods),
         newest(group.pods),
         pods=tuple(pods),
@@ -94,7 +101,12 @@ def seat_held_twice(group: Group) -> Iterator[Symptom]:
     for replica in group.replicas:
         by_index.setdefault(replica.index, []).append(replica)
     for index, replicas in by_index.items():
-        pods = [(host, pod) for replica in replicas for host, found in replica.pods.items() for pod in found]
+        pods = [
+            (host, pod)
+            for replica in replicas
+            for host, found in replica.pods.items()
+            for pod in found
+        ]
         double = {host for host, _ in pods if sum(host == other for other, _ in pods) > 1}
         if not double and len(replicas) == 1:
             continue
@@ -105,7 +117,11 @@ def seat_held_twice(group: Group) -> Iterator[Symptom]:
 def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> Symptom:
     ordered = sorted(pods, key=lambda pod: (pod.created or 0.0, pod.name))
     names_ = [pod.name for pod in ordered]
-    what = f"more than one pod holds {hosts(double)} of replica {index}" if double else f"two replicas have index {index}"
+    what = (
+        f"more than one pod holds {hosts(double)} of replica {index}"
+        if double
+        else f"two replicas have index {index}"
+    )
     return Symptom(
         f"{what}: {listed(names_)}",
         "delete them all, so that KubeRay creates each anew",
@@ -113,21 +129,24 @@ def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> 
         ordered[-1].created,
         tuple(double),
         tuple(names_),
+        index,
     )
 
 
 def replica_split(expected: Expected) -> Iterator[Symptom]:
     """A replica whose hosts run in several topology domains.
 
-    The domain is the node pool of a TPU slice, or what the annotation
-    `admission.ray.io/topology-key` names. Links between the hosts of a slice or an NVLink domain
-    end at its border, so the job hangs when it starts.
+    The domain is the node pool of a TPU slice, what the annotation `admission.ray.io/topology-key`
+    names, or the level of Kueue's annotations. Links between the hosts of a slice or an NVLink
+    domain end at its border, so the job hangs when it starts. Kueue does not know which pods of a
+    group are one replica, so hosts of two replicas may change places.
 
     https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
     """
     replica = expected.replica
     cluster = replica.group.cluster
-    if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004 - several
+    # Several
+    if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
         return
     placed = [pod for pod in replica.everyone if pod.spec.node_name]
     key = expected.topology_key if len(placed) > 1 else ""
@@ -136,12 +155,19 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
         value = cluster.lookups.node_label(pod.spec.node_name or "", key)
         domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
     if len(domains) > 1:
+        pods = [pod.name for pod in replica.everyone]
+        mixed = expected.placed and replica.group.desired > 1
         yield Symptom(
-            f"the hosts of replica {_called(replica)} run in {len(domains)} domains of {key}: {listed(sorted(domains))}",
-            "delete them, so that they come up in one",
-            delete_pods(cluster.namespace, [pod.name for pod in replica.everyone]),
+            f"the hosts of replica {_called(replica)} run in {len(domains)} domains of {key}: "
+            f"{listed(sorted(domains))}",
+            "give each replica a group of its own, as Kueue mixes the replicas of a group"
+            if mixed
+            else "delete them, so that they come up in one",
+            edit("raycluster", cluster.namespace, cluster.name)
+            if mixed
+            else delete_pods(cluster.namespace, pods),
             newest(placed),
-            pods=tuple(pod.name for pod in replica.everyone),
+            pods=tuple(pods),
         )
 
 
@@ -159,7 +185,11 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     told = expected.sizes() if count > 1 and not beyond else []
     if not beyond and not told:
         return
-    what = f"it has {hosts(beyond)}" if beyond else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
+    what = (
+        f"it has {hosts(beyond)}"
+        if beyond
+        else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
+    )
     pods = [pod.name for pod in replica.everyone]
     yield Symptom(
         f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
@@ -167,6 +197,44 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
         delete_pods(replica.group.cluster.namespace, pods),
         pods=tuple(pods),
     )
+
+
+def slice_left_out(expected: Expected) -> Iterator[Symptom]:
+    """A slice of a multi-slice job that has an id, or was told a number of slices, that do not fit.
+
+    The id of a slice is the index of its replica. After a scale-down KubeRay leaves replicas such
+    as 0 and 2, and the variables of running pods cannot change. The job waits for the ids 0 to n-1
+    of as many slices as it was told. A replica that comes up anew takes the lowest free index.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+    """
+    replica = expected.replica
+    number = replica.group.desired
+    if not number or len(replica.group.replicas) > number or not expected.multi_slice:
+        return
+    name = names.MEGASCALE_NUM_SLICES
+    job = [group for group in replica.group.cluster.groups if _in_job(group)]
+    fitting = {str(number), str(sum(group.desired for group in job))}
+    wrong = [told for told in expected.slice_counts() if told not in fitting]
+    if wrong:
+        what = f"was told {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
+        first = f"set {name} to {number} in the template, then "
+    elif replica.index >= number:
+        what, first = f"has slice id {replica.index}, which is not below {number}", ""
+    else:
+        return
+    pods = [pod.name for pod in replica.everyone]
+    yield Symptom(
+        f"replica {_called(replica)} {what}: the other slices wait for it in vain",
+        f"{first}delete this replica, so that it comes up with the lowest free id",
+        delete_pods(replica.group.cluster.namespace, pods),
+        pods=tuple(pods),
+    )
+
+
+def _in_job(group: Group) -> bool:
+    """Tell whether a group takes part in a job over several TPU slices."""
+    return any(Expected(replica).multi_slice for replica in group.replicas[:1])
 
 
 def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
@@ -178,7 +246,9 @@ def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
-    yield from _differing(expected.replica, expected.places(), "hosts find their place in the replica by it")
+    yield from _differing(
+        expected.replica, expected.places(), "hosts find their place in the replica by it"
+    )
 
 
 def hostname_differs(expected: Expected) -> Iterator[Symptom]:
@@ -189,7 +259,9 @@ def hostname_differs(expected: Expected) -> Iterator[Symptom]:
 
     https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
     """
-    yield from _differing(expected.replica, expected.host_names(), "its peers look for it by that name")
+    yield from _differing(
+        expected.replica, expected.host_names(), "its peers look for it by that name"
+    )
 
 
 def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[Symptom]:
@@ -198,9 +270,11 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
     first, pods = found[0], [each.pod.name for each in found]
     more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
     yield Symptom(
-        f"{first.name} of host {first.host} of replica {_called(replica)} ({first.pod.name}) should be "
+        f"{first.name} of host {first.host} of replica {_called(replica)} ({first.pod.name}) "
+        "should be "
         f"{first.expected} and is {first.shown}{more}: {why}",
-        f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have the pod"
+        f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have "
+        "the pod"
         f"{'s' if len(pods) > 1 else ''} created again",
         delete_pods(replica.group.cluster.namespace, pods),
         newest(each.pod for each in found),
@@ -214,8 +288,8 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
 
     It was created while the webhook was away or did not see it, and nobody else gave it its labels:
     it does not know its replica, its place there, or its peers. The label of a former webhook,
-    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is a
-    replica by itself, and has no TPU, needs none.
+    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is
+    a replica by itself, and has no TPU, needs none.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     """
@@ -255,6 +329,7 @@ REPLICA: Final = (error(host_missing, seconds=30),)
 TOLD: Final = (
     error(replica_split),
     warning(hosts_changed),
+    error(slice_left_out),
     error(worker_id_differs),
     error(hostname_differs),
 )

@@ -32,7 +32,7 @@ class Replica(Struct):
     @property
     def missing(self) -> list[int]:
         """The hosts that have no pod."""
-        return [host for host in range(self.group.spec.num_of_hosts) if host not in self.pods]
+        return [host for host in range(self.group.hosts) if host not in self.pods]
 
     @property
     def newest(self) -> float | None:
@@ -61,6 +61,11 @@ class Group(Struct):
         return self.spec.group_name
 
     @property
+    def hosts(self) -> int:
+        """How many hosts a replica has; a number that no replica can have counts as the largest."""
+        return min(self.spec.num_of_hosts, MAX_HOSTS)
+
+    @property
     def desired(self) -> int:
         """How many replicas there should be."""
         return 0 if self.cluster.facts.suspended else self.spec.desired
@@ -68,7 +73,9 @@ class Group(Struct):
     @property
     def lost(self) -> list[Unseated]:
         """The pods without a seat that need one: hosts among several, and those of a TPU slice."""
-        return [each for each in self.unseated if self.spec.num_of_hosts > 1 or _has_tpu(each.pod)]
+        return [
+            each for each in self.unseated if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
+        ]
 
     @property
     def pods(self) -> Iterator[LivePod]:
@@ -119,7 +126,15 @@ def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
         owner = pod.controller
         if owner is not None and owner.kind == names.RAYCLUSTER_KIND:
             by_owner.setdefault(owner.uid, []).append(pod)
-    clusters = [_cluster(live, by_owner.get(live.metadata.uid or "", ()), lookups) for live in observed.clusters]
+    clusters = [
+        _cluster(
+            live,
+            facts_of(live, ignoring=observed.ignoring),
+            by_owner.get(live.metadata.uid or "", ()),
+            lookups,
+        )
+        for live in observed.clusters
+    ]
     return sorted(clusters, key=lambda cluster: (cluster.namespace, cluster.name))
 
 
@@ -128,8 +143,9 @@ def newest(pods: Iterable[LivePod]) -> float | None:
     return max((pod.created for pod in pods if pod.created is not None), default=None)
 
 
-def _cluster(live: LiveCluster, pods: Sequence[LivePod], lookups: Lookups) -> Cluster:
-    facts = facts_of(live)
+def _cluster(
+    live: LiveCluster, facts: ClusterFacts, pods: Sequence[LivePod], lookups: Lookups
+) -> Cluster:
     cluster = Cluster(live, facts, lookups, [], [], [])
     groups = {name: Group(cluster, spec, [], []) for name, spec in facts.groups.items()}
     cluster.groups = list(groups.values())
@@ -145,7 +161,9 @@ def _cluster(live: LiveCluster, pods: Sequence[LivePod], lookups: Lookups) -> Cl
         else:
             _seat(pod, group, replicas)
     for group in cluster.groups:
-        group.replicas.sort(key=lambda replica: (replica.index, replica.newest or 0.0, replica.name))
+        group.replicas.sort(
+            key=lambda replica: (replica.index, replica.newest or 0.0, replica.name)
+        )
     return cluster
 
 
@@ -174,17 +192,14 @@ def seat_of(pod: LivePod, group: WorkerGroup) -> Seat | None:
     former = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
     if seat is not None or former is None:
         return seat
-    return adopted_seat(group.group_name, former, _worker_id(pod))
+    return adopted_seat(group.group_name, former, pod.spec)
 
 
-def _has_tpu(pod: LivePod) -> bool:
+def asks_for_tpu(pod: LivePod) -> bool:
+    """Tell whether a container of a pod asks for TPUs."""
     held = [each.resources for each in pod.spec.containers or () if each.resources is not None]
-    return any(TPU.named_by(name) for each in held for name in {**(each.limits or {}), **(each.requests or {})})
-
-
-def _worker_id(pod: LivePod) -> str | None:
-    for container in pod.spec.containers or ():
-        for variable in container.variables():
-            if variable.name == names.TPU_WORKER_ID and variable.value:
-                return variable.value
-    return None
+    return any(
+        TPU.named_by(name)
+        for each in held
+        for name in {**(each.limits or {}), **(each.requests or {})}
+    )

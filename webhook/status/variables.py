@@ -11,14 +11,16 @@ from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, RayCluster
 from webhook.mutation.edit import SetEnv
-from webhook.mutation.pipeline import own_edits, shared_edits
+from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.worker import Worker, read_replica
 
 Object = dict[str, Any]
 
 
 class GivenVariable(Struct, frozen=True):
-    """A variable: why it is given, and its value on a host of an example. `given` says which workers get it."""
+    """A variable: why it is given, and its value on a host of an example. `given` says which
+    workers get it.
+    """
 
     name: str
     why: str
@@ -31,7 +33,9 @@ _HOST: Final = 1
 
 
 def given_variables() -> dict[str, GivenVariable]:
-    """Return every variable by its name; of several kinds of workers that get it, the first counts."""
+    """Return every variable by its name; of several kinds of workers that get it,
+    the first counts.
+    """
     found: dict[str, GivenVariable] = {}
     for text, cluster, spec in _KINDS:
         for edit in _edits(cluster, spec):
@@ -46,13 +50,17 @@ def _edits(annotations: dict[str, str], spec: Object) -> Iterator[SetEnv]:
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
     facts = facts_of(msgspec.convert(document, RayCluster))
     pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": spec}), type=Pod)
-    replica = read_replica(pod, Seat(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], assigned=False)
-    for edit in (*own_edits(Worker(replica, _HOST)), *shared_edits(replica)):
+    replica = read_replica(
+        pod, Seat(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], assigned=False
+    )
+    for edit in (*host_edits(Worker(replica, _HOST)), *replica_edits(replica)):
         if type(edit) is SetEnv:
             yield edit
 
 
-def _worker(resource: str, amount: str, selector: dict[str, str], *variables: tuple[str, str]) -> Object:
+def _worker(
+    resource: str, amount: str, selector: dict[str, str], *variables: tuple[str, str]
+) -> Object:
     container = {
         "name": "ray-worker",
         "env": [{"name": name, "value": value} for name, value in variables],
@@ -65,23 +73,51 @@ def _tpu(accelerator: str, topology: str) -> dict[str, str]:
     return {names.NODE_TPU_ACCELERATOR: accelerator, names.NODE_TPU_TOPOLOGY: topology}
 
 
-_SHARD: Final = {names.ANNOTATION_SHARD_GROUP: "demo", names.ANNOTATION_SHARD_INDEX: "3"}
+_SHARD: Final = {
+    names.ANNOTATION_SHARD_GROUP: "demo",
+    names.ANNOTATION_SHARD_INDEX: "3",
+    names.ANNOTATION_SHARD_COUNT: "8",
+}
 _PROFILES: Final = {names.ANNOTATION_GPU_PROFILES: "torchrun, vllm, mnnvl"}
 
 _KINDS: Final[tuple[tuple[str, dict[str, str], Object], ...]] = (
-    ("workers that ask for TPU chips", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"))),
+    (
+        "workers that ask for TPU chips",
+        {},
+        _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
+    ),
     (
         f"workers of a job over several TPU slices, which set {names.MEGASCALE_NUM_SLICES}",
         {},
-        _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"), (names.MEGASCALE_NUM_SLICES, "2")),
+        _worker(
+            names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"), (names.MEGASCALE_NUM_SLICES, "2")
+        ),
     ),
     ("workers on TPU v7x", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu7x", "2x2x2"))),
-    ("workers of groups of several hosts that ask for GPUs", {}, _worker("nvidia.com/gpu", "8", {})),
+    (
+        "workers of groups of several hosts that ask for GPUs",
+        {},
+        _worker("nvidia.com/gpu", "8", {}),
+    ),
     (
         f"such workers, with a profile in {names.ANNOTATION_GPU_PROFILES}",
         _PROFILES,
         _worker("nvidia.com/gpu", "8", {}),
     ),
-    (f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}", _SHARD, _worker("cpu", "8", {})),
+    (
+        f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}",
+        _SHARD,
+        _worker("cpu", "8", {}),
+    ),
+    (
+        f"workers of a RayCluster with {names.ANNOTATION_REPLICA_LABEL}",
+        {names.ANNOTATION_REPLICA_LABEL: "true"},
+        _worker("cpu", "8", {}),
+    ),
+    (
+        f"workers of a RayCluster with {names.ANNOTATION_DRAIN_SECONDS}",
+        {names.ANNOTATION_DRAIN_SECONDS: "120"},
+        _worker("cpu", "8", {}),
+    ),
 )
 """Kinds of workers: in words, annotations of their RayCluster, and their spec."""

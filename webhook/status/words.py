@@ -1,4 +1,4 @@
-"""Words of messages and remedies: lists of hosts and of names, kubectl commands."""
+"""Words of messages and remedies: lists of hosts and of names, time spans, kubectl commands."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -9,7 +9,10 @@ _SHOWN: Final = 4
 
 def hosts(numbers: Iterable[int]) -> str:
     """Return `host 3`, or `hosts 0-3, 6`."""
-    ranges = [f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(sorted(set(numbers)))]
+    ranges = [
+        f"{first}" if first == last else f"{first}-{last}"
+        for first, last in _ranges(sorted(set(numbers)))
+    ]
     several = len(ranges) > 1 or "-" in "".join(ranges)
     return f"host{'s' if several else ''} {', '.join(ranges)}"
 
@@ -33,6 +36,20 @@ def delete_pods(namespace: str, names: Sequence[str]) -> str:
 def describe(kind: str, namespace: str, name: str) -> str:
     """Return the command that describes an object."""
     return f"kubectl describe {kind} -n {namespace} {name}"
+
+
+def edit(kind: str, namespace: str, name: str) -> str:
+    """Return the command that edits an object."""
+    return f"kubectl edit {kind} -n {namespace} {name}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in the largest unit that it fills: `45 s`, `12 min`, `3 h`, `5 d`."""
+    whole = max(0, int(seconds))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"
 
 
 def _ranges(numbers: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,0 +1,78 @@
+"""Chromium, and a dashboard that looks at a played cluster."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from tests.browser.install import chromium
+from tests.browser.played import Cluster, dashboard
+from tests.dashboard.stage import document_of
+from tests.status.samples import samples
+from tests.status.scenes import Scene
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+# Without the package nothing here can be read; `make browser` installs it, and runs these tests.
+collect_ignore_glob = [] if find_spec("playwright") else ["test_*.py"]
+
+
+class Shown(NamedTuple):
+    """A cluster, and the address by which a browser gets into its dashboard."""
+
+    cluster: Cluster
+    scene: Scene
+    address: str
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """The system's chromium."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - installed by `make browser`
+
+    path = chromium()
+    assert path, "chromium is not installed: make browser"
+    with sync_playwright() as playwright:
+        # As root, and in containers, chromium cannot have a sandbox.
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """A dashboard on two namespaces: in one of them a host is missing."""
+    scene = Scene()
+    with Cluster().serving() as cluster:
+        lacking = samples()["host-missing"].scene()
+        cluster.store(lacking)
+        for resource, objects in document_of(Scene(), "other", "qwen").items():
+            cluster.put(resource, *objects)
+        with dashboard(cluster, tmp_path_factory.mktemp("dashboard")) as address:
+            yield Shown(cluster, scene, address)
+
+
+@pytest.fixture
+def page(browser: "Browser", shown: Shown) -> "Iterator[Page]":
+    """A page in a desktop's window. Fails when the browser complained of anything."""
+    yield from opened(browser, shown.address)
+
+
+def opened(
+    browser: "Browser",
+    address: str,
+    **options: Any,  # noqa: ANN401 - as chromium takes them
+) -> "Iterator[Page]":
+    """Open a page in a window of its own."""
+    context = browser.new_context(**options)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    page.wait_for_selector("#link.live")
+    yield page
+    context.close()
+    assert complaints == []

@@ -1,0 +1,94 @@
+"""A cluster that is played in a thread of its own, and the dashboard that looks at it."""
+
+import asyncio
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.control.scheduling_rules import PODGROUPS
+from tests.follow.fake_api import (
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+    FakeApi,
+)
+from tests.status.scenes import Object, Scene
+from tests.status.served import kubeconfig
+
+_SECONDS: Final = 30.0
+
+
+class Cluster:
+    """A fake API server whose objects a test changes from outside of its event loop."""
+
+    def __init__(self) -> None:
+        self.api = FakeApi()
+        self.api.served.add("v1beta1")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def put(self, resource: str, *objects: Object) -> None:
+        """Let objects come or change."""
+        self.done(lambda: [self.api.put(resource, each) for each in objects])
+
+    def delete(self, resource: str, name: str, namespace: str = "team") -> None:
+        """Let an object go."""
+        self.done(lambda: self.api.delete(resource, name, namespace))
+
+    def store(self, scene: Scene) -> None:
+        """Let there be all that is in a scene."""
+        self.put(PODS, *scene.pods.values())
+        self.put(EVENTS, *scene.events)
+        self.put(SERVICES, *scene.services)
+        self.put(NODES, *scene.nodes)
+        self.put(PODGROUPS, *scene.pod_groups)
+        self.put(NAMESPACES, *({"metadata": {"name": each}} for each in ("team", "other")))
+        self.put(RAYCLUSTERS, scene.cluster)  # last, so that nothing of it is missing
+
+    def done(self, change: Callable[[], object]) -> None:
+        """Change something within the event loop of the server."""
+
+        async def run() -> None:
+            change()
+
+        asyncio.run_coroutine_threadsafe(run(), self._loop).result(_SECONDS)
+
+    @contextmanager
+    def serving(self) -> Iterator["Cluster"]:
+        """Serve until the end of the block."""
+        self._thread.start()
+        try:
+            asyncio.run_coroutine_threadsafe(self.api.up(), self._loop).result(_SECONDS)
+            yield self
+        finally:
+            asyncio.run_coroutine_threadsafe(self.api.down(), self._loop).result(_SECONDS)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+@contextmanager
+def dashboard(cluster: Cluster, folder: Path, port: int = 0) -> Iterator[str]:
+    """Run `ray-webhook dashboard` on a cluster, and yield the address that it prints."""
+    config = kubeconfig(folder, cluster.api.port)
+    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "-A", "--port", f"{port}"]
+    process = subprocess.Popen(
+        [*command, "--kubeconfig", str(config)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line + process.stderr.read()
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=_SECONDS)

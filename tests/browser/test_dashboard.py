@@ -1,0 +1,332 @@
+"""What a person does with the dashboard, in chromium."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Shown, opened
+from tests.browser.install import AXE
+from tests.browser.played import Cluster, dashboard
+from tests.dashboard.fleet import Fleet
+from tests.dashboard.stage import document_of
+from tests.follow.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES
+from tests.status.samples import samples
+from tests.status.scenes import Scene
+
+pytestmark = pytest.mark.browser
+
+HOST = "llama-tpu-worker-0-3"
+PHONE = {"width": 375, "height": 812}
+LIVE_MS = 20_000
+"""How long news may take on a busy machine."""
+TASK_MS = 100.0
+
+
+@pytest.fixture
+def phone(browser: Browser, shown: Shown) -> Iterator[Page]:
+    """A page on a phone."""
+    yield from opened(browser, shown.address, viewport=PHONE, has_touch=True)
+
+
+@pytest.fixture
+def dark(browser: Browser, shown: Shown) -> Iterator[Page]:
+    """A page of somebody who likes it dark."""
+    yield from opened(browser, shown.address, color_scheme="dark")
+
+
+def brightness(page: Page) -> float:
+    """Return how bright the page is, from 0 to 255."""
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3
+
+
+def violations(page: Page) -> list[str]:
+    """Return what axe-core finds wrong."""
+    page.evaluate(AXE.read_text())  # by the debugger, which no policy of the page concerns
+    found: list[dict[str, Any]] = page.evaluate("axe.run().then((found) => found.violations)")
+    return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found]
+
+
+def test_a_person_finds_the_missing_host_and_what_to_do(page: Page) -> None:
+    expect(page.locator("#summary")).to_have_text("2 RayClusters, 1 of them waits")
+    missing = page.locator("a.host.missing")
+    expect(missing).to_have_count(1)
+    expect(missing).to_have_attribute("title", "host 3: missing")
+    trouble = page.locator(".trouble")
+    expect(trouble).to_contain_text("replica 0 (tpu-9gjw8) lacks host 3")
+    expect(trouble.locator("code")).to_have_text("kubectl describe raycluster -n team llama")
+    expect(trouble.locator("time")).to_have_text(re.compile(r"\d+ (s|min|h|d)"))
+
+
+def test_the_host_arrives_without_a_reload_and_goes_again(page: Page, shown: Shown) -> None:
+    page.evaluate("window.stayed = true")
+    shown.cluster.put(PODS, shown.scene.pods[HOST])
+    expect(page.locator("#summary")).to_have_text("2 RayClusters, nothing waits", timeout=LIVE_MS)
+    expect(page.locator("a.host.missing")).to_have_count(0)
+    expect(page.locator(".trouble")).to_have_count(0)
+    shown.cluster.delete(PODS, HOST)
+    expect(page.locator("a.host.missing")).to_have_count(1, timeout=LIVE_MS)
+    assert page.evaluate("window.stayed")
+
+
+def test_the_focus_stays_on_a_host_that_changes(page: Page, shown: Shown) -> None:
+    cell = page.locator("a.host.missing")
+    cell.focus()
+    identity = cell.get_attribute("id")
+    shown.cluster.put(PODS, shown.scene.pods[HOST])
+    expect(page.locator("a.host.missing")).to_have_count(0, timeout=LIVE_MS)
+    assert page.evaluate("document.activeElement.id") == identity
+    shown.cluster.delete(PODS, HOST)
+    expect(page.locator("a.host.missing")).to_have_count(1, timeout=LIVE_MS)
+
+
+def test_the_filter_shows_one_namespace_and_its_address_can_be_shared(page: Page) -> None:
+    page.select_option("#namespace", "other")
+    expect(page.locator("section h2")).to_have_text(["other/qwen"])
+    assert "namespace=other" in page.url
+    expect(page.locator("#link")).to_have_text("live")
+    page.reload()
+    expect(page.locator("section h2")).to_have_text(["other/qwen"])
+    page.select_option("#namespace", "")
+    expect(page.locator("section h2")).to_have_count(2)
+
+
+def test_only_trouble_hides_what_is_well(page: Page) -> None:
+    page.check("#trouble")
+    expect(page.locator("section:visible h2")).to_have_text(["team/llama"])
+    expect(page.locator("li.row:visible")).to_have_count(1)
+    assert "trouble=1" in page.url
+    page.reload()
+    expect(page.locator("li.row:visible")).to_have_count(1)
+    page.uncheck("#trouble")
+    expect(page.locator("section:visible")).to_have_count(2)
+
+
+def test_one_click_tells_what_a_host_was_given_and_why(page: Page) -> None:
+    page.locator("section", has_text="llama").locator("a.host.ready").nth(2).click()
+    panel = page.locator("#panel")
+    expect(panel).to_be_visible()
+    expect(panel).to_contain_text("host 1 of replica 0")
+    expect(panel.locator("li", has_text="TPU_WORKER_ID=1")).to_contain_text("place in its slice")
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    page.locator("a.host.missing").click()
+    expect(panel).to_contain_text("What its next pod will be given, and why")
+    expect(panel).to_contain_text("TPU_WORKER_ID=3")
+    panel.locator("button.close").click()
+    expect(panel).to_be_hidden()
+    page.locator("#live a.explain").click()
+    expect(panel).to_contain_text("A replica that lacks hosts.")
+
+
+def test_an_open_host_is_followed(page: Page, shown: Shown) -> None:
+    panel, title = page.locator("#panel"), page.locator("#panel-title")
+    page.locator("a.host.missing").click()
+    expect(title).to_have_text("host 3 of replica 0")
+    pod = shown.scene.pods[HOST]
+    shown.cluster.put(PODS, pod)
+    expect(title).to_have_text(f"team/{HOST}", timeout=LIVE_MS)
+    expect(panel).to_contain_text("Running: host 3 of replica 0")
+    panel.locator("button.close").focus()
+    ended = {**pod, "status": {**pod["status"], "phase": "Failed"}}
+    shown.cluster.put(PODS, ended)
+    expect(panel).to_contain_text("Failed: host 3 of replica 0", timeout=LIVE_MS)
+    shown.cluster.delete(PODS, HOST)
+    expect(title).to_have_text("host 3 of replica 0", timeout=LIVE_MS)
+    expect(panel).to_contain_text("replica 0 (tpu-9gjw8) lacks host 3", timeout=LIVE_MS)
+    expect(panel.locator("button.close")).to_be_focused()
+
+
+def test_an_open_host_whose_raycluster_goes_says_so(page: Page, shown: Shown) -> None:
+    other = document_of(Scene(), "other", "qwen")
+    page.locator("section", has_text="qwen").locator("a.host.ready").nth(1).click()
+    panel = page.locator("#panel")
+    expect(panel).to_contain_text("host 0 of replica 0")
+    for resource in ("rayclusters", "pods"):
+        for each in other[resource]:
+            shown.cluster.delete(resource, each["metadata"]["name"], "other")
+    expect(panel).to_contain_text("It is not there", timeout=LIVE_MS)
+    expect(page.locator("#panel-title")).to_have_text("other/qwen-tpu-worker-0-0")
+    for resource in ("rayclusters", "pods"):
+        shown.cluster.put(resource, *other[resource])
+    expect(panel).to_contain_text("host 0 of replica 0", timeout=LIVE_MS)
+
+
+def test_the_keyboard_does_all_of_it(page: Page) -> None:
+    page.keyboard.press("n")
+    expect(page.locator("a.explain")).to_be_focused()
+    page.keyboard.press("t")
+    expect(page.locator("#trouble")).to_be_checked()
+    page.keyboard.press("t")
+    page.keyboard.press("/")
+    expect(page.locator("#namespace")).to_be_focused()
+    page.locator("section", has_text="llama").locator("ul.rows").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("section", has_text="llama").locator("a.host").nth(6)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("a.host.missing")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_contain_text("host 3 of replica 0")
+    page.keyboard.press("Escape")
+    expect(page.locator("#panel")).to_be_hidden()
+    expect(page.locator("a.host.missing")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+
+
+def test_the_first_tab_stop_skips_to_what_matters(page: Page) -> None:
+    page.keyboard.press("Tab")
+    expect(page.locator("a.skip")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#live")).to_be_focused()
+
+
+def test_it_is_dark_for_those_who_like_it_so_and_for_those_who_choose_it(
+    page: Page, dark: Page
+) -> None:
+    assert brightness(dark) < 50
+    assert brightness(page) > 200
+    page.click("#theme")
+    page.click("#theme")
+    assert brightness(page) < 50
+    page.reload()
+    assert brightness(page) < 50
+    page.click("#theme")
+    assert brightness(page) > 200
+
+
+def test_on_a_phone_nothing_is_cut_off(phone: Page) -> None:
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    for element in phone.locator("a.host, .trouble, select, button:visible, #summary").all():
+        box = element.bounding_box()
+        if box is not None:
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= PHONE["width"]
+    phone.locator("a.host.missing").tap()
+    box = phone.locator("#panel").bounding_box()
+    assert box
+    assert box["width"] <= PHONE["width"]
+    assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_axe_finds_nothing_wrong(page: Page, dark: Page, phone: Page) -> None:
+    for each in (page, dark, phone):
+        assert violations(each) == []
+        each.locator("a.host.missing").click()
+        expect(each.locator("#panel")).to_be_visible()
+        assert violations(each) == []
+        each.keyboard.press("Escape")
+        each.locator("#help").click()
+        assert violations(each) == []
+
+
+def test_without_the_printed_address_nobody_gets_in(browser: Browser, shown: Shown) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(shown.address.partition("/enter")[0])
+    expect(page.locator("h2")).to_have_text("Sign in")
+    assert "llama" not in page.content()
+    assert violations(page) == []
+    context.close()
+
+
+def test_a_page_whose_dashboard_ends_says_so_and_comes_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with Cluster().serving() as cluster:
+        cluster.store(Scene())
+        with dashboard(cluster, tmp_path) as address:
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(address)
+            expect(page.locator("#link")).to_have_text("live")
+            expect(page.locator("section h2")).to_have_text(["team/llama"])
+        expect(page.locator("#link")).to_have_text("offline", timeout=LIVE_MS)
+        expect(page.locator("section h2")).to_have_text(["team/llama"])
+        context.close()
+
+
+HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script><hx-partial>{{7*7}}'
+
+
+def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
+    scene = samples()["container-waits"].scene()
+    (waiting,) = scene.pods[HOST]["status"]["containerStatuses"]
+    waiting["name"] = HOSTILE
+    scene.cluster["spec"]["workerGroupSpecs"][0]["groupName"] = "tpu"
+    with Cluster().serving() as cluster, dashboard(cluster, tmp_path) as address:
+        for page in opened(browser, address):
+            cluster.store(scene)  # comes by the feed
+            expect(page.locator(".trouble")).to_contain_text(HOSTILE[:20], timeout=LIVE_MS)
+            page.reload()  # and by the page
+            expect(page.locator(".trouble")).to_contain_text(HOSTILE[:20])
+            page.locator(f"a.host[href*='{HOST}']").click()
+            expect(page.locator("#panel .trouble")).to_contain_text(HOSTILE[:20])
+            assert page.evaluate("window.hit") is None
+            assert page.locator("img, hx-partial, main script").count() == 0
+
+
+def tasks(page: Page, browser: Browser, work: Any) -> list[float]:  # noqa: ANN401
+    """Return how many milliseconds of a core the tasks of the page's main thread took."""
+    categories = ["toplevel", "disabled-by-default-devtools.timeline"]
+    browser.start_tracing(page=page, categories=categories)
+    work()
+    events = json.loads(browser.stop_tracing())["traceEvents"]
+    threads = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event.get("name") == "thread_name" and event["args"]["name"] == "CrRendererMain"
+    }
+    return [
+        event["tdur"] / 1000
+        for event in events
+        if event.get("name") in {"RunTask", "ThreadControllerImpl::RunTask"}
+        and (event["pid"], event["tid"]) in threads
+        and "tdur" in event
+    ]
+
+
+def test_with_a_thousand_replicas_no_task_keeps_the_page_busy(
+    browser: Browser, tmp_path: Path
+) -> None:
+    fleet = Fleet(clusters=4, replicas=250)
+    with Cluster().serving() as cluster:
+        for resource, objects in (
+            (RAYCLUSTERS, fleet.clusters),
+            (PODS, list(fleet.pods)),
+            (SERVICES, fleet.services),
+            (NODES, fleet.nodes),
+            (NAMESPACES, [{"metadata": {"name": "team"}}]),
+        ):
+            cluster.done(partial(cluster.api.load, resource, objects))
+        with dashboard(cluster, tmp_path) as address:
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(address)  # signs in
+            page.goto("about:blank")
+
+            def work() -> None:
+                page.goto(address.partition("/enter")[0])
+                expect(page.locator("#link")).to_have_text("live", timeout=LIVE_MS)
+                expect(page.locator("section")).to_have_count(4, timeout=3 * LIVE_MS)
+                for pods in fleet.replicas[::20]:
+                    cluster.delete(PODS, pods[3]["metadata"]["name"])
+                expect(page.locator("a.host.missing")).to_have_count(50, timeout=3 * LIVE_MS)
+                page.locator("section").last.scroll_into_view_if_needed()
+                page.check("#trouble")
+                page.uncheck("#trouble")
+
+            took = tasks(page, browser, work)
+            context.close()
+    assert len(took) > 100
+    assert max(took) <= TASK_MS, sorted(took)[-5:]

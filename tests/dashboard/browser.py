@@ -1,0 +1,142 @@
+"""The least of a browser: parses HTML, and takes in messages of the feed as htmx does."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Self
+
+_VOID = frozenset({"meta", "link", "input", "br"})
+
+
+class Element:
+    """An element with its attributes, and its children: elements and texts."""
+
+    def __init__(self, name: str, attributes: dict[str, str]) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.children: list[Element | str] = []
+        self.parent: Element | None = None
+
+    def __iter__(self) -> Iterator[Self]:
+        """Yield this element and all within."""
+        yield self
+        for child in self.children:
+            if isinstance(child, Element):
+                yield from child  # type: ignore[misc]  # they are of one class
+
+    @property
+    def elements(self) -> "list[Element]":
+        """The child elements."""
+        return [child for child in self.children if isinstance(child, Element)]
+
+    @property
+    def text(self) -> str:
+        """All text within, its white space as one blank."""
+        parts = (c if isinstance(c, str) else c.text for c in self.children)
+        return " ".join(" ".join(parts).split())
+
+    @property
+    def classes(self) -> set[str]:
+        """The classes."""
+        return set(self.attributes.get("class", "").split())
+
+    def every(self, name: str, of_class: str = "") -> "list[Element]":
+        """Return the elements of a name within, and of a class if one is given."""
+        found = (each for each in self if each.name == name)
+        return [each for each in found if not of_class or of_class in each.classes]
+
+    def by_id(self, identity: str) -> "list[Element]":
+        """Return the elements with an id; more than one is a defect."""
+        return [each for each in self if each.attributes.get("id") == identity]
+
+    def put(self, at: int, children: "list[Element | str]") -> None:
+        """Insert children."""
+        self.children[at:at] = children
+        for child in children:
+            if isinstance(child, Element):
+                child.parent = self
+
+    def shown(self) -> object:
+        """Return what can be compared: names, attributes, texts."""
+        inner = [
+            c.shown() if isinstance(c, Element) else " ".join(c.split()) for c in self.children
+        ]
+        return self.name, self.attributes, [each for each in inner if each]
+
+
+class _Parser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Element("root", {})
+        self._open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Element(tag, {name: value or "" for name, value in attrs})
+        self._open[-1].put(len(self._open[-1].children), [element])
+        if tag not in _VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().name == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].children.append(data)
+
+    def whole(self) -> Element:
+        """Return what was parsed. Fails when something is left open."""
+        self.close()
+        assert self._open == [self.root], [each.name for each in self._open]
+        return self.root
+
+
+def parsed(html: str) -> Element:
+    """Return what HTML shows."""
+    parser = _Parser()
+    parser.feed(html)
+    return parser.whole()
+
+
+class Tab:
+    """A page that takes in messages."""
+
+    def __init__(self, html: str) -> None:
+        self.root = parsed(html)
+
+    def take(self, message: str) -> None:
+        """Take in a message: what each part is about is found first, as htmx does."""
+        tasks = [
+            (part, *self._target(part))
+            for part in parsed(message).elements
+            if "hx-swap-oob" in part.attributes
+        ]
+        for part, how, target in tasks:
+            if target is not None:
+                _swap(part, how, target)
+
+    def _target(self, part: Element) -> tuple[str, Element | None]:
+        how, _, where = part.attributes["hx-swap-oob"].partition(":#")
+        found = self.root.by_id(where or part.attributes["id"])
+        assert len(found) <= 1, f"{where or part.attributes['id']} is there more than once"
+        return how, found[0] if found else None
+
+
+def _swap(part: Element, how: str, target: Element) -> None:
+    parent = target.parent
+    assert parent is not None
+    inner = list(part.children)
+    if how in {"innerHTML", "innerMorph"}:
+        target.children = []
+        target.put(0, inner)
+    elif how == "afterbegin":
+        target.put(0, inner)
+    elif how == "beforeend":
+        target.put(len(target.children), inner)
+    elif target in parent.children:
+        at = parent.children.index(target)
+        if how == "afterend":
+            parent.put(at + 1, inner)
+            return
+        assert how in {"delete", "outerHTML", "outerMorph"}, how
+        del parent.children[at]
+        if how != "delete":
+            del part.attributes["hx-swap-oob"]
+            parent.put(at, [part])

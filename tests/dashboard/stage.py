@@ -1,0 +1,111 @@
+"""A stage: scenes as a world that the page shows, and that a test changes."""
+
+import json
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+from msgspec import structs
+
+from tests.status.scenes import NOW, Object, Scene
+from webhook.dashboard.board import Board
+from webhook.dashboard.drawing import HtmlDrawer
+from webhook.dashboard.live import Live
+from webhook.dashboard.stated import Stated
+from webhook.status.objects import LiveCluster, LivePod
+from webhook.status.observed import Observed
+from webhook.status.survey import Survey
+from webhook.status.world import World
+
+T = TypeVar("T")
+
+
+def renamed(scene: Scene, namespace: str, name: str) -> Observed:
+    """Return what is observed of a scene whose RayCluster has another name and namespace."""
+    text = msgspec.json.encode(scene.observed()).decode()
+    text = text.replace('"team"', json.dumps(namespace)).replace("llama", name)
+    text = text.replace("uid-of-", f"uid-of-{namespace}-")
+    text = text.replace('"node-', f'"{namespace}-{name}-node-')
+    return msgspec.json.decode(text, type=Observed)
+
+
+def identified(observed: Observed) -> Observed:
+    """Return what is observed with a uid for each object, as the API server gives them."""
+    found = {}
+    for field in observed.__struct_fields__:
+        every = getattr(observed, field)
+        if every is not None and field != "ignoring":
+            found[field] = [_identified(each, field) for each in every]
+    return structs.replace(observed, **found)
+
+
+def _identified(value: T, kind: str) -> T:
+    meta = value.metadata  # type: ignore[attr-defined]  # of every kind here
+    uid = meta.uid or f"{kind}/{meta.namespace}/{meta.name}"
+    return structs.replace(value, metadata=structs.replace(meta, uid=uid))  # type: ignore[type-var]
+
+
+class Stage:
+    """What is on the page. Time stands still unless a test moves it."""
+
+    def __init__(self, *observed: Observed, ignoring: bool = True) -> None:
+        self.world = World(ignoring=ignoring)
+        self.now = NOW
+        self.drawer = HtmlDrawer()
+        source = Stated(Observed([], [], events=[], services=[], nodes=[]))
+        self.live = Live(source, Survey(self.world), Board(self.drawer), lambda: self.now)
+        for each in observed:
+            self.load(each)
+        self.look()
+
+    @property
+    def board(self) -> Board:
+        """The page in pieces."""
+        return self.live.board
+
+    def load(self, observed: Observed) -> None:
+        """Let objects come, of all kinds."""
+        self.world.load(identified(observed))
+
+    def look(self) -> None:
+        """Look at what has changed, as `Live` does."""
+        for uid in self.live.survey.due(self.now):
+            if self.live.survey.examine(uid, self.now):
+                self.board.put(uid, self.live.survey.clusters.get(uid))
+        if self.board.publish():
+            self.live.tell()
+
+    def put_cluster(self, document: Object) -> None:
+        """Let a RayCluster come or change."""
+        self.world.clusters.put(_view(document, LiveCluster))
+
+    def put_pods(self, documents: Iterable[Object]) -> None:
+        """Let pods come or change."""
+        for document in documents:
+            self.world.pods.put(_view(document, LivePod))
+
+    def drop_pods(self, documents: Iterable[Object]) -> None:
+        """Let pods go."""
+        for document in documents:
+            self.world.pods.remove(document["metadata"]["uid"])
+
+
+def _view(document: Object, kind: type[T]) -> T:
+    return msgspec.json.decode(json.dumps(document), type=kind)
+
+
+def document_of(scene: Scene, namespace: str, name: str) -> dict[str, list[Object]]:
+    """Return the objects of a scene by resource, under another name and namespace."""
+    found = {
+        "rayclusters": [scene.cluster],
+        "pods": list(scene.pods.values()),
+        "events": scene.events,
+        "services": scene.services,
+        "nodes": scene.nodes,
+    }
+    text = json.dumps(found).replace('"team"', json.dumps(namespace)).replace("llama", name)
+    text = text.replace("uid-of-", f"uid-of-{namespace}-")
+    renamed_: dict[str, list[Object]] = json.loads(
+        text.replace('"node-', f'"{namespace}-{name}-node-')
+    )
+    return renamed_

@@ -1,0 +1,202 @@
+"""What the page looks at, followed from a fake API server: the picture that is read at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from tests.builders import NAMESPACE
+from tests.control.scheduling_rules import PODGROUPS
+from tests.follow.fake_api import (
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+    WEBHOOKS,
+    FakeApi,
+    Request,
+)
+from tests.follow.following import QUICK, beside, eventually, plain
+from tests.status.samples import samples
+from tests.status.scenes import NOW, Scene
+from webhook.follow.client import Api
+from webhook.follow.observing import Observing
+from webhook.status.examination import examine
+from webhook.status.model import Picture
+from webhook.status.survey import Survey
+from webhook.status.world import World
+
+PATIENT = structs.replace(QUICK, idle=30.0)
+"""Nothing happens in between, and a fake API server sends no bookmarks by itself."""
+
+
+def store(api: FakeApi, scene: Scene) -> None:
+    """Let a fake API server have all that is in a scene."""
+    api.put(RAYCLUSTERS, scene.cluster)
+    for resource, objects in {
+        PODS: list(scene.pods.values()),
+        EVENTS: scene.events,
+        SERVICES: scene.services,
+        NODES: scene.nodes,
+        NAMESPACES: scene.namespaces,
+        WEBHOOKS: scene.webhooks,
+        PODGROUPS: scene.pod_groups,
+    }.items():
+        for each in objects:
+            meta = dict(each["metadata"])
+            if resource == NAMESPACES:
+                del meta["namespace"]
+            api.put(resource, {**each, "metadata": meta})
+
+
+class Followed:
+    """What is known of a fake API server."""
+
+    def __init__(self, api: Api, namespaces: list[str], *, person: bool = False) -> None:
+        self.api = api
+        self.world = World()
+        self.survey = Survey(self.world)
+        self.observing = Observing(api, self.world, namespaces, PATIENT, person=person)
+
+    @property
+    def picture(self) -> Picture:
+        """The picture, an hour after the scene's start."""
+        self.survey.catch_up(NOW)
+        return self.survey.picture(NOW, None, {})
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of its troubles."""
+        return [trouble.id for trouble in self.picture.every_trouble]
+
+    @property
+    def whole(self) -> bool:
+        """Whether everything was listed."""
+        tables = vars(self.world).values()
+        return all(getattr(table, "known", True) for table in tables)
+
+
+@asynccontextmanager
+async def following(
+    fake: FakeApi, namespaces: list[str], *, person: bool = False
+) -> AsyncIterator[Followed]:
+    """Follow a fake API server until the end of the block."""
+    api = Api(plain(fake))
+    await api.open()
+    try:
+        followed = Followed(api, namespaces, person=person)
+        async with beside(followed.observing.run()):
+            yield followed
+    finally:
+        await api.close()
+
+
+def played(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
+    """Play a story against a fake API server that serves PodGroups."""
+
+    async def play() -> None:
+        async with FakeApi().serving() as fake:
+            fake.served.add("v1beta1")
+            await story(fake)
+
+    asyncio.run(play())
+
+
+def test_what_is_followed_gives_the_picture_that_is_read_at_once() -> None:
+    for name in ("host-missing", "pod-refused", "podgroup-waits", "second-webhook", "ignored"):
+        scene = samples()[name].scene()
+
+        async def story(fake: FakeApi, scene: Scene = scene) -> None:
+            store(fake, scene)
+            async with following(fake, []) as followed:
+                await eventually(lambda: followed.whole)
+                assert followed.picture == examine(scene.observed(), NOW)
+                assert followed.observing.unread == {}
+
+        played(story)
+
+
+def test_changes_of_every_kind_are_seen() -> None:
+    async def story(fake: FakeApi) -> None:
+        scene = Scene()
+        store(fake, scene)
+        async with following(fake, []) as followed:
+            await eventually(lambda: followed.whole)
+            assert followed.ids == []
+            host = scene.pods["llama-tpu-worker-0-3"]
+            fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
+            await eventually(lambda: followed.ids == ["host-missing"])
+            fake.put(PODS, host)
+            await eventually(lambda: followed.ids == [])
+            fake.delete(SERVICES, "llama-headless", NAMESPACE)
+            await eventually(lambda: followed.ids == ["headless-service-missing"])
+            fake.put(SERVICES, scene.services[0])
+            other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
+            fake.put(NODES, other)
+            await eventually(lambda: followed.ids == ["replica-split"])
+            fake.put(NODES, scene.nodes[-1])
+            ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
+            fake.put(NAMESPACES, {"metadata": ignored})
+            await eventually(lambda: followed.ids == ["ignored"])
+            fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+            for webhook in samples()["second-webhook"].webhooks:
+                fake.put(WEBHOOKS, webhook)
+            await eventually(lambda: followed.ids == ["second-webhook"])
+
+    played(story)
+
+
+@pytest.mark.parametrize("person", [False, True])
+def test_of_one_namespace_only_that_is_asked_for(*, person: bool) -> None:
+    async def story(fake: FakeApi) -> None:
+        def refuse(request: Request) -> int:
+            return 403 if request.resource == "nodes" else 0
+
+        fake.before = refuse
+        store(fake, Scene())
+        elsewhere = Scene().cluster
+        elsewhere["metadata"] |= {"namespace": "elsewhere", "uid": "another"}
+        fake.put(RAYCLUSTERS, elsewhere)
+        fake.put(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+        async with following(fake, [NAMESPACE], person=person) as followed:
+            await eventually(lambda: followed.observing.synced and followed.world.namespaces.known)
+            assert [each.namespace for each in followed.picture.clusters] == [NAMESPACE]
+            await eventually(lambda: followed.observing.unread == {"nodes": "forbidden"})
+            assert followed.observing.trouble == ""
+            assert [each.metadata.name for each in followed.world.namespaces.all] == [NAMESPACE]
+            by_name = {each.name for each in fake.requests if each.resource == NAMESPACES}
+            assert by_name == {NAMESPACE if person else ""}, "an account has to list"
+
+    played(story)
+
+
+def test_pod_groups_that_are_no_longer_served_are_forgotten() -> None:
+    async def story(fake: FakeApi) -> None:
+        store(fake, samples()["podgroup-waits"].scene())
+        async with following(fake, []) as followed:
+            await eventually(lambda: followed.world.pod_groups.known)
+            assert len(followed.world.pod_groups.all) == 1
+            for listener in followed.observing.discovery._listeners:  # noqa: SLF001
+                listener(None)
+            await eventually(lambda: not followed.world.pod_groups.known)
+            assert not followed.world.pod_groups.all
+
+    played(story)
+
+
+def test_an_api_server_that_is_gone_is_told() -> None:
+    async def story(fake: FakeApi) -> None:
+        store(fake, Scene())
+        async with following(fake, []) as followed:
+            await eventually(lambda: followed.observing.synced)
+            assert followed.observing.trouble == ""
+            await fake.down()
+            await eventually(lambda: followed.observing.trouble in {"refused", "disconnected"})
+            await fake.up()
+            await eventually(lambda: followed.observing.trouble == "")
+
+    played(story)

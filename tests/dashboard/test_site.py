@@ -1,0 +1,395 @@
+"""The site over HTTP: who gets in, what each may see, what every answer carries."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+
+import httpx
+import pytest
+
+from tests.dashboard.browser import Tab, parsed
+from tests.dashboard.stage import Stage, renamed
+from tests.status.samples import samples
+from tests.status.scenes import Scene
+from webhook.dashboard.access import OwnAccess
+from webhook.dashboard.site import DashboardSite
+from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
+
+Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
+MISSING = "llama-tpu-worker-0-3"
+
+
+class Tenants:
+    """Access by tokens that are names of namespaces; `all` sees everything, `down` nobody."""
+
+    tokens = True
+
+    async def enter(self, token: str) -> str | None:
+        """Let in whoever has a token."""
+        return token if await self.sight(token, "") else None
+
+    def leave(self, session: str) -> None:
+        """Do nothing."""
+
+    async def sight(self, session: str, bearer: str) -> Sight | None:
+        """Return who it is."""
+        who = bearer or session
+        if who == "down":
+            raise NotNowError("the API server cannot be asked who you are")
+        if who == "all":
+            return Sight("root", None)
+        return Sight(who, frozenset({who})) if who in {"team", "other"} else None
+
+
+def played(stage: Stage, play: Play, who: str = "all") -> None:
+    """Play a story with a client that has a bearer token."""
+    app = site_application(DashboardSite(stage.live, Tenants(), stage.drawer), LOOPBACK, "session")
+
+    async def run() -> None:
+        headers = {"authorization": f"Bearer {who}"} if who else {}
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost:8090", headers=headers
+        ) as client:
+            await play(client, stage)
+
+    asyncio.run(run())
+
+
+def a_stage() -> Stage:
+    """Return a stage with two namespaces, one of which lacks a host."""
+    return Stage(Scene().without(MISSING).observed(), renamed(Scene(), "other", "qwen"))
+
+
+def test_nobody_gets_in_without_a_token() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        page = await client.get("/")
+        assert (page.status_code, page.headers["location"]) == (303, "/enter")
+        for path in ("/events", "/pod?namespace=team&name=x", "/host", "/diagnosis?id=x"):
+            assert (await client.get(path)).status_code == 401, path
+        for path in ("/api/v1/status", "/api/v1/pods/team/x"):
+            answer = await client.get(path)
+            assert answer.status_code == 401
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+    played(a_stage(), play, who="")
+
+
+def test_a_token_in_a_form_becomes_a_cookie_that_no_script_and_no_other_site_has() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        wrong = await client.post("/enter", data={"token": "guess"})
+        assert wrong.status_code == 401
+        assert "not accepted" in wrong.text
+        right = await client.post("/enter", data={"token": " team "})
+        assert (right.status_code, right.headers["location"]) == (303, "/")
+        cookie = right.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert "llama" in (await client.get("/")).text
+        await client.post("/leave")
+        assert (await client.get("/")).status_code == 303
+        large = await client.post("/enter", content=b"token=" + b"x" * 100_000)
+        assert large.status_code == 413
+
+    played(a_stage(), play, who="")
+
+
+def test_the_printed_address_lets_in_and_does_not_stay_in_the_address_bar() -> None:
+    stage, access = a_stage(), OwnAccess()
+    app = site_application(DashboardSite(stage.live, access, stage.drawer), LOOPBACK, "session")
+
+    async def run() -> None:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8090"
+        ) as client:
+            assert "printed" in (await client.get("/enter")).text
+            answer = await client.get(f"/enter?token={access.token}")
+            assert (answer.status_code, answer.headers["location"]) == (303, "/")
+            page = await client.get("/")
+            assert page.status_code == 200
+            assert access.token not in page.text
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.nip.io", ""])
+def test_another_host_name_is_not_answered(host: str) -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        answer = await client.get("/api/v1/status", headers={"host": host})
+        assert answer.status_code == 421
+        assert "llama" not in answer.text
+
+    played(a_stage(), play)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8090"])
+def test_names_of_loopback_are_answered_at_any_port(host: str) -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        assert (await client.get("/enter", headers={"host": host})).status_code == 200
+
+    played(a_stage(), play)
+
+
+def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        for path in ("/", "/enter", "/nowhere", "/api/v1/status", "/openapi.json"):
+            headers = (await client.get(path)).headers
+            policy = headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self';")
+            assert "unsafe" not in policy
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["cache-control"] == "no-store", path
+
+    played(a_stage(), play)
+
+
+def test_the_page_asks_only_for_what_is_served_here_and_has_nothing_inline() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        root = parsed((await client.get("/")).text.removeprefix("<!doctype html>"))
+        wanted = [each.attributes["src"] for each in root.every("script")]
+        assert all(not each.text for each in root.every("script"))
+        wanted += [each.attributes["href"] for each in root.every("link")]
+        assert len(wanted) >= 4
+        for path in wanted:
+            answer = await client.get(path)
+            assert answer.status_code == 200, path
+            assert "immutable" in answer.headers["cache-control"]
+        for element in root:
+            assert not [name for name in element.attributes if name.startswith(("on", "style"))]
+        assert (await client.get("/static/../site.py")).status_code == 404
+        assert (await client.get("/static/htmx.LICENSE")).status_code == 404
+
+    played(a_stage(), play)
+
+
+def test_a_tenant_sees_nothing_of_another() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        for path in ("/", "/?namespace=team", "/api/v1/status", "/api/v1/status?namespace=team"):
+            answer = await client.get(path)
+            assert answer.status_code == 200
+            assert "llama" not in answer.text, path
+        for path in (
+            "/pod?namespace=team&name=llama-head",
+            "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3",
+            "/api/v1/pods/team/llama-head",
+        ):
+            assert (await client.get(path)).status_code == 404, path
+        assert "qwen" in (await client.get("/")).text
+        assert (await client.get("/pod?namespace=other&name=qwen-head")).status_code == 200
+
+    played(a_stage(), play, who="other")
+
+
+def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        gone = []
+        for name in ("llama-head", "xyzzy"):
+            path = f"/pod?namespace=team&name={name}"
+            answer = await client.get(path, headers={"hx-request": "true"})
+            assert answer.status_code == 200
+            gone.append(answer.text.replace(name, ""))
+        assert "It is not there, or you may not see it." in gone[0]
+        assert gone[0] == gone[1]
+        path = "/host?namespace=team&cluster=llama&group=tpu&replica=0&host=3"
+        assert "TPU" not in (await client.get(path, headers={"hx-request": "true"})).text
+
+    played(a_stage(), play, who="other")
+
+
+def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        root = parsed((await client.get("/?namespace=other&trouble=1")).text[15:])
+        (clusters,) = root.by_id("clusters")
+        assert [each.text for each in clusters.every("h2")] == ["other/ qwen"]
+        chosen = {each.text: "selected" in each.attributes for each in root.every("option")}
+        assert chosen == {"all": False, "other": True, "team": False}
+        assert "only-trouble" in root.by_id("live")[0].classes
+
+    played(a_stage(), play)
+
+
+def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        root = parsed((await client.get("/")).text[15:])
+        (cell,) = root.every("a", "missing")
+        part = (await client.get(cell.attributes["href"], headers={"hx-request": "true"})).text
+        assert "<html" not in part
+        assert "TPU_WORKER_ID=3" in parsed(part).text
+        assert "this host&#39;s place in its slice" in part
+        assert "host-missing" in part
+        assert "<html" in (await client.get(cell.attributes["href"])).text
+        for wrong in ("replica=x", "replica=0&host=99999999999", "replica=0"):
+            path = f"/host?namespace=team&cluster=llama&group=tpu&{wrong}"
+            assert (await client.get(path)).status_code == 404
+
+    played(a_stage(), play)
+
+
+def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        path = f"/pod?namespace=team&name={MISSING}"
+        shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
+        assert "host 3 of replica 0" in shown.text
+        (other,) = [each for each in shown.every("li", "other") if "TPU_WORKER_ID" in each.text]
+        assert "the pod has 2" in other.text
+        assert len(shown.every("li", "has-it")) > 3
+        found = (await client.get(f"/api/v1/pods/team/{MISSING}")).json()
+        held = {each["what"]: each for each in found["account"]["given"]}
+        assert held["TPU_WORKER_ID"]["actual"] == "2"
+        assert [each["id"] for each in found["troubles"]] == ["worker-id-differs"]
+
+    played(Stage(samples()["worker-id-differs"].scene().observed()), play)
+
+
+def test_a_diagnosis_is_explained() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        shown = await client.get("/diagnosis?id=host-missing")
+        assert "A replica that lacks hosts." in shown.text
+        assert (await client.get("/diagnosis?id=xyzzy")).status_code == 404
+
+    played(a_stage(), play)
+
+
+def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        found = (await client.get("/api/v1/status")).json()
+        assert found["waits"] is True
+        assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
+        hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]
+        assert [each["state"] for each in hosts] == ["ready"] * 3 + ["missing"]
+        document = (await client.get("/openapi.json")).json()
+        assert document["paths"].keys() == {"/api/v1/status", "/api/v1/pods/{namespace}/{name}"}
+        schemas = document["components"]["schemas"]
+        for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(document)):
+            assert reference.removeprefix("#/components/schemas/") in schemas
+        assert found.keys() <= schemas["Status"]["properties"].keys()
+        cluster = schemas["Cluster"]["properties"].keys()
+        assert found["clusters"][1].keys() <= cluster
+
+    played(a_stage(), play)
+
+
+def test_an_api_server_that_cannot_be_asked_is_503() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        answer = await client.get("/api/v1/status")
+        assert answer.status_code == 503
+        assert "retry-after" in answer.headers
+
+    played(a_stage(), play, who="down")
+
+
+class Feed:
+    """A stream of changes, read message by message, and the page that takes them in."""
+
+    def __init__(self, site: DashboardSite, sight: Sight, html: str) -> None:
+        self.tab = Tab(html.removeprefix("<!doctype html>"))
+        (feed,) = self.tab.root.by_id("feed")
+        self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
+        self.sight: Sight | None = sight
+
+        async def look() -> Sight | None:
+            return self.sight
+
+        self.stream = site.events(look, "", self.since)
+
+    async def take(self) -> list[str]:
+        """Take in everything up to the next id, and return it."""
+        taken = []
+        async for frame in self.stream:
+            lines = frame.decode().splitlines()
+            data = "\n".join(line[6:] for line in lines if line.startswith("data: "))
+            if data:
+                taken.append(data)
+                self.tab.take(data)
+            if frame.startswith(b"id: "):
+                return taken
+        return taken
+
+
+def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: Sight) -> None:
+    """Play a story with a feed."""
+
+    async def run() -> None:
+        site = DashboardSite(stage.live, Tenants(), stage.drawer)
+        feed = Feed(site, sight, site.page(sight, "", trouble=False))
+        await feed.take()  # what is beside the RayClusters comes once at the start
+        await play(feed)
+
+    asyncio.run(run())
+
+
+def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
+    scene = Scene()
+    stage = Stage(Scene().without(MISSING).observed())
+
+    async def play(feed: Feed) -> None:
+        assert len(feed.tab.root.every("a", "missing")) == 1
+        stage.put_pods([scene.pods[MISSING]])
+        stage.look()
+        await feed.take()
+        assert feed.tab.root.every("a", "missing") == []
+        assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster, nothing waits"
+        assert feed.tab.root.every("li", "trouble") == []
+
+    following(stage, play, Sight("", None))
+
+
+def test_rights_that_change_change_what_is_on_the_page() -> None:
+    stage = a_stage()
+
+    async def play(feed: Feed) -> None:
+        assert "qwen" not in feed.tab.root.text
+        feed.sight = Sight("", None)
+        stage.live.tell()
+        await feed.take()
+        assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
+            "other/ qwen",
+            "team/ llama",
+        ]
+        feed.sight = Sight("", frozenset())
+        stage.live.tell()
+        await feed.take()
+        assert feed.tab.root.every("section") == []
+        feed.sight = None
+        stage.live.tell()
+        assert await feed.take() == []
+
+    following(stage, play, Sight("", frozenset({"team"})))
+
+
+def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
+    stage = Stage(Scene().observed())
+    scene = samples()["container-waits"].scene()
+    (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
+    waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
+
+    async def play(feed: Feed) -> None:
+        stage.put_pods([scene.pods[MISSING]])
+        stage.look()
+        taken = await feed.take()
+        assert "event: gone" in "".join(taken)
+        assert feed.tab.root.every("b") == []
+        assert len(feed.tab.root.every("li", "trouble")) == 1
+
+    following(stage, play, Sight("", None))
+
+
+def test_every_frame_has_lines_that_the_stream_knows() -> None:
+    stage = Stage(Scene().observed())
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+
+    async def run() -> None:
+        async def look() -> Sight:
+            return Sight("", None)
+
+        async for frame in site.events(look, "", "nonsense"):
+            text = frame.decode()
+            assert text.endswith("\n\n")
+            for line in text[:-2].split("\n"):
+                assert line.startswith(("data: ", "id: ", "retry: ", ": "))
+            if text.startswith("id: "):
+                stage.live.close()
+
+    asyncio.run(run())

@@ -1,0 +1,105 @@
+"""The survey: examined one by one, RayClusters look as they do all at once."""
+
+import pytest
+from msgspec import structs
+
+from tests.dashboard.stage import Stage, identified, renamed
+from tests.status.samples import Sample, samples
+from tests.status.scenes import NOW, Scene, llama
+from webhook.status.examination import examine
+from webhook.status.observed import Observed
+from webhook.status.survey import QUIET_SECONDS, RESTLESS_SECONDS
+
+BESIDE = Scene(llama(replicas=1))
+
+
+def together(*parts: Observed) -> Observed:
+    """Return what is observed of several RayClusters at once."""
+    fields = ("clusters", "pods", "pod_groups", "events", "services", "nodes", "namespaces")
+    lists = {name: [each for p in parts for each in getattr(p, name) or ()] for name in fields}
+    return structs.replace(parts[0], **lists)
+
+
+@pytest.mark.parametrize("sample", samples().values(), ids=samples())
+def test_each_diagnosis_is_found_as_in_one_look_at_everything(sample: Sample) -> None:
+    scene = sample.scene()
+    parts = [
+        scene.observed(),
+        renamed(BESIDE, "team", "llama2"),
+        renamed(scene, "other", "llama"),
+    ]
+    stage = Stage(*parts)
+    whole = examine(together(*map(identified, parts)), NOW)
+    assert stage.live.survey.picture(NOW, None, {}) == whole
+
+
+def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> None:
+    scene = Scene()
+    stage = Stage(scene.observed(), renamed(Scene(), "other", "qwen"))
+    survey = stage.live.survey
+    host = scene.pods["llama-tpu-worker-0-3"]
+    stage.drop_pods([host])
+    assert survey.due(NOW) == ["uid-of-llama"]
+    assert survey.examine("uid-of-llama", NOW)
+    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == ["host-missing"]
+    stage.put_pods([host])
+    assert survey.due(NOW) == ["uid-of-llama"]
+    assert survey.examine("uid-of-llama", NOW)
+    assert not survey.clusters["uid-of-llama"].troubles
+
+
+def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
+    scene = samples()["ignored"].scene().without("llama-tpu-worker-0-3")
+    stage = Stage(scene.observed(), ignoring=False)
+    survey = stage.live.survey
+    troubles = survey.picture(NOW, None, {}).every_trouble
+    assert [each.id for each in troubles] == ["host-missing"]
+    standing = survey.standing("uid-of-llama", NOW)
+    assert standing is not None
+    assert not standing.ignored
+
+
+def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
+    scene = Scene()
+    stage = Stage(scene.observed())
+    again = scene.pods["llama-tpu-worker-0-3"]
+    again["metadata"]["resourceVersion"] = "7"
+    stage.put_pods([again])
+    assert stage.live.survey.due(NOW) == []
+
+
+def test_what_is_not_well_is_looked_at_again_soon_and_the_rest_later() -> None:
+    stage = Stage(Scene().without("llama-head").observed(), renamed(Scene(), "other", "qwen"))
+    survey = stage.live.survey
+    assert survey.due(NOW + RESTLESS_SECONDS - 1) == []
+    assert survey.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
+    assert sorted(survey.due(NOW + QUIET_SECONDS)) == ["uid-of-llama", "uid-of-other-qwen"]
+
+
+def test_trouble_counts_after_its_time_without_any_change() -> None:
+    scene = Scene(llama(replicas=1)).without("llama-tpu-worker-0-3")
+    stage = Stage()
+    stage.now = NOW - 3599.0
+    stage.load(scene.observed())
+    stage.look()
+    survey = stage.live.survey
+    assert not survey.clusters["uid-of-llama"].troubles
+    stage.now += 60.0
+    stage.look()
+    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == ["host-missing"]
+
+
+def test_a_raycluster_that_goes_is_gone() -> None:
+    stage = Stage(Scene().observed())
+    stage.world.clusters.remove("uid-of-llama")
+    stage.look()
+    assert stage.live.survey.clusters == {}
+    assert stage.board.clusters(None) == []
+
+
+def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
+    stage = Stage(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
+    survey = stage.live.survey
+    assert [each.name for each in survey.picture(NOW, {"other"}, {}).clusters] == ["qwen"]
+    assert survey.picture(NOW, {"other"}, {}).troubles == ()
+    assert [each.id for each in survey.picture(NOW, None, {}).troubles] == ["second-webhook"]

@@ -1,0 +1,61 @@
+"""The doorway to Jinja2: templates, in which every value is escaped and none may be missing."""
+
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from webhook.dashboard.view import GroupTop, Row, Top
+
+
+class HtmlDrawer:
+    """Draws views by the templates of this package."""
+
+    def __init__(self) -> None:
+        environment = Environment(
+            loader=PackageLoader("webhook.dashboard"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment = environment
+        self._top = environment.get_template("top.html")
+        self._group = environment.get_template("group.html")
+        self._row = environment.get_template("row.html")
+
+    def top(self, top: Top) -> str:
+        """Return what stands above the groups of a RayCluster."""
+        return self._top.render(top=top)
+
+    def group(self, top: GroupTop) -> str:
+        """Return what stands above the replicas of a group."""
+        return self._group.render(top=top)
+
+    def row(self, row: Row) -> str:
+        """Return a replica."""
+        return self._row.render(row=row)
+
+    def page(self, name: str, **values: Any) -> str:  # noqa: ANN401 - what the template shows
+        """Return a template by its name."""
+        return self._environment.get_template(f"{name}.html").render(values)
+
+
+_KINDS: Final = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+_BUNDLE: Final = ("htmx.min.js", "hx-sse.min.js", "page.js")
+"""What is one file for the browser: htmx begins when the script that it is in has ended, and
+everything else has to be there by then."""
+
+
+def assets() -> dict[str, tuple[bytes, str]]:
+    """Return the files that a browser asks for, by name: content and type."""
+    folder = files("webhook.dashboard") / "static"
+    found = {}
+    for file in folder.iterdir():
+        kind = _KINDS.get(f".{file.name.rpartition('.')[2]}")
+        if kind is not None:
+            found[file.name] = file.read_bytes(), kind
+    parts = [found.pop(name)[0] for name in _BUNDLE]
+    return {**found, "bundle.js": (b";\n".join(parts), _KINDS[".js"])}

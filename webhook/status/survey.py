@@ -1,0 +1,125 @@
+"""The survey: the picture of a world, kept up to date by examining only what may have changed."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from webhook.groups.clusters import facts_of
+from webhook.status import model
+from webhook.status.diagnosis import Trouble
+from webhook.status.examination import examine
+from webhook.status.memory import Memory
+from webhook.status.objects import LivePod
+from webhook.status.observed import Lookups
+from webhook.status.standing import Cluster, stand
+from webhook.status.world import World
+
+RESTLESS_SECONDS: Final = 5.0
+"""How often a RayCluster is looked at that is not as it should be: what is wrong counts only after
+a while, so time alone may change it."""
+QUIET_SECONDS: Final = 30.0
+"""How often every other one is."""
+
+
+class Survey:
+    """Keeps `clusters`, the pictures of RayClusters by uid, and `troubles`, which are none's."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.clusters: dict[str, model.Cluster] = {}
+        self.troubles: tuple[Trouble, ...] = ()
+        self._looked: dict[str, float] = {}
+        self._memories: dict[str, Memory] = {}
+
+    @property
+    def remembered(self) -> int:
+        """How many replicas needed no new examination of what they were told."""
+        return sum(memory.hits for memory in self._memories.values())
+
+    @property
+    def worked_out(self) -> int:
+        """How many replicas did."""
+        return sum(memory.misses for memory in self._memories.values())
+
+    def due(self, now: float) -> list[str]:
+        """Return the uids of the RayClusters that have to be examined, gone ones among them."""
+        world = self.world
+        if world.installation:
+            world.installation = False
+            self.troubles = examine(world.beside(), now).troubles
+        late = [uid for uid, cluster in self.clusters.items() if now >= self._next(uid, cluster)]
+        found = dict.fromkeys((*world.changed, *late))
+        world.changed = set()
+        return list(found)
+
+    def examine(self, uid: str, now: float) -> bool:
+        """Examine a RayCluster; tell whether its picture is another one by now, or it is gone."""
+        live = self.world.clusters.get(uid)
+        if live is None:
+            self._looked.pop(uid, None)
+            self._memories.pop(uid, None)
+            return self.clusters.pop(uid, None) is not None
+        memory = self._memories.setdefault(uid, Memory())
+        memory.begin(facts_of(live, ignoring=self.world.ignoring))
+        (picture,) = examine(self.world.around(live), now, tell=memory.tell).clusters
+        self._looked[uid] = now
+        if self.clusters.get(uid) == picture:
+            return False
+        self.clusters[uid] = picture
+        return True
+
+    def catch_up(self, now: float) -> None:
+        """Examine all that is due."""
+        for uid in self.due(now):
+            self.examine(uid, now)
+
+    def picture(
+        self, now: float, namespaces: Collection[str] | None, unread: Mapping[str, str]
+    ) -> model.Picture:
+        """Return the picture of some namespaces, or of all with None, by namespace and name.
+
+        What belongs to no namespace is only part of the picture of all.
+        """
+        seen = [
+            each
+            for each in self.clusters.values()
+            if namespaces is None or each.namespace in namespaces
+        ]
+        seen.sort(key=lambda cluster: (cluster.namespace, cluster.name))
+        troubles = self.troubles if namespaces is None else ()
+        return model.Picture(now, tuple(seen), troubles, dict(unread))
+
+    def standing(self, uid: str, now: float) -> Cluster | None:
+        """Return what stands of a RayCluster."""
+        live = self.world.clusters.get(uid)
+        if live is None:
+            return None
+        observed = self.world.around(live)
+        (cluster,) = stand(observed, Lookups(observed, now))
+        return cluster
+
+    def named(self, namespace: str, name: str) -> str:
+        """Return the uid of the RayCluster of a name; nothing when there is none."""
+        found = self.world.clusters.of(namespace)
+        return next((each.metadata.uid or "" for each in found if each.metadata.name == name), "")
+
+    def pod(self, namespace: str, name: str) -> LivePod | None:
+        """Return a pod of Ray."""
+        for pod in self.world.pods.all:
+            if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
+                return pod
+        return None
+
+    def _next(self, uid: str, cluster: model.Cluster) -> float:
+        return self._looked[uid] + (QUIET_SECONDS if _quiet(cluster) else RESTLESS_SECONDS)
+
+
+def _quiet(cluster: model.Cluster) -> bool:
+    return (
+        not cluster.troubles
+        and cluster.head.state == model.READY
+        and all(
+            replica.state == model.COMPLETE
+            for group in cluster.groups
+            for replica in group.replicas
+        )
+    )

@@ -1,0 +1,192 @@
+"""The tracker: what changes from picture to picture, and what RayClusters are to be told of it."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct, field
+
+from webhook.status import model
+from webhook.status.diagnosis import Trouble
+
+Kind = Literal["Normal", "Warning"]
+
+NOTE_MAX: Final = 1024
+"""Characters of the note of an event, as the API server allows.
+
+https://github.com/kubernetes/api/blob/master/events/v1/types.go
+"""
+
+
+class Reason(NamedTuple):
+    """The reason of an event, and how many seconds a trouble has to last first."""
+
+    name: str
+    seconds: float = 0.0
+
+
+REASONS: Final[Mapping[str, Reason]] = {
+    "host-missing": Reason("HostMissing", 120.0),
+    "pod-without-seat": Reason("PodWithoutSeat"),
+    "seat-held-twice": Reason("SeatHeldTwice"),
+    "replica-split": Reason("ReplicaSplit"),
+    "podgroup-missing": Reason("PodGroupWaiting"),
+    "podgroup-waits": Reason("PodGroupWaiting"),
+    "second-webhook": Reason("SecondWebhook"),
+}
+"""The diagnoses that become events, by their ids."""
+
+COMPLETE: Final = "ReplicaComplete"
+
+
+class Key(NamedTuple):
+    """What makes events one series: the RayCluster, the replica or what else it is about, why."""
+
+    uid: str
+    place: tuple[str, str]
+    """Group, and name or index of the replica; empty where it is about more than that."""
+    reason: str
+
+
+class Notice(Struct, frozen=True):
+    """Something that a RayCluster is to be told."""
+
+    key: Key
+    kind: Kind
+    namespace: str
+    cluster: str
+    note: str
+
+
+class Tally(Struct, frozen=True):
+    """The replicas of one group, by state, and its pods without a seat that need one.
+
+    `incomplete_since` is when the first of those that are not complete was so, in seconds since
+    the epoch.
+    """
+
+    namespace: str
+    cluster: str
+    group: str
+    replicas: dict[str, int]
+    unseated: int
+    incomplete_since: float | None
+
+
+class Look(Struct, frozen=True):
+    """What came of a look: what is to be told now, and the numbers of it all."""
+
+    notices: tuple[Notice, ...]
+    tallies: tuple[Tally, ...]
+    troubles: dict[tuple[str, str, str], int]
+    """Troubles by namespace, RayCluster and diagnosis; those of no RayCluster have neither."""
+
+
+Place = tuple[str, str, str]
+"""Uid of the RayCluster, group, and name or index of a replica."""
+
+
+class Tracker(Struct):
+    """Remembers since when something has been so, from look to look."""
+
+    troubled: dict[Key, float] = field(default_factory=dict)
+    incomplete: dict[Place, float] = field(default_factory=dict)
+    complete: set[Place] | None = None
+    """The replicas that were complete at the last look; None before the first."""
+
+    def look(self, picture: model.Picture) -> Look:
+        """Take in a picture."""
+        notices = (*self._wrong(picture), *self._completed(picture))
+        tallies = tuple(
+            self._tally(cluster, group) for cluster in picture.clusters for group in cluster.groups
+        )
+        there = {place for place, _ in _replicas(picture)}
+        self.incomplete = {each: at for each, at in self.incomplete.items() if each in there}
+        troubles: dict[tuple[str, str, str], int] = {}
+        for each in picture.every_trouble:
+            place = each.namespace, each.cluster, each.id
+            troubles[place] = troubles.get(place, 0) + 1
+        return Look(notices, tallies, troubles)
+
+    def _wrong(self, picture: model.Picture) -> Iterator[Notice]:
+        """Yield what is wrong for long enough, a notice for each replica and reason."""
+        found: dict[Key, tuple[model.Cluster, Trouble]] = {}
+        for cluster in picture.clusters:
+            names = _names(cluster)
+            for trouble in (*cluster.troubles, *picture.troubles):
+                reason = REASONS.get(trouble.id)
+                if reason is not None:
+                    replica = names.get((trouble.group, trouble.replica), "")
+                    key = Key(cluster.uid, (trouble.group, replica), reason.name)
+                    found.setdefault(key, (cluster, trouble))
+        self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
+        for key, (cluster, trouble) in found.items():
+            if picture.now - self.troubled[key] >= REASONS[trouble.id].seconds:
+                yield Notice(key, "Warning", cluster.namespace, cluster.name, _note(trouble))
+
+    def _completed(self, picture: model.Picture) -> Iterator[Notice]:
+        """Yield the replicas of several hosts that have become complete since the last look."""
+        before, self.complete = self.complete, set()
+        for place, (cluster, group, replica) in _replicas(picture):
+            if replica.state != model.COMPLETE:
+                since = replica.since if before is None else None
+                self.incomplete.setdefault(place, since or picture.now)
+                continue
+            self.incomplete.pop(place, None)
+            self.complete.add(place)
+            if before is not None and place not in before and group.hosts > 1:
+                key = Key(cluster.uid, (group.name, _called(replica)), COMPLETE)
+                note = f"all {group.hosts} hosts of replica {_called(replica)} are ready"
+                yield Notice(key, "Normal", cluster.namespace, cluster.name, note)
+
+    def _tally(self, cluster: model.Cluster, group: model.Group) -> Tally:
+        states: dict[str, int] = {}
+        times = []
+        for replica in group.replicas:
+            states[replica.state] = states.get(replica.state, 0) + 1
+            since = self.incomplete.get((cluster.uid, group.name, _called(replica)))
+            if since is not None:
+                times.append(since)
+        return Tally(
+            cluster.namespace,
+            cluster.name,
+            group.name,
+            states,
+            sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
+            min(times, default=None),
+        )
+
+
+def _seatless(trouble: Trouble, group: model.Group) -> bool:
+    return (trouble.id, trouble.group) == ("pod-without-seat", group.name)
+
+
+def _replicas(
+    picture: model.Picture,
+) -> Iterator[tuple[Place, tuple[model.Cluster, model.Group, model.Replica]]]:
+    for cluster in picture.clusters:
+        for group in cluster.groups:
+            for replica in group.replicas:
+                yield (cluster.uid, group.name, _called(replica)), (cluster, group, replica)
+
+
+def _called(replica: model.Replica) -> str:
+    """Return the name of a replica, else its index, or `missing` of one that is not there."""
+    return replica.name or ("missing" if replica.index is None else str(replica.index))
+
+
+def _names(cluster: model.Cluster) -> dict[tuple[str, int | None], str]:
+    """Return what replicas are called, by group and index."""
+    return {
+        (group.name, replica.index): _called(replica)
+        for group in cluster.groups
+        for replica in group.replicas
+        if replica.index is not None
+    }
+
+
+def _note(trouble: Trouble) -> str:
+    """Return what is wrong and what to do, as much as an event holds."""
+    place = f"{trouble.group}: " if trouble.group else ""
+    said = f"{place}{trouble.message}. To mend it: {trouble.remedy}"
+    whole = f"{said}: {trouble.command}"
+    return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]

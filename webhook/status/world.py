@@ -1,0 +1,199 @@
+"""The world: every live object that the page is about, and which RayClusters have to be looked at
+again.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import structs
+
+from webhook.kube import names
+from webhook.status.objects import (
+    LiveCluster,
+    LiveEvent,
+    LiveMeta,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+from webhook.status.observed import Observed
+
+
+class Live(Protocol):
+    """An object that lives."""
+
+    @property
+    def metadata(self) -> LiveMeta:
+        """The metadata."""
+
+
+T = TypeVar("T", bound=Live)
+
+
+class Table(Generic[T]):
+    """Objects of one kind by uid, and by what `index` says of them.
+
+    `changed` is told of each object that comes, goes, or differs from what it was; of the latter
+    twice, as it was and as it is.
+    """
+
+    def __init__(self, index: Callable[[T], str], changed: Callable[[T], None]) -> None:
+        self.known = False
+        """Whether they were ever listed."""
+        self._index = index
+        self._changed = changed
+        self._all: dict[str, T] = {}
+        self._indexed: dict[str, dict[str, T]] = {}
+
+    def put(self, value: T) -> None:
+        """Take in an object that came or changed."""
+        uid = value.metadata.uid or ""
+        old = self._all.get(uid)
+        if old is not None and _same(old, value):
+            return
+        self.remove(uid)
+        self._all[uid] = value
+        self._indexed.setdefault(self._index(value), {})[uid] = value
+        self._changed(value)
+
+    def remove(self, uid: str) -> None:
+        """Take in that an object is gone."""
+        old = self._all.pop(uid, None)
+        if old is None:
+            return
+        key = self._index(old)
+        beside = self._indexed[key]
+        del beside[uid]
+        if not beside:
+            del self._indexed[key]
+        self._changed(old)
+
+    def get(self, uid: str) -> T | None:
+        """Return an object, if it is there."""
+        return self._all.get(uid)
+
+    def of(self, key: str) -> Collection[T]:
+        """Return the objects of which `index` says this."""
+        return self._indexed.get(key, {}).values()
+
+    @property
+    def all(self) -> Collection[T]:
+        """Every object."""
+        return self._all.values()
+
+    def asked(self, values: Collection[T]) -> list[T] | None:
+        """Return objects; None when none of this kind were ever listed."""
+        return list(values) if self.known else None
+
+
+class World:
+    """All tables. `changed` are the uids of RayClusters that may look different by now;
+    `installation` tells that of what belongs to no RayCluster.
+
+    With `ignoring`, RayClusters may be left alone by their label.
+    """
+
+    def __init__(self, *, ignoring: bool = True) -> None:
+        self.ignoring = ignoring
+        self.changed: set[str] = set()
+        self.installation = True
+        self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
+        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed)
+        self.pod_groups: Table[LivePodGroup] = Table(_namespace, self._beside_changed)
+        self.events: Table[LiveEvent] = Table(_namespace, self._beside_changed)
+        self.services: Table[Named] = Table(_namespace, self._beside_changed)
+        self.nodes: Table[Named] = Table(_name, self._node_changed)
+        self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
+        self.configurations: Table[WebhookConfiguration] = Table(_name, self._other_changed)
+
+    def around(self, cluster: LiveCluster) -> Observed:
+        """Return all that says something about a RayCluster: enough to examine it alone."""
+        namespace = cluster.metadata.namespace or ""
+        pods = list(self.pods.of(cluster.metadata.uid or ""))
+        own = {pod.metadata.uid for pod in pods}
+        events = [
+            event
+            for event in self.events.of(namespace)
+            if event.involved_object.uid in own or self.pods.get(event.involved_object.uid) is None
+        ]
+        on = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
+        return Observed(
+            [cluster],
+            pods,
+            self.pod_groups.asked(self.pod_groups.of(namespace)),
+            self.events.asked(events),
+            self.services.asked(self.services.of(namespace)),
+            self.nodes.asked([node for name in on for node in self.nodes.of(name)]),
+            self.namespaces.asked(self.namespaces.of(namespace)),
+            ignoring=self.ignoring,
+        )
+
+    def beside(self) -> Observed:
+        """Return what belongs to no RayCluster."""
+        every = self.configurations
+        return Observed([], [], configurations=every.asked(every.all))
+
+    def occupied(self) -> set[str]:
+        """Return the namespaces that have RayClusters."""
+        return {each.metadata.namespace or "" for each in self.clusters.all}
+
+    def load(self, observed: Observed) -> None:
+        """Take in all that was read at once."""
+        _fill(self.clusters, observed.clusters)
+        _fill(self.pods, observed.pods)
+        _fill(self.pod_groups, observed.pod_groups)
+        _fill(self.events, observed.events)
+        _fill(self.services, observed.services)
+        _fill(self.nodes, observed.nodes)
+        _fill(self.namespaces, observed.namespaces)
+        _fill(self.configurations, observed.configurations)
+
+    def _cluster_changed(self, cluster: LiveCluster) -> None:
+        self.changed.add(cluster.metadata.uid or "")
+
+    def _pod_changed(self, pod: LivePod) -> None:
+        self.changed.add(owner_of(pod))
+
+    def _beside_changed(self, value: Live) -> None:
+        self._all_in(value.metadata.namespace or "")
+
+    def _namespace_changed(self, namespace: Named) -> None:
+        self._all_in(_name(namespace))
+
+    def _node_changed(self, node: Named) -> None:
+        name = _name(node)
+        on_it = (pod for pod in self.pods.all if pod.spec.node_name == name)
+        self.changed.update(owner_of(pod) for pod in on_it)
+
+    def _other_changed(self, _value: Live) -> None:
+        self.installation = True
+
+    def _all_in(self, namespace: str) -> None:
+        self.changed.update(each.metadata.uid or "" for each in self.clusters.of(namespace))
+
+
+def owner_of(pod: LivePod) -> str:
+    """Return the uid of the RayCluster that controls a pod; nothing for any other pod."""
+    owner = pod.controller
+    return owner.uid if owner is not None and owner.kind == names.RAYCLUSTER_KIND else ""
+
+
+def _fill(table: Table[T], values: Iterable[T] | None) -> None:
+    for value in values or ():
+        table.put(value)
+    table.known = values is not None
+
+
+def _namespace(value: Live) -> str:
+    return value.metadata.namespace or ""
+
+
+def _name(value: Live) -> str:
+    return value.metadata.name or ""
+
+
+def _same(old: T, new: T) -> bool:
+    """Tell whether an object has only another version: what we read of it is as it was."""
+    meta = structs.replace(new.metadata, resource_version=old.metadata.resource_version)
+    return bool(structs.replace(new, metadata=meta) == old)  # type: ignore[type-var]  # a Struct
