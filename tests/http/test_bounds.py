@@ -12,7 +12,7 @@ import pytest
 import uvloop
 from starlette.types import Receive, Scope, Send
 
-from tests.http.test_coalescing import connected, post
+from tests.http.test_answers import connected, post
 from tests.http.test_connections import Refusals
 from tests.server import Running
 from webhook.http.bounds import Bounds, raise_descriptor_limit
@@ -20,7 +20,13 @@ from webhook.http.server import HttpServer
 
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
 CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
-FAST = {"first_byte": 1, "head_seconds": 1, "request_seconds": 2, "linger_seconds": 1, "idle_seconds": 5}
+FAST = {
+    "first_byte": 1,
+    "head_seconds": 1,
+    "request_seconds": 2,
+    "linger_seconds": 1,
+    "idle_seconds": 5,
+}
 
 
 async def length(_scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,7 +49,9 @@ class Served:
 
     def __init__(self, **bounds: int) -> None:
         self.refusals = Refusals()
-        self._server = HttpServer(cast("Any", length), "127.0.0.1", 0, bounds=Bounds(**bounds), refused=self.refusals)
+        self._server = HttpServer(
+            cast("Any", length), "127.0.0.1", 0, bounds=Bounds(**bounds), refused=self.refusals
+        )
         self.port = self._server.bind()
         self._stop = threading.Event()
 
@@ -86,7 +94,11 @@ def answer(connection: socket.socket) -> bytes:
     with suppress(ConnectionResetError):
         while part := connection.recv(65536):
             data += part
-            if b"\r\n\r\n" in data and data.count(b"HTTP/1.1") == 1 and not data.endswith(b"\r\n\r\n"):
+            if (
+                b"\r\n\r\n" in data
+                and data.count(b"HTTP/1.1") == 1
+                and not data.endswith(b"\r\n\r\n")
+            ):
                 break
     return data
 
@@ -120,7 +132,17 @@ def ended(connection: socket.socket) -> float:
         CHUNKED + b"a: b\r\n" * 101,
         b"\r\n" * 40_000,
     ],
-    ids=["url", "whole url", "header", "whole header", "name", "headers", "trailer", "trailers", "empty lines"],
+    ids=[
+        "url",
+        "whole url",
+        "header",
+        "whole header",
+        "name",
+        "headers",
+        "trailer",
+        "trailers",
+        "empty lines",
+    ],
 )
 def test_a_head_that_is_too_large_is_431(request_: bytes) -> None:
     with served() as server, server.client() as connection:
@@ -145,8 +167,15 @@ def test_the_port_of_reviews_refuses_such_a_head_too(server: Running) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 431 ")
 
 
-def test_bodies_beyond_what_may_be_in_flight_are_503_the_largest_first_and_small_ones_pass() -> None:
-    with served(in_flight=400_000) as server, server.client() as large, server.client() as small, server.client() as good:
+def test_bodies_beyond_what_may_be_in_flight_are_503_the_largest_first_and_small_ones_pass() -> (
+    None
+):
+    with (
+        served(in_flight=400_000) as server,
+        server.client() as large,
+        server.client() as small,
+        server.client() as good,
+    ):
         large.sendall(HEAD + b"content-length: 300000\r\n\r\n" + b"x" * 250_000)
         small.sendall(HEAD + b"content-length: 200000\r\n\r\n" + b"x" * 120_000)
         time.sleep(0.3)
@@ -161,14 +190,18 @@ def test_bodies_beyond_what_may_be_in_flight_are_503_the_largest_first_and_small
 
 def test_a_body_that_is_alone_too_large_is_503() -> None:
     with served(in_flight=400_000) as server, server.client() as connection:
-        assert b"retry-after: 1" in asked(connection, HEAD + b"content-length: 500000\r\n\r\n" + b"x" * 500_000)
+        assert b"retry-after: 1" in asked(
+            connection, HEAD + b"content-length: 500000\r\n\r\n" + b"x" * 500_000
+        )
         assert server.refusals == [503]
 
 
 def test_what_was_answered_is_in_flight_no_more() -> None:
     with served(in_flight=400_000) as server, server.client() as connection:
         for _ in range(5):
-            assert asked(connection, HEAD + b"content-length: 300000\r\n\r\n" + b"x" * 300_000).endswith(b"300000")
+            assert asked(
+                connection, HEAD + b"content-length: 300000\r\n\r\n" + b"x" * 300_000
+            ).endswith(b"300000")
         assert server.refusals == []
 
 

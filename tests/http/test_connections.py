@@ -1,4 +1,6 @@
-"""The connections of a listener: who goes when there are too many, hold too much or wait too long."""
+"""The connections of a listener: who goes when there are too many, hold too much or
+wait too long.
+"""
 
 from dataclasses import dataclass, field
 from typing import cast
@@ -105,7 +107,11 @@ def test_one_that_waits_for_its_answer_stays_and_with_none_other_the_newest_goes
 
 
 def test_too_much_in_flight_costs_the_largest_that_is_not_complete() -> None:
-    complete, large, small = Client("complete", held=90), Client("large", held=50, sending=True), Client("small", held=9)
+    complete, large, small = (
+        Client("complete", held=90),
+        Client("large", held=50, sending=True),
+        Client("small", held=9),
+    )
     connections = filled(complete, large, small)
     connections.held = 149
     connections.relieve()
@@ -123,7 +129,9 @@ def test_complete_requests_are_not_given_up() -> None:
 
 
 def test_answers_that_nobody_takes_cost_the_one_with_most_of_them() -> None:
-    clients = [Client(name, unread=size) for name, size in (("some", 40), ("most", 50), ("few", 10))]
+    clients = [
+        Client(name, unread=size) for name, size in (("some", 40), ("most", 50), ("few", 10))
+    ]
     connections = filled(*clients, in_flight=99)
     connections.stuck(clients[0])
     connections.stuck(clients[1])
@@ -136,7 +144,11 @@ def test_answers_that_nobody_takes_cost_the_one_with_most_of_them() -> None:
 
 
 def test_patience_ends_and_one_that_waits_for_us_has_none_to_lose() -> None:
-    slow, idle, busy = Client("slow", patient=3), Client("idle", patient=120), Client("busy", patient=None)
+    slow, idle, busy = (
+        Client("slow", patient=3),
+        Client("idle", patient=120),
+        Client("busy", patient=None),
+    )
     connections = filled(slow, idle, busy)
     for _ in range(3):
         connections.sweep()

@@ -6,7 +6,9 @@ Object = dict[str, Any]
 
 
 def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
-    """Return a worker pod; labels are written with `_` for what cannot stand in a name: see `LABELS`."""
+    """Return a worker pod; labels are written with `_` for what cannot stand in a name: see
+    `LABELS`.
+    """
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -20,7 +22,13 @@ def worker(group: str, cluster: str = "odd", **labels: str) -> Object:
                 **{LABELS[name]: value for name, value in labels.items()},
             },
             "ownerReferences": [
-                {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": cluster, "uid": f"{cluster}-uid", "controller": True}
+                {
+                    "apiVersion": "ray.io/v1",
+                    "kind": "RayCluster",
+                    "name": cluster,
+                    "uid": f"{cluster}-uid",
+                    "controller": True,
+                }
             ],
         },
         "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]},

@@ -1,4 +1,6 @@
-"""Whatever is sent over HTTPS gets the answer that design and a person would expect, and never a 500."""
+"""Whatever is sent over HTTPS gets the answer that design and a person would expect, and never a
+500.
+"""
 
 import json
 from typing import Any
@@ -40,12 +42,20 @@ def fields(status: Object) -> list[str]:
         (b"[" * 200_000, "not an AdmissionReview in JSON"),
         (b'{"a":' * 200_000, "nested too deeply"),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "has no request"),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}', "has no request"),
+        (
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":null}',
+            "has no request",
+        ),
         (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{}}', "uid"),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}', "request"),
+        (
+            b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":"yes"}',
+            "request",
+        ),
     ],
 )
-def test_a_body_that_is_no_review_is_400_and_says_what_was_expected(api: ApiServer, body: bytes, says: str) -> None:
+def test_a_body_that_is_no_review_is_400_and_says_what_was_expected(
+    api: ApiServer, body: bytes, says: str
+) -> None:
     answer = api.post("/mutate", body)
     assert answer.status_code == 400
     assert says in answer.text
@@ -96,7 +106,9 @@ def test_a_create_without_its_object_is_400(api: ApiServer) -> None:
         (("metadata", "ownerReferences"), {"uid": 1}),
     ],
 )
-def test_a_pod_of_impossible_shape_is_400_with_the_place(api: ApiServer, path: tuple[str, ...], value: object) -> None:
+def test_a_pod_of_impossible_shape_is_400_with_the_place(
+    api: ApiServer, path: tuple[str, ...], value: object
+) -> None:
     pod: Any = worker("plain")
     target = pod
     for key in path[:-1]:
@@ -110,14 +122,19 @@ def test_a_pod_of_impossible_shape_is_400_with_the_place(api: ApiServer, path: t
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/yaml", "", "application/jsonp"])
 def test_another_content_type_is_415(api: ApiServer, kind: str) -> None:
-    answer = api.post("/mutate", json.dumps(pod_review(worker("plain"))).encode(), **{"content-type": kind})
+    answer = api.post(
+        "/mutate", json.dumps(pod_review(worker("plain"))).encode(), **{"content-type": kind}
+    )
     assert answer.status_code == 415
     assert "application/json" in answer.text
 
 
 def test_a_content_type_with_a_charset_is_fine(api: ApiServer) -> None:
     body = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
-    assert api.post("/mutate", body, **{"content-type": "Application/JSON; charset=utf-8"}).status_code == 200
+    assert (
+        api.post("/mutate", body, **{"content-type": "Application/JSON; charset=utf-8"}).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"])
@@ -139,7 +156,11 @@ def test_eight_mebibytes_are_413_and_the_connection_lives_on(api: ApiServer, chu
     review = pod_review(worker("plain"))
     review["request"]["object"]["metadata"]["annotations"] = {"big": "x" * size}
     body = json.dumps(review).encode()
-    answer = api.stream("/mutate", [body[i : i + 65536] for i in range(0, size, 65536)]) if chunked else api.post("/mutate", body)
+    answer = (
+        api.stream("/mutate", [body[i : i + 65536] for i in range(0, size, 65536)])
+        if chunked
+        else api.post("/mutate", body)
+    )
     assert answer.status_code == 413
     assert "7340032" in answer.text
     assert api.review(pod_review(worker("plain"), dry_run=True))["allowed"]
@@ -157,11 +178,17 @@ def test_a_pod_without_containers_is_denied(api: ApiServer) -> None:
     assert fields(denied(api, pod)) == ["spec.containers"]
 
 
-def test_a_pod_without_cluster_label_group_label_and_owner_is_denied_with_all_reasons(api: ApiServer) -> None:
+def test_a_pod_without_cluster_label_group_label_and_owner_is_denied_with_all_reasons(
+    api: ApiServer,
+) -> None:
     pod = without(without(worker("plain"), "ray.io/cluster"), "ray.io/group")
     pod["metadata"]["ownerReferences"] = []
     status = denied(api, pod)
-    assert fields(status) == ["metadata.labels[ray.io/cluster]", "metadata.labels[ray.io/group]", "metadata.ownerReferences"]
+    assert fields(status) == [
+        "metadata.labels[ray.io/cluster]",
+        "metadata.labels[ray.io/group]",
+        "metadata.ownerReferences",
+    ]
     assert status["message"].startswith("3 problems:\n- metadata.labels[ray.io/cluster]: ")
 
 
@@ -173,7 +200,9 @@ def test_a_group_that_the_cluster_does_not_have_is_denied_with_those_it_has(api:
 
 
 @pytest.mark.parametrize("cluster", ["nobody", "tpu-v4"])
-def test_an_unknown_cluster_or_one_recreated_under_its_name_is_denied(api: ApiServer, cluster: str) -> None:
+def test_an_unknown_cluster_or_one_recreated_under_its_name_is_denied(
+    api: ApiServer, cluster: str
+) -> None:
     status = denied(api, worker("tpu-group", cluster))
     assert fields(status) == ["metadata.labels[ray.io/cluster]"]
     assert status["details"]["causes"][0]["reason"] == "FieldValueNotFound"
@@ -192,11 +221,19 @@ def test_an_unknown_cluster_or_one_recreated_under_its_name_is_denied(api: ApiSe
 def test_a_part_of_the_seat_labels_is_denied_and_the_missing_ones_are_named(
     api: ApiServer, group: str, labels: dict[str, str], missing: list[str]
 ) -> None:
-    wanted = {"index": "worker-group-replica-index", "name": "worker-group-replica-name", "host": "replica-host-index"}
-    assert fields(denied(api, worker(group, **labels))) == [f"metadata.labels[ray.io/{wanted[name]}]" for name in missing]
+    wanted = {
+        "index": "worker-group-replica-index",
+        "name": "worker-group-replica-name",
+        "host": "replica-host-index",
+    }
+    assert fields(denied(api, worker(group, **labels))) == [
+        f"metadata.labels[ray.io/{wanted[name]}]" for name in missing
+    ]
 
 
-@pytest.mark.parametrize("index", ["", "one", "-1", "+1", "1.0", " 1", "01", "1e3", "٣", "99999999999", "1048576"])
+@pytest.mark.parametrize(
+    "index", ["", "one", "-1", "+1", "1.0", " 1", "01", "1e3", "٣", "99999999999", "1048576"]
+)
 def test_an_index_that_is_none_is_denied(api: ApiServer, index: str) -> None:
     status = denied(api, worker("hosts-4", index=index, name="hosts-4-abcde", host="0"))
     assert fields(status) == ["metadata.labels[ray.io/worker-group-replica-index]"]
@@ -210,9 +247,18 @@ def test_a_host_out_of_range_is_denied(api: ApiServer, host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "group", ["with.dots", "under_score", "a-group-name-of-exactly-fifty-eight-characters-which-is-too-lo", "no-hosts", "huge"]
+    "group",
+    [
+        "with.dots",
+        "under_score",
+        "a-group-name-of-exactly-fifty-eight-characters-which-is-too-lo",
+        "no-hosts",
+        "huge",
+    ],
 )
-def test_a_multi_host_group_whose_name_or_size_cannot_work_is_denied_at_host_0(api: ApiServer, group: str) -> None:
+def test_a_multi_host_group_whose_name_or_size_cannot_work_is_denied_at_host_0(
+    api: ApiServer, group: str
+) -> None:
     assert fields(denied(api, worker(group))) == ["metadata.labels[ray.io/group]"]
 
 
@@ -230,7 +276,10 @@ def test_a_group_label_of_64_characters_is_denied_as_no_label_value(api: ApiServ
 
 def test_a_topology_that_does_not_fit_is_denied_with_both_numbers(api: ApiServer) -> None:
     pod = worker("hosts-4")
-    pod["spec"]["nodeSelector"] = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", NODES: "2x2x2"}
+    pod["spec"]["nodeSelector"] = {
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
+        NODES: "2x2x2",
+    }
     pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": "4"}}
     status = denied(api, pod)
     assert fields(status) == [f"spec.nodeSelector[{NODES}]"]
@@ -247,7 +296,9 @@ def test_a_topology_that_cannot_be_read_is_denied(api: ApiServer, topology: str)
 
 
 @pytest.mark.parametrize("amount", ["four", "-4", "1.5", "1e99999999", "4Q"])
-def test_devices_that_cannot_be_counted_are_denied_with_the_container(api: ApiServer, amount: str) -> None:
+def test_devices_that_cannot_be_counted_are_denied_with_the_container(
+    api: ApiServer, amount: str
+) -> None:
     pod = worker("hosts-4")
     pod["spec"]["containers"][0]["resources"] = {"limits": {"google.com/tpu": amount}}
     assert fields(denied(api, pod)) == ["spec.containers[0].resources[google.com/tpu]"]
@@ -262,15 +313,25 @@ def test_variables_from_elsewhere_count_as_set(api: ApiServer) -> None:
     }
     mutated, _ = api.admit(pod, dry_run=True)
     env = mutated["spec"]["containers"][0]["env"]
-    assert [variable for variable in env if variable["name"] == "NODE_RANK"] == [{"name": "NODE_RANK", "valueFrom": source}]
+    assert [variable for variable in env if variable["name"] == "NODE_RANK"] == [
+        {"name": "NODE_RANK", "valueFrom": source}
+    ]
 
 
 def test_two_containers_of_one_name_are_both_completed(api: ApiServer) -> None:
     pod = worker("hosts-4")
-    pod["spec"]["containers"] = [{"name": "twin", "resources": {"limits": {"nvidia.com/gpu": "4"}}}, {"name": "twin"}]
+    pod["spec"]["containers"] = [
+        {"name": "twin", "resources": {"limits": {"nvidia.com/gpu": "4"}}},
+        {"name": "twin"},
+    ]
     mutated, _ = api.admit(pod, dry_run=True)
     for container in mutated["spec"]["containers"]:
-        assert {variable["name"] for variable in container["env"]} == {"NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}
+        assert {variable["name"] for variable in container["env"]} == {
+            "NNODES",
+            "NODE_RANK",
+            "MASTER_ADDR",
+            "MASTER_PORT",
+        }
 
 
 @pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "CONNECT", "SOMETHING"])
@@ -284,13 +345,26 @@ def test_other_operations_pass_without_a_patch(api: ApiServer, operation: str) -
 
 
 def test_a_connect_to_a_subresource_passes(api: ApiServer) -> None:
-    review = pod_review({"apiVersion": "v1", "kind": "PodExecOptions", "metadata": {}, "command": "sh"}, operation="CONNECT")
-    review["request"] |= {"kind": {"group": "", "version": "v1", "kind": "PodExecOptions"}, "subResource": "exec"}
+    review = pod_review(
+        {"apiVersion": "v1", "kind": "PodExecOptions", "metadata": {}, "command": "sh"},
+        operation="CONNECT",
+    )
+    review["request"] |= {
+        "kind": {"group": "", "version": "v1", "kind": "PodExecOptions"},
+        "subResource": "exec",
+    }
     assert api.review(review)["allowed"]
 
 
 def test_kinds_that_are_none_of_ours_pass(api: ApiServer) -> None:
-    review = pod_review({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"labels": "whatever"}, "spec": {"containers": 7}})
+    review = pod_review(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"labels": "whatever"},
+            "spec": {"containers": 7},
+        }
+    )
     review["request"] |= {
         "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
         "resource": {"group": "", "version": "v1", "resource": "configmaps"},

@@ -13,7 +13,9 @@ from webhook.telemetry.caches import CacheCollector
 def test_a_scrape_tells_how_often_a_cache_knew() -> None:
     cache, registry = ReviewCache(), CollectorRegistry()
     registry.register(CacheCollector({"reviews": cache}))
-    body = json.dumps(pod_review(a_pod().worker("g").of("c").build()), separators=(",", ":")).encode()
+    body = json.dumps(
+        pod_review(a_pod().worker("g").of("c").build()), separators=(",", ":")
+    ).encode()
     for _ in range(5):
         cache.read(body)
     text = generate_latest(registry).decode()

@@ -1,7 +1,8 @@
-"""The journal tells of reviews in order and a moment later, and never stops them."""
+"""The log tells of reviews in order and a moment later, and never stops them."""
 
 import asyncio
 import json
+import logging
 import os
 
 from tests.apiserver import pod_review
@@ -11,7 +12,7 @@ from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation, Outcome
 from webhook.manifest.standalone import load_state
 from webhook.telemetry.batch import Batch
-from webhook.telemetry.log import Log
+from webhook.telemetry.log import Log, follow_logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.stdout import DescriptorOutput
@@ -36,7 +37,10 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     """Return the outcomes of reviews of pods."""
     known = load_state([manifest(a_cluster("c").group("g").build())])
     mutation = Mutation(PodHandler(known.clusters, known.seats))
-    bodies = [json.dumps(pod_review(pod, uid=f"review-{number}")).encode() for number, pod in enumerate(pods)]
+    bodies = [
+        json.dumps(pod_review(pod, uid=f"review-{number}")).encode()
+        for number, pod in enumerate(pods)
+    ]
     return [await mutation.review(body, 0.0) for body in bodies]
 
 
@@ -53,7 +57,12 @@ def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None
 
     asyncio.run(story())
     first, second = lines.read()
-    assert (first["uid"], first["verdict"], first["level"], first["ms"]) == ("review-0", "patched", "info", 1.2)
+    assert (first["uid"], first["verdict"], first["level"], first["ms"]) == (
+        "review-0",
+        "patched",
+        "info",
+        1.2,
+    )
     assert (second["uid"], second["verdict"], second["level"]) == ("review-1", "denied", "warning")
     assert second["reasons"] == ["metadata.labels[ray.io/group]"]
     assert str(first["time"]).endswith("Z")
@@ -63,9 +72,11 @@ def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None
 def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
     lines, metrics = Lines(), Metrics()
     observer = ReviewObserver(Log(lines), metrics, quiet=True)
-    for outcome in asyncio.run(outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())):
+    for outcome in asyncio.run(
+        outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())
+    ):
         observer.reviewed(outcome, 0.0)
-    observer.settle()
+    observer.flush()
     assert [line["uid"] for line in lines.read()] == ["review-1"]
     assert b'verdict="patched"} 1.0' in metrics.exposition()[0]
 
@@ -104,3 +115,40 @@ def test_a_reader_that_has_gone_does_not_stop_reviews() -> None:
         Log(DescriptorOutput(writer)).event("info", "started", "nobody reads this")
     finally:
         os.close(writer)
+
+
+def test_what_uvicorn_and_the_event_loop_say_are_lines_of_ours_with_their_trace() -> None:
+    lines = Lines()
+    followed = ("uvicorn.error", "asyncio", "webhook.follow")
+    kept = {name: _state(name) for name in ("uvicorn.error", "asyncio", "webhook")}
+    try:
+        follow_logs(Log(lines))
+        for name in followed:
+            logging.getLogger(name).warning("%s went wrong\n", "something")
+        try:
+            raise KeyError("x")  # noqa: TRY301 - what is logged has a trace
+        except KeyError:
+            logging.getLogger("uvicorn.error").exception("Exception in ASGI application\n")
+    finally:
+        for name, state in kept.items():
+            _restore(name, state)
+    *plain, traced = lines.read()
+    assert [(line["event"], line["message"]) for line in plain] == [
+        (name, "something went wrong") for name in followed
+    ]
+    assert traced["level"] == "error"
+    assert "KeyError: 'x'" in str(traced["trace"])
+
+
+_State = tuple[list[logging.Handler], int, bool]
+
+
+def _state(name: str) -> _State:
+    logger = logging.getLogger(name)
+    return logger.handlers, logger.level, logger.propagate
+
+
+def _restore(name: str, state: _State) -> None:
+    logger = logging.getLogger(name)
+    logger.handlers, level, logger.propagate = state
+    logger.setLevel(level)

@@ -21,19 +21,35 @@ def test_a_review_is_one_line_with_the_seat_that_it_gave() -> None:
     good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
     for outcome in asyncio.run(outcomes(good, bad)):
         observer.reviewed(outcome, 0.0012)
-    observer.settle()
+    observer.flush()
     first, second = (line[10:] for line in lines.text.decode().splitlines())
     assert first == "patched  CREATE Pod team/c-worker-  c/g replica 0 host 0  1.2 ms"
-    assert second == "denied   CREATE Pod team/c-worker-  c/none  metadata.labels[ray.io/group]  1.2 ms"
+    assert (
+        second
+        == "denied   CREATE Pod team/c-worker-  c/none  metadata.labels[ray.io/group]  1.2 ms"
+    )
 
 
 def test_an_event_keeps_its_trace() -> None:
-    event = Event("2026-11-21T12:00:00.000Z", "error", "serve", "failed", "KeyError in a review", 500, "Traceback\n")
+    event = Event(
+        "2026-11-21T12:00:00.000Z",
+        "error",
+        "serve",
+        "failed",
+        "KeyError in a review",
+        500,
+        "Traceback\n",
+    )
     assert readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\nTraceback\n"
 
 
-@pytest.mark.parametrize(("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)])
-def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(wanted: Format, on_terminal: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("wanted", "on_terminal"), [("auto", True), ("text", True), ("json", False)]
+)
+def test_lines_are_for_people_on_a_terminal_unless_json_is_asked_for(
+    wanted: Format,
+    on_terminal: bool,  # noqa: FBT001
+) -> None:
     leader, follower = pty.openpty()
     try:
         assert (form_of(wanted, DescriptorOutput(follower)) is readable) == on_terminal

@@ -1,4 +1,6 @@
-"""A real HTTPS listener on loopback, in a thread, whose certificate a keeper looks after; and clients that look at it."""
+"""A real HTTPS listener on loopback, in a thread, whose certificate a keeper looks after; and
+clients that look at it.
+"""
 
 import asyncio
 import socket
@@ -48,14 +50,20 @@ class Notes:
 
 
 class Listener:
-    """Serves `ok` with the pair in `directory`, verifying clients when it is told an authority for them."""
+    """Serves `ok` with the pair in `directory`, verifying clients when it is told an authority for
+    them.
+    """
 
-    def __init__(self, directory: Path, client_ca: Path | None = None, client_names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, directory: Path, client_ca: Path | None = None, client_names: tuple[str, ...] = ()
+    ) -> None:
         self.notes = Notes()
         self.context = SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
         self._keeper = Keeper(files, self.context, self.notes, POLL_SECONDS, client_ca)
-        self._server = HttpServer(_application(), "127.0.0.1", 0, self.context.listening, client_names)
+        self._server = HttpServer(
+            _application(), "127.0.0.1", 0, self.context.listening, client_names
+        )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)
 
@@ -66,7 +74,12 @@ class Listener:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Stop."""
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
@@ -124,9 +137,11 @@ def trusting(signer: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLCont
 
 
 def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -> tuple[int, bytes]:
-    """Return the serial number of the server's certificate and the answer to one request on a new connection.
+    """Return the serial number of the server's certificate and the answer to one request on a new
+    connection.
 
-    Without a `name`, none is sent. Raises OSError, of which ssl.SSLError is one, when there is no answer.
+    Without a `name`, none is sent. Raises OSError, of which ssl.SSLError is one, when there is no
+    answer.
     """
     context.check_hostname = name is not None
     with (

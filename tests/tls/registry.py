@@ -1,4 +1,6 @@
-"""Plays kube-apiserver for the Secret and the webhook configurations: over a socket, with versions and JSON Patch."""
+"""Plays kube-apiserver for the Secret and the webhook configurations: over a socket, with versions
+and JSON Patch.
+"""
 
 import copy
 import json
@@ -20,7 +22,9 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 
 
 class Registry:
-    """The objects by path. A patch that sets another resourceVersion than the object has is refused with 409."""
+    """The objects by path. A patch that sets another resourceVersion than the object has is refused
+    with 409.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
@@ -29,7 +33,10 @@ class Registry:
         self._lock = threading.Lock()
         self._number = 0
         self.put(SECRET, {"data": None})
-        mutating: list[Object] = [{"name": name, "clientConfig": {}, "sideEffects": "NoneOnDryRun"} for name in ("pods", "shards")]
+        mutating: list[Object] = [
+            {"name": name, "clientConfig": {}, "sideEffects": "NoneOnDryRun"}
+            for name in ("pods", "shards")
+        ]
         self.put(MUTATING, {"webhooks": mutating})
         webhooks = [{"name": name, "clientConfig": {"caBundle": "b2xk"}} for name in ("a", "b")]
         self.put(VALIDATING, {"webhooks": webhooks})
@@ -37,11 +44,16 @@ class Registry:
     def put(self, path: str, body: Object) -> None:
         """Store an object as a new version."""
         self._number += 1
-        self.objects[path] = {**body, "metadata": {**body.get("metadata", {}), "resourceVersion": str(self._number)}}
+        self.objects[path] = {
+            **body,
+            "metadata": {**body.get("metadata", {}), "resourceVersion": str(self._number)},
+        }
 
     def bundles(self) -> set[str]:
         """Return the different bundles in all webhooks."""
-        webhooks = [webhook for path in (MUTATING, VALIDATING) for webhook in self.objects[path]["webhooks"]]
+        webhooks = [
+            webhook for path in (MUTATING, VALIDATING) for webhook in self.objects[path]["webhooks"]
+        ]
         return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
     def answer(self, method: str, path: str, body: bytes, kind: str) -> tuple[int, Object]:
@@ -69,7 +81,9 @@ class Registry:
             "users": [{"name": "u", "user": {"token": "t"}}],
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         }
-        path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
+        path.write_text(
+            yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
+        )
         return path
 
 
@@ -88,7 +102,9 @@ def registry() -> Iterator[Registry]:
             self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 
         def _answer(self, body: bytes) -> None:
-            status, found = objects.answer(self.command, self.path, body, self.headers.get("Content-Type", ""))
+            status, found = objects.answer(
+                self.command, self.path, body, self.headers.get("Content-Type", "")
+            )
             content = json.dumps(found).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from tests.tls.listener import REFUSED, Listener, ask, authority, server_pair, trusting, until, write
+from tests.tls.listener import (
+    REFUSED,
+    Listener,
+    ask,
+    authority,
+    server_pair,
+    trusting,
+    until,
+    write,
+)
 from webhook.http.peers import names_of
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
@@ -33,17 +42,23 @@ def client_of(signer: Pair, name: str) -> Pair:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_only_a_client_of_the_authority_is_answered(tmp_path: Path, signer: Pair, version: ssl.TLSVersion) -> None:
+def test_only_a_client_of_the_authority_is_answered(
+    tmp_path: Path, signer: Pair, version: ssl.TLSVersion
+) -> None:
     write(tmp_path, server_pair(signer))
     trusted, stranger = authority(), authority()
     (tmp_path / "clients.crt").write_bytes(trusted.certificate)
     with Listener(tmp_path, tmp_path / "clients.crt") as listener:
         until(lambda: listener.notes.loads != [])
-        good = bearing(trusting(signer, version), tmp_path / "good", client_of(trusted, "kube-apiserver"))
+        good = bearing(
+            trusting(signer, version), tmp_path / "good", client_of(trusted, "kube-apiserver")
+        )
         assert ask(listener.port, good)[1].startswith(b"HTTP/1.1 200")
         with pytest.raises(REFUSED):
             ask(listener.port, trusting(signer, version))
-        wrong = bearing(trusting(signer, version), tmp_path / "wrong", client_of(stranger, "kube-apiserver"))
+        wrong = bearing(
+            trusting(signer, version), tmp_path / "wrong", client_of(stranger, "kube-apiserver")
+        )
         with pytest.raises(REFUSED):
             ask(listener.port, wrong)
 
@@ -59,9 +74,13 @@ def test_clients_are_verified_after_a_rotation_and_by_the_new_authority(
         until(lambda: len(listener.notes.loads) == 1)
         (tmp_path / "clients.crt").write_bytes(after.certificate)
         until(lambda: len(listener.notes.loads) == 2)
-        fresh = bearing(trusting(signer, version), tmp_path / "fresh", client_of(after, "kube-apiserver"))
+        fresh = bearing(
+            trusting(signer, version), tmp_path / "fresh", client_of(after, "kube-apiserver")
+        )
         assert ask(listener.port, fresh)[1].startswith(b"HTTP/1.1 200")
-        stale = bearing(trusting(signer, version), tmp_path / "stale", client_of(before, "kube-apiserver"))
+        stale = bearing(
+            trusting(signer, version), tmp_path / "stale", client_of(before, "kube-apiserver")
+        )
         with pytest.raises(REFUSED):
             ask(listener.port, stale)
 
@@ -94,8 +113,16 @@ def test_the_names_of_a_client_are_its_common_name_and_its_dns_names() -> None:
     assert names_of(certificate) == {"a", "b"}
 
 
-@pytest.mark.parametrize(("cipher", "spoken"), [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False)])
-def test_tls_1_2_is_spoken_without_cbc(tmp_path: Path, signer: Pair, cipher: str, spoken: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("cipher", "spoken"),
+    [("ECDHE-ECDSA-AES128-GCM-SHA256", True), ("ECDHE-ECDSA-AES128-SHA256", False)],
+)
+def test_tls_1_2_is_spoken_without_cbc(
+    tmp_path: Path,
+    signer: Pair,
+    cipher: str,
+    spoken: bool,  # noqa: FBT001
+) -> None:
     write(tmp_path, server_pair(signer))
     with Listener(tmp_path) as listener:
         until(lambda: listener.notes.loads != [])

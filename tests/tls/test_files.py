@@ -9,7 +9,17 @@ import httpx
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from tests.tls.listener import REFUSED, Listener, ask, authority, serial, server_pair, trusting, until, write
+from tests.tls.listener import (
+    REFUSED,
+    Listener,
+    ask,
+    authority,
+    serial,
+    server_pair,
+    trusting,
+    until,
+    write,
+)
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
 from webhook.tls.files import CertificateFiles
@@ -37,7 +47,9 @@ def test_a_new_pair_is_served_without_one_failed_request(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["localhost", None])
-def test_every_handshake_gets_the_newest_pair(tmp_path: Path, version: ssl.TLSVersion, name: str | None) -> None:
+def test_every_handshake_gets_the_newest_pair(
+    tmp_path: Path, version: ssl.TLSVersion, name: str | None
+) -> None:
     signer = authority()
     first, second = server_pair(signer), server_pair(signer)
     write(tmp_path, first)
@@ -74,7 +86,9 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
         assert ask(listener.port, trusting(signer))[1].startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("fault", ["mismatched", "truncated certificate", "truncated key", "empty", "missing", "expired"])
+@pytest.mark.parametrize(
+    "fault", ["mismatched", "truncated certificate", "truncated key", "empty", "missing", "expired"]
+)
 def test_an_unusable_pair_is_kept_out_reported_once_and_healed(tmp_path: Path, fault: str) -> None:
     signer = authority()
     good, other = server_pair(signer), server_pair(signer)
@@ -142,7 +156,9 @@ def mount(directory: Path, version: str, pair: Pair) -> None:
     (directory / "..data_tmp").rename(directory / "..data")
 
 
-def test_a_swap_between_the_reads_of_certificate_and_key_does_not_give_a_mixed_pair(tmp_path: Path) -> None:
+def test_a_swap_between_the_reads_of_certificate_and_key_does_not_give_a_mixed_pair(
+    tmp_path: Path,
+) -> None:
     signer = authority()
     pairs = [server_pair(signer), server_pair(signer)]
     mount(tmp_path, "v0", pairs[0])
@@ -167,13 +183,17 @@ def test_an_encrypted_key_is_refused_with_what_to_do() -> None:
     pair = server_pair(authority())
     key = serialization.load_pem_private_key(pair.key, None)
     sealed = serialization.BestAvailableEncryption(b"secret")
-    encrypted = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed)
+    encrypted = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, sealed
+    )
     with pytest.raises(CertificateError, match="without a password"):
         SwappingContext().load(Pair(pair.certificate, encrypted))
 
 
 class Load:
-    """Clients that ask all the time: one on a connection that is kept, one on a new connection each time."""
+    """Clients that ask all the time: one on a connection that is kept, one on a new connection each
+    time.
+    """
 
     def __init__(self, port: int, signer: Pair) -> None:
         self._url = f"https://localhost:{port}/"
@@ -181,7 +201,9 @@ class Load:
         self._answers: list[str] = []  # two threads count: they must not overwrite each other
         self._failures: list[str] = []
         self._stop = threading.Event()
-        self._threads = [threading.Thread(target=self._ask, args=[fresh]) for fresh in (False, True)]
+        self._threads = [
+            threading.Thread(target=self._ask, args=[fresh]) for fresh in (False, True)
+        ]
         for thread in self._threads:
             thread.start()
 

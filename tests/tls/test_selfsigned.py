@@ -1,4 +1,6 @@
-"""Certificates that the webhook makes for itself: over years, with several replicas, and beside what others do."""
+"""Certificates that the webhook makes for itself: over years, with several replicas, and beside
+what others do.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,7 +22,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class MemoryVault:
-    """A Secret and webhook configurations in memory, which refuses writes to an older version as the API server does."""
+    """A Secret and webhook configurations in memory, which refuses writes to an older version as
+    the API server does.
+    """
 
     def __init__(self) -> None:
         self.data: dict[str, bytes] = {}
@@ -68,8 +72,14 @@ def replica(vault: MemoryVault, clock: Clock) -> SelfSigned:
 def trusted_by(bundle: bytes, pair: Pair, now: datetime) -> bool:
     """Tell whether a client that trusts `bundle` accepts the pair at `now`."""
     leaf = x509.load_pem_x509_certificate(pair.certificate)
-    valid = [ca for ca in x509.load_pem_x509_certificates(bundle) if ca.not_valid_before_utc <= now < ca.not_valid_after_utc]
-    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and any(_issued(leaf, ca) for ca in valid)
+    valid = [
+        ca
+        for ca in x509.load_pem_x509_certificates(bundle)
+        if ca.not_valid_before_utc <= now < ca.not_valid_after_utc
+    ]
+    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and any(
+        _issued(leaf, ca) for ca in valid
+    )
 
 
 def _issued(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -135,7 +145,9 @@ def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> No
     late = read_validity(held.authority.certificate).end - timedelta(days=100)
     renewed = advance(held, NAMES, late)
     assert renewed.bundle == renewed.authority.certificate + held.authority.certificate
-    lasting = renewed._replace(server=issue_server(held.authority, NAMES, 90, late - timedelta(days=80)))
+    lasting = renewed._replace(
+        server=issue_server(held.authority, NAMES, 90, late - timedelta(days=80))
+    )
     assert advance(lasting, NAMES, late + SETTLE / 4) == lasting
     signed = advance(lasting, NAMES, late + SETTLE)
     assert signed.server != lasting.server

@@ -31,7 +31,9 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretVault], 
 
     async def run() -> T:
         path = objects.kubeconfig(directory)
-        vault = SecretVault(kubeconfig(str(path)), "ray-webhook", "ray-webhook-tls", "ray-webhook", "ray-webhook")
+        vault = SecretVault(
+            kubeconfig(str(path)), "ray-webhook", "ray-webhook-tls", "ray-webhook", "ray-webhook"
+        )
         connection = asyncio.create_task(vault.run())
         try:
             return await act(vault)
@@ -74,7 +76,9 @@ def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
     with registry() as objects:
         first, second = with_vault(objects, tmp_path, twice)
         assert first == second
-        assert sorted(path for method, path in objects.requests if method == "PATCH") == sorted((SECRET, MUTATING, VALIDATING))
+        assert sorted(path for method, path in objects.requests if method == "PATCH") == sorted(
+            (SECRET, MUTATING, VALIDATING)
+        )
 
 
 def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from starlette.routing import Route
 from webhook.http.asgi import ASGIApp, Receive, Scope, Send
 
 _NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
-"""FastAPI would look for OpenTelemetry providers on each request; `webhook.telemetry` has the metrics and the log."""
+"""FastAPI would look for OpenTelemetry providers on each request; `webhook.telemetry` has the
+metrics and the log.
+"""
 
 
 class Gate(Protocol):
@@ -26,12 +28,15 @@ class Gate(Protocol):
 
 
 class _ReviewApplication(FastAPI):
-    """FastAPI without its middleware: the endpoints answer their own errors, and no route has dependencies to close."""
+    """FastAPI without its middleware: the endpoints answer their own errors, and no route has
+    dependencies to close.
+    """
 
     def build_middleware_stack(self) -> ASGIApp:
         """Return what looks the path up among the routes, and leaves others to the router.
 
-        Each layer of the default stack costs a review several microseconds, and so does trying one route after the other.
+        Each layer of the default stack costs a review several microseconds, and so does trying one
+        route after the other.
         """
         endpoints = {route.path: route.app for route in self.routes if isinstance(route, Route)}
         router = self.router
@@ -43,8 +48,12 @@ class _ReviewApplication(FastAPI):
 
 
 def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
-    """Return the application that serves `endpoints` by path, for every method: the endpoint itself refuses all but POST."""
-    app = _ReviewApplication(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY)
+    """Return the application that serves `endpoints` by path, for every method: the endpoint itself
+    refuses all but POST.
+    """
+    app = _ReviewApplication(
+        docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY
+    )
     app.router.redirect_slashes = False
     app.router.default = _not_found(tuple(endpoints))
     app.router.routes.extend(Route(path, endpoint) for path, endpoint in endpoints.items())
@@ -52,7 +61,9 @@ def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
 
 
 def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
-    """Return the application of the plain port. `metrics` gives the exposition and its content type."""
+    """Return the application of the plain port. `metrics` gives the exposition and its content
+    type.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.get("/livez")
@@ -75,7 +86,9 @@ def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> F
 
 def _not_found(paths: tuple[str, ...]) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = PlainTextResponse(f"no such path; reviews are served at {' and '.join(paths)}", 404)
+        response = PlainTextResponse(
+            f"no such path; reviews are served at {' and '.join(paths)}", 404
+        )
         await response(scope, receive, send)
 
     return answer

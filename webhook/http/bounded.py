@@ -21,8 +21,8 @@ class BeyondBounds(Exception):  # noqa: N818 - named for what it is
 class BoundedProtocol(HttpToolsProtocol):
     """A connection that reads, keeps and waits for no more than it may.
 
-    The parser hands over what it has read only once a header is whole, so what goes into it is counted, from the last time
-    that something came of it.
+    The parser hands over what it has read only once a header is whole, so what goes into it is
+    counted, from the last time that something came of it.
     """
 
     shared: ClassVar[Connections]
@@ -45,7 +45,9 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin, by taking the place of what stood for it."""
         self._wire = transport
         transport.set_write_buffer_limits(self.shared.bounds.write_buffer)
-        limit_reading = getattr(transport, "set_read_buffer_limits", None)  # of TLS alone, which keeps what is not decrypted
+        limit_reading = getattr(
+            transport, "set_read_buffer_limits", None
+        )  # of TLS alone, which keeps what is not decrypted
         if limit_reading is not None:
             limit_reading(self.shared.bounds.receive_buffer)
         if self.arrival is not None:
@@ -152,7 +154,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with the next request; read more only when none is queued.
 
-        There is no timer for a connection that is idle from now on: the sweep over all of them is cheaper.
+        There is no timer for a connection that is idle from now on: the sweep over all of them is
+        cheaper.
         """
         self.server_state.total_requests += 1
         self._served = True
@@ -171,7 +174,9 @@ class BoundedProtocol(HttpToolsProtocol):
     # What the listener asks and does
 
     def patience(self) -> int | None:
-        """Return for how many seconds it may wait for its client, or None when the client waits for us."""
+        """Return for how many seconds it may wait for its client, or None when the client waits for
+        us.
+        """
         bounds = self.shared.bounds
         if self._deaf:
             return bounds.linger_seconds
@@ -188,7 +193,9 @@ class BoundedProtocol(HttpToolsProtocol):
         return self._served and not self._partial and not self._deaf
 
     def unfinished(self) -> bool:
-        """Tell whether what it holds can be given up: the client sends a request still, or more than one."""
+        """Tell whether what it holds can be given up: the client sends a request still, or more
+        than one.
+        """
         return self._partial or bool(self.pipeline)
 
     def unsent(self) -> int:
@@ -201,7 +208,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def end(self) -> None:
         """Close an idle connection in good order, and drop a client that is too slow."""
-        if self._partial or self._stuck or self._deaf or not self._served or self._wire.is_closing():
+        if (
+            self._partial
+            or self._stuck
+            or self._deaf
+            or not self._served
+            or self._wire.is_closing()
+        ):
             self._wire.abort()
         else:
             self.transport.close()
@@ -247,19 +260,25 @@ class BoundedProtocol(HttpToolsProtocol):
         return f"the head of the request is larger than {self.shared.bounds.head} bytes"
 
     def _queue(self) -> None:
-        """Count a request that has to wait; the one that is too many is answered with a 503 in its turn, and is the last."""
+        """Count a request that has to wait; the one that is too many is answered with a 503 in its
+        turn, and is the last.
+        """
         bounds = self.shared.bounds
         self.held += bounds.queued_request
         self.shared.held += bounds.queued_request
         if len(self.pipeline) >= bounds.queue:
             self.app = cast("Any", _overloaded)
             self._deaf = True
-            self.shared.refused(503, f"more than {bounds.queue} requests of one connection wait for their answers")
+            self.shared.refused(
+                503, f"more than {bounds.queue} requests of one connection wait for their answers"
+            )
         elif self.shared.held > bounds.in_flight:
             self._find_room()
 
     def _find_room(self) -> None:
-        """Have the largest of the unfinished requests given up. Raises BeyondBounds when it is this one, or when there is none."""
+        """Have the largest of the unfinished requests given up. Raises BeyondBounds when it is this
+        one, or when there is none.
+        """
         self.shared.relieve()
         if self._deaf:
             raise BeyondBounds
@@ -272,10 +291,12 @@ class BoundedProtocol(HttpToolsProtocol):
         raise BeyondBounds(text)
 
     def _refuse(self, status: int, text: str) -> None:
-        """Answer in place of the application, and close; what the application still waits for will not come.
+        """Answer in place of the application, and close; what the application still waits for will
+        not come.
 
-        A client that sent too much is not read from any more and finds the connection closed a little later: to be cut off at
-        once would only let it begin again at once. A good one closes when it sees the answer.
+        A client that sent too much is not read from any more and finds the connection closed a
+        little later: to be cut off at once would only let it begin again at once. A good one closes
+        when it sees the answer.
         """
         if self._deaf:
             return
@@ -284,7 +305,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self.shared.refused(status, text)
         body = text.encode()
         retry = b"retry-after: 1\r\n" if status == _UNAVAILABLE else b""
-        head = b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n%bconnection: close\r\n\r\n" % (len(body), retry)
+        head = (
+            b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n%bconnection: "
+            b"close\r\n\r\n"
+        ) % (len(body), retry)
         if self.cycle is None or not self.cycle.response_started:
             self.transport.write(STATUS_LINE[status] + head + body)
         self.since = self.shared.tick
@@ -306,11 +330,18 @@ _MALFORMED: Final = 400
 async def _overloaded(_scope: Scope, _receive: Receive, send: Send) -> None:
     """Answer a request that is one too many, as the last of its connection."""
     text = _OVERLOADED.encode()
-    headers = [(b"content-length", b"%d" % len(text)), (b"retry-after", b"1"), (b"connection", b"close")]
+    headers = [
+        (b"content-length", b"%d" % len(text)),
+        (b"retry-after", b"1"),
+        (b"connection", b"close"),
+    ]
     await send({"type": "http.response.start", "status": _UNAVAILABLE, "headers": headers})
     await send({"type": "http.response.body", "body": text})
 
 
 def bounded(protocol: type[HttpToolsProtocol], connections: Connections) -> type[BoundedProtocol]:
     """Return the protocol whose connections are kept within bounds together."""
-    return cast("type[BoundedProtocol]", type("Bounded", (BoundedProtocol, protocol), {"shared": connections}))
+    return cast(
+        "type[BoundedProtocol]",
+        type("Bounded", (BoundedProtocol, protocol), {"shared": connections}),
+    )

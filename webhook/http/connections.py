@@ -1,4 +1,6 @@
-"""The connections of one listener: how many there are, what they hold together, and how long each has waited."""
+"""The connections of one listener: how many there are, what they hold together, and how long each
+has waited.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -8,13 +10,17 @@ from webhook.http.bounds import Bounds
 from webhook.http.turns import Turns
 
 TICK_SECONDS: Final = 1
-"""How often the connections are looked over. A count of ticks is the clock here: it is free to read."""
+"""How often the connections are looked over. A count of ticks is the clock here: it is free to
+read.
+"""
 
 _FEW: Final = 10
 """Those never answered are few when they are at most one of so many that there may be."""
 
 _ROOM: Final = 50
-"""One of so many connections goes when there are too many: looking for those that wait longest takes longer than closing them."""
+"""One of so many connections goes when there are too many: looking for those that wait longest
+takes longer than closing them.
+"""
 
 
 class Connection(Protocol):
@@ -27,13 +33,17 @@ class Connection(Protocol):
     """Bytes of bodies that were read and not answered."""
 
     def patience(self) -> int | None:
-        """Return for how many seconds it may wait for its client, or None when the client waits for us."""
+        """Return for how many seconds it may wait for its client, or None when the client waits for
+        us.
+        """
 
     def proven(self) -> bool:
         """Tell whether it has had an answer."""
 
     def unfinished(self) -> bool:
-        """Tell whether what it holds can be given up: the client sends a request still, or more than one."""
+        """Tell whether what it holds can be given up: the client sends a request still, or more
+        than one.
+        """
 
     def unsent(self) -> int:
         """Return the bytes of answers that its client has not taken."""
@@ -49,7 +59,9 @@ class Connection(Protocol):
 
 
 class Connections:
-    """Keeps the connections of a listener within its bounds. `refused` is told of what goes beyond: status and reason."""
+    """Keeps the connections of a listener within its bounds. `refused` is told of what goes beyond:
+    status and reason.
+    """
 
     def __init__(self, bounds: Bounds, refused: Callable[[int, str], None]) -> None:
         self.bounds = bounds
@@ -83,13 +95,19 @@ class Connections:
 
     def relieve(self) -> None:
         """Give up the largest of the unfinished requests, so that small ones pass beside it."""
-        largest = max(self._all, key=lambda connection: connection.held if connection.unfinished() else 0, default=None)
+        largest = max(
+            self._all,
+            key=lambda connection: connection.held if connection.unfinished() else 0,
+            default=None,
+        )
         if largest is not None and largest.held and largest.unfinished():
             self.release(largest)
             largest.overload()
 
     def stuck(self, connection: Connection) -> None:
-        """Note a connection whose client does not take its answers; those with most to take go when it is too much."""
+        """Note a connection whose client does not take its answers; those with most to take go when
+        it is too much.
+        """
         self._stuck[connection] = None
         unsent = {each: each.unsent() for each in self._stuck}
         while sum(unsent.values()) > self.bounds.in_flight:
@@ -117,16 +135,20 @@ class Connections:
 
     def close(self) -> None:
         """Close all that wait for their clients to begin."""
-        self._close([each for each in self._all if not each.proven() and each.patience() is not None])
+        self._close(
+            [each for each in self._all if not each.proven() and each.patience() is not None]
+        )
 
     def _make_room(self) -> None:
         """Close those that wait for their clients, the ones that wait longest first.
 
-        Those that had no answer yet go before those that had one, unless they are few: then it is not they who fill the room.
-        When all of them wait for us, the newest goes.
+        Those that had no answer yet go before those that had one, unless they are few: then it is
+        not they who fill the room. When all of them wait for us, the newest goes.
         """
         limit = self.bounds.connections
-        waiting = sorted((each for each in self._all if each.patience() is not None), key=lambda each: each.since)
+        waiting = sorted(
+            (each for each in self._all if each.patience() is not None), key=lambda each: each.since
+        )
         strangers = [each for each in waiting if not each.proven()]
         proven = [each for each in waiting if each.proven()]
         chosen = strangers if len(strangers) > limit // _FEW else proven or strangers

@@ -1,4 +1,6 @@
-"""The listener: takes connections, counts them from the first moment on, and has the TLS handshake made."""
+"""The listener: takes connections, counts them from the first moment on, and has the TLS handshake
+made.
+"""
 
 import asyncio
 import errno
@@ -24,7 +26,9 @@ _FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 
 
 class Arrival:
-    """A connection that is in its handshake: uvloop and asyncio show it to no protocol before that is done."""
+    """A connection that is in its handshake: uvloop and asyncio show it to no protocol before that
+    is done.
+    """
 
     def __init__(self, client: socket.socket, connections: Connections) -> None:
         self.since = connections.tick
@@ -80,7 +84,8 @@ class Listener:
 
     def open(self) -> None:
         """Take connections from now on."""
-        self._socket.setblocking(False)  # noqa: FBT003 - the name and the argument are the standard library's
+        # The name and the argument are the standard library's
+        self._socket.setblocking(False)  # noqa: FBT003
         self._loop.add_reader(self._socket, self._accept)
 
     def close(self) -> None:
@@ -102,7 +107,8 @@ class Listener:
                 if error.errno in _FULL:
                     self._pause()
                 return
-            client.setblocking(False)  # noqa: FBT003 - the name and the argument are the standard library's
+            # The name and the argument are the standard library's
+            client.setblocking(False)  # noqa: FBT003
             arrival = Arrival(client, self._connections)
             self._connections.add(arrival)
             task = self._loop.create_task(self._connect(client, arrival))
@@ -110,7 +116,9 @@ class Listener:
             task.add_done_callback(self._tasks.discard)
 
     def _pause(self) -> None:
-        """Without descriptors there is nothing to take a connection with: look again in a moment."""
+        """Without descriptors there is nothing to take a connection with: look again
+        in a moment.
+        """
         self._loop.remove_reader(self._socket)
         self._loop.call_later(0.1, self._resume)
 
@@ -119,7 +127,9 @@ class Listener:
             self._loop.add_reader(self._socket, self._accept)
 
     async def _connect(self, client: socket.socket, arrival: Arrival) -> None:
-        """Make the handshake and hand the connection over. A client that cannot is no news: anyone may try."""
+        """Make the handshake and hand the connection over. A client that cannot is no news: anyone
+        may try.
+        """
 
         def protocol() -> BoundedProtocol:
             made = self._protocol()

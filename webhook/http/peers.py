@@ -8,7 +8,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 
 def named_peers(names: Sequence[str]) -> type[HttpToolsProtocol]:
-    """Return the protocol that ends a connection whose client bears none of `names`, before a byte of it is read.
+    """Return the protocol that ends a connection whose client bears none of `names`, before a byte
+    of it is read.
 
     The certificate itself was verified in the handshake.
     """
@@ -25,5 +26,12 @@ def named_peers(names: Sequence[str]) -> type[HttpToolsProtocol]:
 
 def names_of(certificate: dict[str, Any]) -> set[str]:
     """Return the common and DNS names of a certificate, in the form of `SSLSocket.getpeercert`."""
-    subject = {value for relative in certificate.get("subject", ()) for key, value in relative if key == "commonName"}
-    return subject | {value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"}
+    subject = {
+        value
+        for relative in certificate.get("subject", ())
+        for key, value in relative
+        if key == "commonName"
+    }
+    return subject | {
+        value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
+    }

@@ -1,4 +1,6 @@
-"""uvicorn as a runnable: one application on one port, ended by cancellation and never by a signal of its own."""
+"""uvicorn as a runnable: one application on one port, ended by cancellation and never by a signal
+of its own.
+"""
 
 import asyncio
 import socket
@@ -13,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from webhook.http.bounded import BoundedProtocol, bounded
 from webhook.http.bounds import Bounds
-from webhook.http.coalescing import coalescing
 from webhook.http.connections import Connections
 from webhook.http.listener import Listener
 from webhook.http.peers import named_peers
@@ -37,9 +38,14 @@ class _Server(uvicorn.Server):
         self._connections = connections
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, where uvicorn would have asyncio accept: it would not tell of a connection before the handshake is done."""
+        """Listen, where uvicorn would have asyncio accept: it would not tell of a connection before
+        the handshake is done.
+        """
         await self.lifespan.startup()
-        listeners = [Listener(each, self.config.ssl, self._connections, self._protocol) for each in sockets or ()]
+        listeners = [
+            Listener(each, self.config.ssl, self._connections, self._protocol)
+            for each in sockets or ()
+        ]
         self.servers = listeners  # type: ignore[assignment]  # of asyncio's servers uvicorn uses what these have too
         for listener in listeners:
             listener.open()
@@ -51,12 +57,16 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Leave signals alone: two servers share this process, and `webhook.runtime` hears them for both."""
+        """Leave signals alone: two servers share this process, and `webhook.runtime` hears them for
+        both.
+        """
         yield
 
 
 class HttpServer:
-    """Serves `app` on a port, over HTTPS when there is a TLS context, and then only to `client_names` when there are any."""
+    """Serves `app` on a port, over HTTPS when there is a TLS context, and then only to
+    `client_names` when there are any.
+    """
 
     def __init__(  # noqa: PLR0913 - what a listener has
         self,
@@ -71,7 +81,7 @@ class HttpServer:
     ) -> None:
         self._address = (host, port)
         self._connections = Connections(bounds, refused)
-        protocol = coalescing(named_peers(client_names) if client_names else HttpToolsProtocol)
+        protocol = named_peers(client_names) if client_names else HttpToolsProtocol
         self._socket: socket.socket | None = None
         self._server = _Server(
             uvicorn.Config(
@@ -90,10 +100,14 @@ class HttpServer:
         )
 
     def bind(self) -> int:
-        """Take the port and return it; port 0 takes any free one. Raises OSError when it cannot be had."""
+        """Take the port and return it; port 0 takes any free one. Raises OSError when it cannot be
+        had.
+        """
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         self._socket = socket.create_server(self._address, family=family, backlog=2048)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._connections.bounds.receive_buffer)
+        self._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, self._connections.bounds.receive_buffer
+        )
         port: int = self._socket.getsockname()[1]
         return port
 
@@ -102,7 +116,9 @@ class HttpServer:
         if self._socket is None:
             self.bind()
         watching = asyncio.create_task(self._connections.watch())
-        serving = asyncio.create_task(self._server.serve(sockets=[self._socket] if self._socket else None))
+        serving = asyncio.create_task(
+            self._server.serve(sockets=[self._socket] if self._socket else None)
+        )
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:

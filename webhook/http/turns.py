@@ -1,4 +1,6 @@
-"""Turns: large bodies are read a piece at a time and a few in each round of the event loop, so that small ones pass beside them."""
+"""Turns: large bodies are read a piece at a time and a few in each round of the event loop, so that
+small ones pass beside them.
+"""
 
 import asyncio
 from collections import deque
@@ -7,7 +9,9 @@ from typing import Final
 from uvicorn.protocols.http.flow_control import FlowControl
 
 _AT_ONCE: Final = 4
-"""How many connections with large bodies are read in one round of the event loop: about a millisecond in all."""
+"""How many connections with large bodies are read in one round of the event loop: about a
+millisecond in all.
+"""
 
 
 class Turns:

@@ -10,7 +10,9 @@ from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.serving.gate import Gate
 
 BODY_MAX: Final = 7 * 1024 * 1024
-"""Bytes: two objects of at most 3 MiB and the frame around them, the bound that controller-runtime's reader has too."""
+"""Bytes: two objects of at most 3 MiB and the frame around them, the bound that
+controller-runtime's reader has too.
+"""
 
 _JSON: Final = (b"content-type", b"application/json")
 _RETRY: Final = [(b"retry-after", b"1"), (b"connection", b"close")]
@@ -40,14 +42,17 @@ class Observer(Protocol):
 class Refusal(Exception):  # noqa: N818 - named for what it is
     """A request that is answered with an HTTP status in place of a review."""
 
-    def __init__(self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:
+    def __init__(
+        self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.headers = headers or []
 
 
 class ReviewEndpoint:
-    """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the status that says why.
+    """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the
+    status that says why.
 
     A process that drains still answers, and closes each connection with its answer.
     """
@@ -76,9 +81,12 @@ class ReviewEndpoint:
             await self._refuse(send, 400, str(bad), [])
         except NotNow as reason:
             await self._refuse(send, 503, f"{reason}; try again", _RETRY)
-        except Exception as error:  # noqa: BLE001 - the one catch-all: our bug must not take the connection down
+        # The one catch-all: our bug must not take the connection down
+        except Exception as error:  # noqa: BLE001
             self._observer.failed(error)
-            await self._refuse(send, 500, "ray-webhook failed to review this object; its log has the traceback", [])
+            await self._refuse(
+                send, 500, "ray-webhook failed to review this object; its log has the traceback", []
+            )
         else:
             headers = [_JSON, (b"content-length", b"%d" % len(outcome.body))]
             if self._gate.draining:
@@ -99,11 +107,17 @@ class ReviewEndpoint:
         if reason is not None:
             raise Refusal(503, f"{reason}; try again", _RETRY)
 
-    async def _refuse(self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]) -> None:
+    async def _refuse(
+        self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]
+    ) -> None:
         """Answer in plain text: that is what kube-apiserver shows of a failed call."""
         self._observer.refused(status, text)
         body = text.encode()
-        start = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", b"%d" % len(body)), *headers]
+        start = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", b"%d" % len(body)),
+            *headers,
+        ]
         await send({"type": "http.response.start", "status": status, "headers": start})
         await send({"type": "http.response.body", "body": body})
 
@@ -131,4 +145,6 @@ async def _rest(scope: Scope, message: Message, receive: Receive) -> bytes | Non
 
 
 def _too_large() -> str:
-    return f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
+    return (
+        f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
+    )

@@ -8,7 +8,9 @@ Condition = Callable[[], bool]
 
 @dataclass
 class Gate:
-    """Open while every named condition holds; ready when, beside, the process is not draining. A conjunction that can be read."""
+    """Open while every named condition holds; ready when, beside, the process is not draining. A
+    conjunction that can be read.
+    """
 
     conditions: dict[str, Condition] = field(default_factory=dict)
     details: dict[str, Callable[[], str]] = field(default_factory=dict)
@@ -22,7 +24,10 @@ class Gate:
 
     def report(self) -> dict[str, bool]:
         """Return each condition with its state, draining included."""
-        return {**{name: condition() for name, condition in self.conditions.items()}, "not draining": not self.draining}
+        return {
+            **{name: condition() for name, condition in self.conditions.items()},
+            "not draining": not self.draining,
+        }
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
@@ -33,7 +38,9 @@ class Gate:
         ]
 
     def closed(self) -> str | None:
-        """Return why no review can be answered now, or None when they can, which they can while draining too."""
+        """Return why no review can be answered now, or None when they can, which they can while
+        draining too.
+        """
         for name, condition in self.conditions.items():
             if not condition():
                 return f"not ready: waiting for {name}"

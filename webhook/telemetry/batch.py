@@ -1,4 +1,4 @@
-"""Batches: work that can wait a moment is done for many things at once, when the caches are warm with it."""
+"""Batches: work that can wait a moment is done for many things at once, from warm CPU caches."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _FULL: Final = 256
 
 
 class Batch(Generic[T]):
-    """Collects things while an event loop runs, and hands them over a moment later, in order; without a loop, at once."""
+    """Collects things and hands them over a moment later, in order; without a loop, at once."""
 
     def __init__(self, take: Callable[[list[T]], None]) -> None:
         self._take = take
@@ -21,7 +21,7 @@ class Batch(Generic[T]):
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, thing: T) -> None:
-        """Take one thing. What is kept waiting should be small: memory that is in use by then is not in the caches."""
+        """Take one thing, which should be small: large ones leave the CPU caches as they wait."""
         self._things.append(thing)
         if len(self._things) >= _FULL:
             self.flush()

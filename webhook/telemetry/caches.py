@@ -27,8 +27,12 @@ class CacheCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics."""
-        hits = CounterMetricFamily("ray_webhook_cache_hits", "Look-ups that a cache answered.", labels=["cache"])
-        misses = CounterMetricFamily("ray_webhook_cache_misses", "Look-ups that a cache did not answer.", labels=["cache"])
+        hits = CounterMetricFamily(
+            "ray_webhook_cache_hits", "Look-ups that a cache answered.", labels=["cache"]
+        )
+        misses = CounterMetricFamily(
+            "ray_webhook_cache_misses", "Look-ups that a cache did not answer.", labels=["cache"]
+        )
         for name, cache in self._caches.items():
             hits.add_metric([name], cache.hits)
             misses.add_metric([name], cache.misses)

@@ -8,7 +8,9 @@ from webhook.telemetry.metrics import Metrics
 
 
 class CertificateObserver:
-    """Tells of certificates that were loaded or kept out. `expires` is in seconds since 1970, 0 without a certificate."""
+    """Tells of certificates that were loaded or kept out. `expires` is in seconds since 1970, 0
+    without a certificate.
+    """
 
     def __init__(self, log: Log, metrics: Metrics, expires: Callable[[], float]) -> None:
         self._log = log
@@ -16,9 +18,15 @@ class CertificateObserver:
         self._rejected = False
         self._loads = 0
         metrics.gauge(
-            "ray_webhook_certificate_expiry_timestamp_seconds", "When the served certificate expires; 0 without one.", expires
+            "ray_webhook_certificate_expiry_timestamp_seconds",
+            "When the served certificate expires; 0 without one.",
+            expires,
         )
-        metrics.gauge("ray_webhook_certificate_loads", "Certificates taken into service since the start.", lambda: self._loads)
+        metrics.gauge(
+            "ray_webhook_certificate_loads",
+            "Certificates taken into service since the start.",
+            lambda: self._loads,
+        )
         metrics.gauge(
             "ray_webhook_certificate_rejected",
             "1 while the newest certificate cannot be used and an older one, or none, is served.",
@@ -33,7 +41,11 @@ class CertificateObserver:
         """Note that a pair is served from now on."""
         self._loads += 1
         self._rejected = False
-        self._log.event("info", "certificate", f"serving with a certificate that expires on {expires:%Y-%m-%d %H:%M} UTC")
+        self._log.event(
+            "info",
+            "certificate",
+            f"serving with a certificate that expires on {expires:%Y-%m-%d %H:%M} UTC",
+        )
 
     def rejected(self, reason: str) -> None:
         """Note that the newest pair is kept out."""

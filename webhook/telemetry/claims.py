@@ -38,9 +38,24 @@ class ClaimCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         counters = self._claims.counters
-        yield CounterMetricFamily("ray_webhook_claim_writes", "Writes of Leases that were tried.", counters.writes)
-        yield CounterMetricFamily("ray_webhook_claim_conflicts", "Writes that another process forestalled.", counters.conflicts)
-        yield CounterMetricFamily("ray_webhook_claim_failures", "Reads and writes of Leases that failed.", counters.failures)
-        yield CounterMetricFamily("ray_webhook_claim_reads", "Live lists of a group before a claim.", counters.reads)
-        text = "Claims of all processes whose object was not seen yet: each process tells of all, so take the maximum."
+        yield CounterMetricFamily(
+            "ray_webhook_claim_writes", "Writes of Leases that were tried.", counters.writes
+        )
+        yield CounterMetricFamily(
+            "ray_webhook_claim_conflicts",
+            "Writes that another process forestalled.",
+            counters.conflicts,
+        )
+        yield CounterMetricFamily(
+            "ray_webhook_claim_failures",
+            "Reads and writes of Leases that failed.",
+            counters.failures,
+        )
+        yield CounterMetricFamily(
+            "ray_webhook_claim_reads", "Live lists of a group before a claim.", counters.reads
+        )
+        text = (
+            "Claims of all processes whose object was not seen yet: each process tells of all, so "
+            "take the maximum."
+        )
         yield GaugeMetricFamily("ray_webhook_claims_unseen", text, self._claims.unseen)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from time import time
+from traceback import format_exception
 from typing import Final, Protocol
 
 import msgspec
@@ -59,6 +60,9 @@ class Event(Struct, omit_defaults=True):
 
 Record = Admission | Event
 
+_FOLLOWED: Final = ("webhook", "uvicorn.error", "asyncio")
+"""Loggers whose lines become ours."""
+
 Form = Callable[[Sequence[Record]], bytes]
 """Makes lines of records."""
 
@@ -66,7 +70,7 @@ as_json: Final[Form] = msgspec.json.Encoder().encode_lines
 
 
 class Log:
-    """Writes lines to a sink. Reasons name fields, never values: those may be secrets."""
+    """Writes lines to a stream. Reasons name fields, never values: those may be secrets."""
 
     def __init__(self, output: Output, process: str = "serve", form: Form = as_json) -> None:
         self._output = output
@@ -91,15 +95,22 @@ class _Follower(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""
-        self._log.event(record.levelname.lower(), record.name, record.getMessage())
+        trace = "".join(format_exception(error)) if (error := _error_of(record)) else ""
+        text = record.getMessage()
+        self._log.event(record.levelname.lower(), record.name, text.strip(), trace=trace)
 
 
-def follow_log(name: str, log: Log) -> None:
-    """Let what the logger `name` says go to the log, and nowhere else."""
-    logger = logging.getLogger(name)
-    logger.handlers = [_Follower(log)]
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
+def _error_of(record: logging.LogRecord) -> BaseException | None:
+    return record.exc_info[1] if record.exc_info else None
+
+
+def follow_logs(log: Log) -> None:
+    """Let what our own modules, uvicorn and the event loop say go to the log, and nowhere else."""
+    for name in _FOLLOWED:
+        logger = logging.getLogger(name)
+        logger.handlers = [_Follower(log)]
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
 
 
 def timestamp(seconds: float) -> str:

@@ -15,7 +15,7 @@ from webhook.telemetry.refusals import RefusalPace
 class ReviewObserver:
     """Tells log and metrics of reviews. `quiet` leaves out the line of a review that was allowed.
 
-    Both are told a moment later; `settle` tells them now.
+    Both are told a moment later; `flush` writes them now.
     """
 
     def __init__(self, log: Log, metrics: Metrics, *, quiet: bool = False) -> None:
@@ -25,8 +25,8 @@ class ReviewObserver:
         self._batch = Batch(self._note)
         self._pace = RefusalPace()
 
-    def settle(self) -> None:
-        """Tell now of all that was noted."""
+    def flush(self) -> None:
+        """Write now what was noted."""
         self._batch.flush()
         self._tell_rest()
 
@@ -57,7 +57,10 @@ class ReviewObserver:
             line.replica, line.host = place.replica, place.host
         elif isinstance(request.object, Pod):
             labels = request.object.labels
-            line.cluster, line.group = labels.get(names.LABEL_CLUSTER, ""), labels.get(names.LABEL_GROUP, "")
+            line.cluster, line.group = (
+                labels.get(names.LABEL_CLUSTER, ""),
+                labels.get(names.LABEL_GROUP, ""),
+            )
         self._batch.add((line, time(), seconds))
         for cause in causes:
             self._metrics.denied(line.kind, cause.reason)
@@ -76,14 +79,18 @@ class ReviewObserver:
 
     def failed(self, error: Exception) -> None:
         """Note a bug of ours, with its traceback."""
-        self.settle()
+        self.flush()
         trace = "".join(traceback.format_exception(error))
         self._log.event("error", "failed", f"{type(error).__name__} in a review", trace=trace)
 
     def _tell_rest(self) -> None:
         rest = self._pace.rest()
         if rest:
-            self._log.event("warning", "refused", f"{rest} more requests were refused within a second, and have no line")
+            self._log.event(
+                "warning",
+                "refused",
+                f"{rest} more requests were refused within a second, and have no line",
+            )
 
     def _note(self, reviews: list[tuple[Admission, float, float]]) -> None:
         """Tell of reviews: the line of each, when it was, and how many seconds it took."""

@@ -50,7 +50,8 @@ class PublisherCollector(Collector):
             labels=["reason"],
         )
         taken = GaugeMetricFamily(
-            "ray_webhook_scheduling_taken_names", "Workloads and PodGroups that are wanted, but whose name another object has."
+            "ray_webhook_scheduling_taken_names",
+            "Workloads and PodGroups that are wanted, but whose name another object has.",
         )
         for labels, count in self._publisher.counters.done.items():
             done.add_metric([*labels], count)

@@ -10,7 +10,9 @@ Format = Literal["auto", "json", "text"]
 
 
 def form_of(wanted: Format, output: Output) -> Form:
-    """Return how lines are made: `auto` is text where somebody reads it on a terminal, else JSON."""
+    """Return how lines are made: `auto` is text where somebody reads it on a
+    terminal, else JSON.
+    """
     terminal = isinstance(output, DescriptorOutput) and output.terminal
     return readable if wanted == "text" or (wanted == "auto" and terminal) else as_json
 
@@ -22,7 +24,9 @@ def readable(records: Sequence[Record]) -> bytes:
 
 
 def _admission(line: Admission) -> str:
-    """Return `01:36:29 patched  CREATE Pod team/llama-worker-  llama/tpu replica 0 host 3  1.2 ms`."""
+    """Return `01:36:29 patched  CREATE Pod team/llama-worker-  llama/tpu replica 0 host 3
+    1.2 ms`.
+    """
     what = f"{line.verdict:<8} {line.operation} {line.kind} {line.namespace}/{line.name}"
     parts = [_clock(line.time), what, _place(line), *(["dry run"] if line.dry_run else [])]
     parts += [", ".join(line.rules or line.reasons)]

@@ -1,4 +1,6 @@
-"""Refused requests in the log: so many a second, and a count of the rest, as anyone who reaches the port can make them."""
+"""Refused requests in the log: so many a second, and a count of the rest, as anyone who reaches the
+port can make them.
+"""
 
 from collections.abc import Callable
 from time import monotonic

@@ -6,13 +6,19 @@ from typing import Final
 
 _BURST: Final = 20
 _A_SECOND: Final = 5
-"""How many expositions a second are made in the long run. Each takes milliseconds, in which no review is answered."""
+"""How many expositions a second are made in the long run. Each takes milliseconds, in which no
+review is answered.
+"""
 
 
 class PacedScrapes:
-    """Makes expositions, a number at once and then so many a second; above that, the last one is shown again."""
+    """Makes expositions, a number at once and then so many a second; above that, the last one is
+    shown again.
+    """
 
-    def __init__(self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
+    ) -> None:
         self._make = make
         self._clock = clock
         self._left = float(_BURST)

@@ -4,7 +4,9 @@ import os
 
 
 class DescriptorOutput:
-    """Writes to a file descriptor, at once. Lines that it does not take are lost: reviews go on, and there is nowhere to say it."""
+    """Writes to a file descriptor, at once. Lines that it does not take are lost: reviews go on,
+    and there is nowhere to say it.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

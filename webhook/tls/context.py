@@ -20,11 +20,13 @@ _ENCRYPTED: Final = "the key is encrypted; store it without a password"
 class SwappingContext:
     """A listening context whose certificate can be replaced while it serves.
 
-    `load_cert_chain` on a live context breaks every later handshake once the pair does not match, so each pair gets a context
-    of its own, and `sni_callback`, which runs for each handshake with or without a server name, hands over the newest.
+    `load_cert_chain` on a live context breaks every later handshake once the pair does not match,
+    so each pair gets a context of its own, and `sni_callback`, which runs for each handshake with
+    or without a server name, hands over the newest.
 
-    With `verify_clients`, a client without a certificate of an authority that `load` was given is refused. OpenSSL reads the
-    verify mode from the context that listens and the authorities from the one that was handed over, so both have both.
+    With `verify_clients`, a client without a certificate of an authority that `load` was given is
+    refused. OpenSSL reads the verify mode from the context that listens and the authorities from
+    the one that was handed over, so both have both.
     """
 
     def __init__(self, *, verify_clients: bool = False) -> None:
@@ -36,11 +38,15 @@ class SwappingContext:
         """When the certificate expires, in seconds since 1970; 0 without one."""
 
     def valid(self, now: float) -> bool:
-        """Tell whether there is a certificate to serve with that has not expired at `now`, in seconds since 1970."""
+        """Tell whether there is a certificate to serve with that has not expired at `now`, in
+        seconds since 1970.
+        """
         return self._current is not None and now < self.expires
 
     def load(self, pair: Pair, client_authorities: bytes = b"") -> None:
-        """Serve with this pair from now on. Raises CertificateError, and keeps the old pair, when it cannot be used."""
+        """Serve with this pair from now on. Raises CertificateError, and keeps the old pair, when
+        it cannot be used.
+        """
         context = self._fresh()
         expires = read_validity(pair.certificate).end.timestamp()
         try:
@@ -63,7 +69,9 @@ class SwappingContext:
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def _hand_over(self, connection: ssl.SSLObject, _name: str | None, _listening: ssl.SSLContext) -> int | None:
+    def _hand_over(
+        self, connection: ssl.SSLObject, _name: str | None, _listening: ssl.SSLContext
+    ) -> int | None:
         if self._current is None:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
@@ -74,12 +82,16 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
     try:
         context.load_verify_locations(cadata=authorities.decode("ascii"))
     except (ssl.SSLError, ValueError):
-        raise CertificateError("the client authorities (tls.client_ca) are not certificates in PEM") from None
+        raise CertificateError(
+            "the client authorities (tls.client_ca) are not certificates in PEM"
+        ) from None
 
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Give `content` a path, which is all that OpenSSL's loader takes: in memory, so no key reaches a disk."""
+    """Give `content` a path, which is all that OpenSSL's loader takes: in memory, so no key reaches
+    a disk.
+    """
     descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _unnamed_file()
     try:
         os.write(descriptor, content)

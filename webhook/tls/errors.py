@@ -2,4 +2,6 @@
 
 
 class CertificateError(Exception):
-    """A certificate and key that cannot serve. The message says where they come from, what is wrong, and what to do."""
+    """A certificate and key that cannot serve. The message says where they come from, what is
+    wrong, and what to do.
+    """

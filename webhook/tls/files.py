@@ -12,8 +12,9 @@ _TRIES: Final = 4
 class CertificateFiles:
     """Reads a certificate and its key each time it is asked.
 
-    kubelet replaces a mounted Secret by moving the symlink `..data`, so between two reads the directory may have changed
-    under us: https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/volume/util/atomic_writer.go
+    kubelet replaces a mounted Secret by moving the symlink `..data`, so between two reads the
+    directory may have changed under us:
+    https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/volume/util/atomic_writer.go
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -47,4 +48,7 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise CertificateError(f"{path}: {error.strerror}; `ray-webhook certs issue` makes a pair for trying things out") from None
+        raise CertificateError(
+            f"{path}: {error.strerror}; `ray-webhook certs issue` makes a pair for trying things "
+            "out"
+        ) from None

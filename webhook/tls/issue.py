@@ -40,23 +40,35 @@ def issue_server(
     now: datetime | None = None,
     usage: x509.ObjectIdentifier = ExtendedKeyUsageOID.SERVER_AUTH,
 ) -> Pair:
-    """Return a server certificate for DNS names and IP addresses, signed by `authority`, which it does not outlive."""
+    """Return a server certificate for DNS names and IP addresses, signed by `authority`, which it
+    does not outlive.
+    """
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     start, end = _period(now, days)
     issuer_key = serialization.load_pem_private_key(authority.key, None)
     if not isinstance(issuer_key, ec.EllipticCurvePrivateKey):
-        msg = "the authority's key is not an elliptic-curve key: issue the authority with `ray-webhook certs issue` too"
+        msg = (
+            "the authority's key is not an elliptic-curve key: issue the authority with "
+            "`ray-webhook certs issue` too"
+        )
         raise TypeError(msg)
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     builder = (
-        _builder(subject, issuer.subject, key.public_key(), (start, min(end, issuer.not_valid_after_utc)))
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        _builder(
+            subject, issuer.subject, key.public_key(), (start, min(end, issuer.not_valid_after_utc))
+        )
+        .add_extension(
+            x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
+        )
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(authority=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()),
+            critical=False,
+        )
     )
     return _pair(builder.sign(issuer_key, hashes.SHA256()), key)
 
@@ -67,7 +79,10 @@ def _period(now: datetime | None, days: float) -> tuple[datetime, datetime]:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, period: tuple[datetime, datetime]
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    period: tuple[datetime, datetime],
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -103,5 +118,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
     pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     return Pair(certificate.public_bytes(pem), private)

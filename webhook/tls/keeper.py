@@ -1,4 +1,6 @@
-"""The keeper of the certificate: asks its source again and again, and swaps in what is new and usable."""
+"""The keeper of the certificate: asks its source again and again, and swaps in what is new and
+usable.
+"""
 
 import asyncio
 import time
@@ -46,7 +48,8 @@ class _Material(NamedTuple):
 class Keeper:
     """Keeps `context` at the newest usable pair of `source`, looking every `seconds`.
 
-    Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is kept up to date as well.
+    Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is
+    kept up to date as well.
     """
 
     def __init__(
@@ -67,7 +70,9 @@ class Keeper:
         self._clock: Callable[[], float] = time.time
 
     def take(self, pair: Pair) -> bool:
-        """Serve with this pair, and tell whether it is another one. Raises CertificateError, and goes on with the old one."""
+        """Serve with this pair, and tell whether it is another one. Raises CertificateError, and
+        goes on with the old one.
+        """
         material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
         if material == self._served:
             return False
@@ -106,7 +111,9 @@ class Keeper:
         self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
 
     def _refuse_expired(self, pair: Pair) -> None:
-        """Prefer the served pair to an expired one; with none to prefer, an expired one says best what is wrong."""
+        """Prefer the served pair to an expired one; with none to prefer, an expired one says best
+        what is wrong.
+        """
         now = self._clock()
         end = read_validity(pair.certificate).end
         if end.timestamp() <= now and self._context.valid(now):

@@ -1,8 +1,10 @@
-"""What to do next about the certificates that the webhook makes for itself: pure decisions over what its Secret holds.
+"""What to do next about the certificates that the webhook makes for itself: pure decisions over
+what its Secret holds.
 
-A leaf is renewed after two thirds of its time, under the authority that every API server already trusts. An authority is
-renewed after two thirds of its own: the new one is published beside the old one first, and signs no leaf before `SETTLE` has
-passed. So whatever pair a replica serves, its authority is in every bundle.
+A leaf is renewed after two thirds of its time, under the authority that every API server already
+trusts. An authority is renewed after two thirds of its own: the new one is published beside the old
+one first, and signs no leaf before `SETTLE` has passed. So whatever pair a replica serves, its
+authority is in every bundle.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,13 +20,17 @@ from webhook.tls.validity import read_validity
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
 SETTLE: Final = timedelta(minutes=10)
-"""How long a new authority is published before it signs: API servers see the new bundle within seconds, a replica within a poll."""
+"""How long a new authority is published before it signs: API servers see the new bundle within
+seconds, a replica within a poll.
+"""
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 
 
 class Holdings(NamedTuple):
-    """What the Secret holds. `previous` is the certificate of the authority before, until it has expired."""
+    """What the Secret holds. `previous` is the certificate of the authority before, until it has
+    expired.
+    """
 
     authority: Pair
     server: Pair
@@ -37,13 +43,22 @@ class Holdings(NamedTuple):
 
 
 def read_holdings(data: Mapping[str, bytes]) -> Holdings | None:
-    """Return what a Secret holds, None for an empty one. Raises CertificateError for one that holds something else."""
+    """Return what a Secret holds, None for an empty one. Raises CertificateError for one that holds
+    something else.
+    """
     if not data:
         return None
     absent = [name for name in _FILES if not data.get(name)]
     if absent:
-        raise CertificateError(f"the Secret has data but no {', '.join(absent)}: it is not ours; empty it or name another")
-    return Holdings(Pair(data["ca.crt"], data["ca.key"]), Pair(data["tls.crt"], data["tls.key"]), data.get("ca-previous.crt", b""))
+        raise CertificateError(
+            f"the Secret has data but no {', '.join(absent)}: it is not ours; empty it or name "
+            "another"
+        )
+    return Holdings(
+        Pair(data["ca.crt"], data["ca.key"]),
+        Pair(data["tls.crt"], data["tls.key"]),
+        data.get("ca-previous.crt", b""),
+    )
 
 
 def write_holdings(holdings: Holdings) -> dict[str, bytes]:
@@ -58,12 +73,17 @@ def write_holdings(holdings: Holdings) -> dict[str, bytes]:
 
 
 def advance(held: Holdings | None, names: Sequence[str], now: datetime) -> Holdings:
-    """Return what the Secret should hold at `now`: the same value when there is nothing to do, else one step further."""
+    """Return what the Secret should hold at `now`: the same value when there is nothing to do, else
+    one step further.
+    """
     if held is None or _expired(held.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
         return Holdings(authority, _leaf(authority, names, now))
     if read_validity(held.authority.certificate).worn(now):
-        return held._replace(authority=issue_authority(names[0], AUTHORITY_DAYS, now), previous=held.authority.certificate)
+        return held._replace(
+            authority=issue_authority(names[0], AUTHORITY_DAYS, now),
+            previous=held.authority.certificate,
+        )
     if _server_due(held, names, now):
         return held._replace(server=_leaf(held.authority, names, now))
     if held.previous and _expired(held.previous, now):
@@ -75,11 +95,16 @@ def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
     try:
         return issue_server(authority, names, SERVER_DAYS, now)
     except (ValueError, TypeError) as error:
-        raise CertificateError(f"ca.key of the Secret cannot sign ({error}); empty the Secret, and all is issued afresh") from None
+        raise CertificateError(
+            f"ca.key of the Secret cannot sign ({error}); empty the Secret, and all is issued "
+            "afresh"
+        ) from None
 
 
 def _server_due(held: Holdings, names: Sequence[str], now: datetime) -> bool:
-    """Tell whether to issue a leaf now; a leaf that cannot serve at all does not wait for a young authority."""
+    """Tell whether to issue a leaf now; a leaf that cannot serve at all does not wait for a young
+    authority.
+    """
     if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
     settled = now >= read_validity(held.authority.certificate).start + SETTLE
@@ -92,7 +117,9 @@ def _expired(pem: bytes, now: datetime) -> bool:
 
 def _names(pem: bytes) -> set[str]:
     try:
-        extension = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = x509.load_pem_x509_certificate(pem).extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        )
     except x509.ExtensionNotFound:
         return set()
     return {str(name.value) for name in extension.value}

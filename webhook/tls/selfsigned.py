@@ -18,14 +18,17 @@ class Vault(Protocol):
         """Return the data of the Secret and its resourceVersion."""
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; tell whether it was replaced."""
+        """Replace the data unless the Secret has changed since `version`; tell whether it was
+        replaced.
+        """
 
     async def publish(self, bundle: bytes) -> None:
         """Make `bundle` the `caBundle` of the configurations, where it is not yet."""
 
 
 class SelfSigned:
-    """Reads, renews and publishes. The replica that writes first wins; the others find their version outdated, and read again.
+    """Reads, renews and publishes. The replica that writes first wins; the others find their
+    version outdated, and read again.
 
     `unavailable` is what the vault raises when it cannot be reached.
     """
@@ -42,11 +45,15 @@ class SelfSigned:
         return "the self-signed certificate"
 
     async def fetch(self) -> Pair:
-        """Return the pair to serve with, after what is due is done and published. Raises CertificateError."""
+        """Return the pair to serve with, after what is due is done and published. Raises
+        CertificateError.
+        """
         try:
             return await self._fetch()
         except self._unavailable as error:
-            raise CertificateError(f"the self-signed certificate cannot be looked after: {error}") from None
+            raise CertificateError(
+                f"the self-signed certificate cannot be looked after: {error}"
+            ) from None
 
     async def _fetch(self) -> Pair:
         for _ in range(_TRIES):

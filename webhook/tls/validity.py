@@ -15,12 +15,16 @@ class Validity(NamedTuple):
     end: datetime
 
     def worn(self, now: datetime) -> bool:
-        """Tell whether two thirds of the time are over: then cert-manager renews too, unless it is told otherwise."""
+        """Tell whether two thirds of the time are over: then cert-manager renews too, unless it is
+        told otherwise.
+        """
         return now >= self.start + (self.end - self.start) * 2 / 3
 
 
 def read_validity(pem: bytes) -> Validity:
-    """Return the validity of the first certificate in `pem`: the server's own, before its chain. Raises CertificateError."""
+    """Return the validity of the first certificate in `pem`: the server's own, before its chain.
+    Raises CertificateError.
+    """
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError:

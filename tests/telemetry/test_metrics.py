@@ -1,4 +1,4 @@
-"""The tally of reviews: plain numbers become counters, and a histogram for each kind."""
+"""Metrics of reviews: counters, and a histogram for each kind."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -28,7 +28,12 @@ def test_reviews_are_counted_by_kind_operation_and_verdict() -> None:
 
 def test_durations_are_a_histogram_for_each_kind_whose_bounds_are_inclusive() -> None:
     metrics = Metrics()
-    for seconds, verdict in ((0.0001, "patched"), (0.0002, "patched"), (0.02, "denied"), (9.0, "patched")):
+    for seconds, verdict in (
+        (0.0001, "patched"),
+        (0.0002, "patched"),
+        (0.02, "denied"),
+        (9.0, "patched"),
+    ):
         metrics.reviewed("Pod", "CREATE", verdict, seconds)
     found = samples(metrics)
     name = "ray_webhook_admission_duration_seconds"
