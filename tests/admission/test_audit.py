@@ -1,4 +1,6 @@
-"""What the audit log of the API server, the journal and the metrics keep of an answer beside the verdict."""
+"""What the audit log of the API server, our log and the metrics keep of an answer beside the
+verdict.
+"""
 
 import asyncio
 import json
@@ -17,7 +19,9 @@ from webhook.telemetry.observer import ReviewObserver
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:
-    """Return the outcome of the review of a pod of a RayCluster `c` with a group `g` of two hosts."""
+    """Return the outcome of the review of a pod of a RayCluster `c` with a group `g`
+    of two hosts.
+    """
     known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
     body = json.dumps(pod_review(pod)).encode()
     return asyncio.run(Mutation(PodHandler(known.clusters, known.seats)).review(body, 0.0))
@@ -36,11 +40,11 @@ def audited(outcome: Outcome) -> dict[str, str] | None:
 
 
 def line_of(outcome: Outcome) -> dict[str, Any]:
-    """Return the line of a review in the journal."""
+    """Return the line of a review in the log."""
     lines = Lines()
     observer = ReviewObserver(Log(lines), Metrics())
     observer.reviewed(outcome, 0.0)
-    observer.settle()
+    observer.flush()
     (line,) = lines.read()
     return line
 
@@ -57,7 +61,9 @@ def test_the_seat_is_audited_with_warnings_too() -> None:
 
 
 def test_a_worker_that_comes_with_its_seat_is_audited_by_that() -> None:
-    assert audited(mutated(a_pod().of("c").worker("g").seat(7, 1, "g-abcde").build())) == {"seat": "g/7/1"}
+    assert audited(mutated(a_pod().of("c").worker("g").seat(7, 1, "g-abcde").build())) == {
+        "seat": "g/7/1"
+    }
 
 
 def test_a_head_and_a_pod_that_is_refused_have_no_seat() -> None:
@@ -95,4 +101,7 @@ def test_warnings_are_counted_by_rule() -> None:
     outcome = validated(a_cluster("c").group("g", replicas=9, minReplicas=0, maxReplicas=3).build())
     observer.reviewed(outcome, 0.0)
     for rule in outcome.answer.warned:
-        assert f'ray_webhook_rule_warnings_total{{rule="{rule}"}} 1.0'.encode() in metrics.exposition()[0]
+        assert (
+            f'ray_webhook_rule_warnings_total{{rule="{rule}"}} 1.0'.encode()
+            in metrics.exposition()[0]
+        )

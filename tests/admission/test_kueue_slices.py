@@ -1,4 +1,6 @@
-"""A RayCluster that asks for it tells Kueue, when it is created, to keep the hosts of each replica together."""
+"""A RayCluster that asks for it tells Kueue, when it is created, to keep the hosts of each replica
+together.
+"""
 
 import asyncio
 import base64
@@ -48,17 +50,26 @@ def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[
 
 def annotations_of(document: Object) -> list[Object]:
     """Return the annotations of the templates of all groups."""
-    return [group["template"].get("metadata", {}).get("annotations", {}) for group in document["spec"]["workerGroupSpecs"]]
+    return [
+        group["template"].get("metadata", {}).get("annotations", {})
+        for group in document["spec"]["workerGroupSpecs"]
+    ]
 
 
 def test_the_hosts_of_a_whole_slice_are_kept_in_one_node_pool() -> None:
-    stored, warnings = created(an_asking_cluster().group("g", hosts=4, template=template(nodeSelector=SELECTING)))
-    assert annotations_of(stored) == [{names.KUEUE_SLICE_REQUIRED_TOPOLOGY: names.NODE_POOL, names.KUEUE_SLICE_SIZE: "4"}]
+    stored, warnings = created(
+        an_asking_cluster().group("g", hosts=4, template=template(nodeSelector=SELECTING))
+    )
+    assert annotations_of(stored) == [
+        {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: names.NODE_POOL, names.KUEUE_SLICE_SIZE: "4"}
+    ]
     assert warnings == []
 
 
 @pytest.mark.parametrize("annotations", [None, {}, {"mine": "stays"}])
-def test_the_level_is_the_key_that_the_user_names_and_what_is_there_stays(annotations: Object | None) -> None:
+def test_the_level_is_the_key_that_the_user_names_and_what_is_there_stays(
+    annotations: Object | None,
+) -> None:
     cluster = an_asking_cluster().annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
     stored, warnings = created(cluster.group("g", hosts=2, template=template(annotations)))
     added = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "rack", names.KUEUE_SLICE_SIZE: "2"}
@@ -67,22 +78,33 @@ def test_the_level_is_the_key_that_the_user_names_and_what_is_there_stays(annota
 
 
 def test_nothing_else_of_the_object_changes() -> None:
-    cluster = an_asking_cluster().group("one").group("g", hosts=2, template=template(nodeSelector=SELECTING))
+    cluster = (
+        an_asking_cluster()
+        .group("one")
+        .group("g", hosts=2, template=template(nodeSelector=SELECTING))
+    )
     stored, _ = created(cluster)
     del stored["spec"]["workerGroupSpecs"][1]["template"]["metadata"]
     assert stored == cluster.build()
 
 
-@pytest.mark.parametrize("said", [names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS, names.KUEUE_GROUP_NAME])
+@pytest.mark.parametrize(
+    "said",
+    [names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS, names.KUEUE_GROUP_NAME],
+)
 def test_who_said_it_already_is_left_alone(said: str) -> None:
-    cluster = an_asking_cluster().group("g", hosts=2, template=template({said: "x"}, nodeSelector=SELECTING))
+    cluster = an_asking_cluster().group(
+        "g", hosts=2, template=template({said: "x"}, nodeSelector=SELECTING)
+    )
     assert created(cluster) == (cluster.build(), [])
 
 
 @pytest.mark.parametrize("part", [None, {names.ANNOTATION_SLICE_TOPOLOGY: "2x4"}])
 def test_where_nobody_knows_a_level_a_warning_asks_for_one(part: Object | None) -> None:
     selector = SELECTING if part else {}
-    cluster = an_asking_cluster().group("g", hosts=2, template=template(part, nodeSelector=selector))
+    cluster = an_asking_cluster().group(
+        "g", hosts=2, template=template(part, nodeSelector=selector)
+    )
     stored, (warning,) = created(cluster)
     assert stored == cluster.build()
     assert names.ANNOTATION_TOPOLOGY_KEY in warning
@@ -91,11 +113,16 @@ def test_where_nobody_knows_a_level_a_warning_asks_for_one(part: Object | None) 
 
 def test_only_who_asks_for_it_and_only_when_it_is_created() -> None:
     group = template(nodeSelector=SELECTING)
-    for cluster in (a_cluster("c"), a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "false")):
+    for cluster in (
+        a_cluster("c"),
+        a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "false"),
+    ):
         assert created(cluster.group("g", hosts=4, template=group)) == (cluster.build(), [])
     asking = an_asking_cluster().group("g", hosts=4, template=group)
     assert reviewed(asking.build(), asking.build()) == (asking.build(), [])
-    ignored = an_asking_cluster().labelled(names.LABEL_IGNORE, "true").group("g", hosts=4, template=group)
+    ignored = (
+        an_asking_cluster().labelled(names.LABEL_IGNORE, "true").group("g", hosts=4, template=group)
+    )
     assert created(ignored) == (ignored.build(), [])
 
 

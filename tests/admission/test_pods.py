@@ -70,8 +70,14 @@ def test_a_worker_of_an_ignored_cluster_passes_untouched() -> None:
     assert decide(a_pod().worker("g").of("c").tpu(4), ignored).answer == ALLOWED
 
 
-@pytest.mark.parametrize("cluster", [a_cluster("other").group("g"), a_cluster("c").group("g")], ids=["other name", "other uid"])
-def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(cluster: ClusterBuilder) -> None:
+@pytest.mark.parametrize(
+    "cluster",
+    [a_cluster("other").group("g"), a_cluster("c").group("g")],
+    ids=["other name", "other uid"],
+)
+def test_a_worker_of_a_ray_cluster_that_is_not_known_is_not_decided(
+    cluster: ClusterBuilder,
+) -> None:
     pod = a_pod().worker("g").of("c").build()
     pod["metadata"]["ownerReferences"][0]["uid"] = f"older-than-{uid_of('c')}"
     with pytest.raises(Undecided) as caught:
@@ -92,8 +98,14 @@ REFUSED: list[tuple[str, PodBuilder, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("pod", "fields"), [(pod, fields) for _, pod, fields in REFUSED], ids=[name for name, _, _ in REFUSED])
-def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field(pod: PodBuilder, fields: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("pod", "fields"),
+    [(pod, fields) for _, pod, fields in REFUSED],
+    ids=[name for name, _, _ in REFUSED],
+)
+def test_a_worker_that_does_not_say_where_it_belongs_is_refused_with_every_field(
+    pod: PodBuilder, fields: list[str]
+) -> None:
     assert decide(pod, CLUSTER).fields == fields
 
 

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service, fields_of
+from tests.validation.builders import (
+    Built,
+    Json,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    fields_of,
+)
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
 from webhook.admission.rays import CAUSES_MAX, RayHandler, render
@@ -19,10 +27,17 @@ from webhook.validation.field import Field
 from webhook.validation.finding import DENY, WARN, Finding
 from webhook.validation.settings import RuleSettings
 
-RESOURCES = {"RayCluster": "rayclusters", "RayJob": "rayjobs", "RayService": "rayservices", "RayCronJob": "raycronjobs"}
+RESOURCES = {
+    "RayCluster": "rayclusters",
+    "RayJob": "rayjobs",
+    "RayService": "rayservices",
+    "RayCronJob": "raycronjobs",
+}
 
 
-def a_review(new: object, old: object = None, *, operation: str = "", version: str = "v1", **request: object) -> bytes:
+def a_review(
+    new: object, old: object = None, *, operation: str = "", version: str = "v1", **request: object
+) -> bytes:
     """Return the bytes of a review of an object, an update when there is an old one."""
     kind = new["kind"] if isinstance(new, dict) and "kind" in new else "RayCluster"
     body = {
@@ -36,7 +51,9 @@ def a_review(new: object, old: object = None, *, operation: str = "", version: s
         "oldObject": old,
         **request,
     }
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}).encode()
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": body}
+    ).encode()
 
 
 def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
@@ -50,13 +67,17 @@ def response_to(body: bytes) -> Json:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
-@pytest.mark.parametrize("built", [a_cluster().group(), a_job(), a_service(), a_cron_job()], ids=lambda built: built.kind)
+@pytest.mark.parametrize(
+    "built", [a_cluster().group(), a_job(), a_service(), a_cron_job()], ids=lambda built: built.kind
+)
 def test_a_sane_object_passes_without_a_word(built: Built, version: str) -> None:
     assert response_to(a_review(built.build(), version=version)) == {"uid": "u-1", "allowed": True}
 
 
 def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
-    body = a_review(a_cluster("2nd").group(hosts=0).group("headgroup").group("other", replicas=99).build())
+    body = a_review(
+        a_cluster("2nd").group(hosts=0).group("headgroup").group("other", replicas=99).build()
+    )
     response = response_to(body)
     assert response["allowed"] is False
     assert response["status"]["code"] == 422
@@ -68,17 +89,22 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
         "causes": [
             {
                 "reason": "FieldValueInvalid",
-                "message": "'2nd': use lower-case letters, digits and '-', and start with a letter (name-not-dns-label)",
+                "message": (
+                    "'2nd': use lower-case letters, digits and '-', and start with a letter "
+                    "(name-not-dns-label)"
+                ),
                 "field": "metadata.name",
             },
             {
                 "reason": "FieldValueInvalid",
-                "message": "0: a replica of group workers needs 1 to 4096 hosts (num-of-hosts-invalid)",
+                "message": "0: a replica of group workers needs 1 to 4096 hosts "
+                "(num-of-hosts-invalid)",
                 "field": "spec.workerGroupSpecs[0].numOfHosts",
             },
             {
                 "reason": "FieldValueInvalid",
-                "message": "headgroup is the group of the head: use another name (group-name-reserved)",
+                "message": "headgroup is the group of the head: use another name "
+                "(group-name-reserved)",
                 "field": "spec.workerGroupSpecs[1].groupName",
             },
         ],
@@ -91,7 +117,10 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
         "- spec.workerGroupSpecs[1].groupName",
     ]
     assert response["warnings"] == [
-        "spec.workerGroupSpecs[2].replicas: 99 is not within 0 and 10: KubeRay takes 10 (replicas-out-of-bounds)"
+        (
+            "spec.workerGroupSpecs[2].replicas: 99 is not within 0 and 10: KubeRay takes 10 "
+            "(replicas-out-of-bounds)"
+        )
     ]
 
 
@@ -103,7 +132,9 @@ def test_an_update_is_allowed_with_a_warning_when_the_problem_was_there_before()
 
 
 def test_an_update_is_denied_for_a_new_problem() -> None:
-    response = response_to(a_review(a_cluster().group(hosts=0).build(), a_cluster().group().build()))
+    response = response_to(
+        a_review(a_cluster().group(hosts=0).build(), a_cluster().group().build())
+    )
     assert response["allowed"] is False
 
 
@@ -126,7 +157,10 @@ def _of(group: str, version: str, kind: str, resource: str) -> Json:
     ],
 )
 def test_what_is_none_of_ours_passes(request_fields: Json) -> None:
-    assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {"uid": "u-1", "allowed": True}
+    assert response_to(a_review(a_cluster().group(hosts=0).build(), **request_fields)) == {
+        "uid": "u-1",
+        "allowed": True,
+    }
 
 
 def test_an_object_that_asks_to_be_left_alone_passes() -> None:
@@ -135,10 +169,15 @@ def test_an_object_that_asks_to_be_left_alone_passes() -> None:
 
 
 def test_a_dry_run_is_answered_like_any_other() -> None:
-    assert response_to(a_review(a_cluster().group(hosts=0).build(), dryRun=True))["allowed"] is False
+    assert (
+        response_to(a_review(a_cluster().group(hosts=0).build(), dryRun=True))["allowed"] is False
+    )
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x")])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"{}", b"\xff", b"[" * 100_000, a_review(None), a_review([]), a_review("x")],
+)
 def test_what_is_no_review_of_an_object_is_a_bad_review(body: bytes) -> None:
     with pytest.raises(BadReview):
         reviewed(body)
@@ -153,7 +192,9 @@ def test_levels_and_gates_come_from_the_settings() -> None:
 
 def test_settings_may_change_while_the_service_runs() -> None:
     handler = RayHandler()
-    body = a_review(a_cluster().annotation("admission.ray.io/scheduling-group", "cluster").group().build())
+    body = a_review(
+        a_cluster().annotation("admission.ray.io/scheduling-group", "cluster").group().build()
+    )
     said = []
     for served in (None, False, True):
         handler.settings = structs.replace(handler.settings, pod_groups=served)
@@ -183,32 +224,49 @@ def test_no_answer_grows_without_bound() -> None:
 
 @pytest.mark.parametrize("name", ["two\nlines", "\\ud800", "\x1b[31m"])
 def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> None:
-    annotation = json.dumps({"groups": {name: {"max-cpu": 1, "max-memory": 1, "resize-timeout": 1}}}).replace("\\\\u", "\\u")
-    value = a_cluster().annotation("ray.io/ippr", annotation).group(name, labels={name: "x y"}).build()
+    annotation = json.dumps(
+        {"groups": {name: {"max-cpu": 1, "max-memory": 1, "resize-timeout": 1}}}
+    ).replace("\\\\u", "\\u")
+    value = (
+        a_cluster().annotation("ray.io/ippr", annotation).group(name, labels={name: "x y"}).build()
+    )
     response = response_to(a_review(value))
     assert response["allowed"] is False
-    assert len(response["status"]["message"].splitlines()) == len(response["status"]["details"]["causes"]) + 1
+    assert (
+        len(response["status"]["message"].splitlines())
+        == len(response["status"]["details"]["causes"]) + 1
+    )
 
 
 @given(st.data())
 @settings(max_examples=100)
 def test_a_review_of_garbage_has_an_answer(data: st.DataObject) -> None:
     old, new = (
-        built.build() for built in (a_cluster().group().device("nvidia.com/gpu", 1), a_cluster().group(hosts=2).tpu("2x4", 4))
+        built.build()
+        for built in (
+            a_cluster().group().device("nvidia.com/gpu", 1),
+            a_cluster().group(hosts=2).tpu("2x4", 4),
+        )
     )
     way = data.draw(st.sampled_from([way for way in fields_of(new) if len(way) > 1]))
     holder: Any = new
     for token in way[:-1]:
         holder = holder[token]
     holder[way[-1]] = data.draw(
-        st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8")) | st.lists(st.text())
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.text(st.characters(codec="utf-8"))
+        | st.lists(st.text())
     )
     assert isinstance(response_to(a_review(new, old))["allowed"], bool)
     assert isinstance(response_to(a_review(old, new))["allowed"], bool)
 
 
 def test_causes_keep_their_order() -> None:
-    findings = [Finding("a-rule", DENY, Field({}) / "spec" / name, "text", INVALID) for name in ("b", "a")]
+    findings = [
+        Finding("a-rule", DENY, Field({}) / "spec" / name, "text", INVALID) for name in ("b", "a")
+    ]
     assert [cause.field for cause in render(findings).causes] == ["spec.b", "spec.a"]
 
 

@@ -26,11 +26,18 @@ IPPR = {
         "headgroup": {"max-cpu": 2, "max-memory": "4Gi", "resize-timeout": 60},
     }
 }
-CLUSTER = a_cluster("x").group("workers").group("others").annotated(names.ANNOTATION_IPPR, json.dumps(IPPR))
+CLUSTER = (
+    a_cluster("x")
+    .group("workers")
+    .group("others")
+    .annotated(names.ANNOTATION_IPPR, json.dumps(IPPR))
+)
 
 
 def a_worker(group: str = "workers", node_type: str = "worker", **amounts: str | float) -> Object:
-    """Return a Ray pod whose first container has these limits, and requests for half a core and 1Gi."""
+    """Return a Ray pod whose first container has these limits, and requests for half a core and
+    1Gi.
+    """
     built = a_pod().worker(group).of("x").label(names.LABEL_NODE_TYPE, node_type)
     for resource, amount in amounts.items():
         built.resource(resource, amount)
@@ -41,13 +48,24 @@ OLD = a_worker(cpu=4, memory="8Gi")
 
 
 def resized(
-    new: object, old: object = OLD, *, beyond: Beyond = "deny", cluster: ClusterBuilder = CLUSTER, **request: object
+    new: object,
+    old: object = OLD,
+    *,
+    beyond: Beyond = "deny",
+    cluster: ClusterBuilder = CLUSTER,
+    **request: object,
 ) -> Outcome:
     """Return the outcome of the review of a resize."""
     clusters = ClusterIndex()
     clusters.put(facts(cluster))
     review = pod_review(OLD, operation="UPDATE")
-    review["request"] |= {"object": new, "oldObject": old, "subResource": "resize", "name": "x-worker-1", **request}
+    review["request"] |= {
+        "object": new,
+        "oldObject": old,
+        "subResource": "resize",
+        "name": "x-worker-1",
+        **request,
+    }
     reviewer = Validation(RayHandler(), ResizeHandler(clusters, beyond))
     return asyncio.run(reviewer.review(json.dumps(review).encode(), 0.0))
 
@@ -60,7 +78,9 @@ def test_a_resize_beyond_a_maximum_is_refused_with_both_numbers() -> None:
     outcome = resized(a_worker(cpu=12, memory="8Gi"))
     (cause,) = outcome.answer.causes
     assert (cause.reason, cause.field) == ("FieldValueInvalid", f"{RESOURCES}.limits.cpu")
-    assert cause.message == "cpu 12 is beyond max-cpu 8 of group workers (ray.io/ippr of RayCluster x)"
+    assert (
+        cause.message == "cpu 12 is beyond max-cpu 8 of group workers (ray.io/ippr of RayCluster x)"
+    )
     assert outcome.answer.rules == (RULE,)
     status = json.loads(outcome.body)["response"]["status"]
     assert (status["reason"], status["code"]) == ("Invalid", 422)
@@ -70,7 +90,9 @@ def test_every_amount_that_is_beyond_its_maximum_is_named() -> None:
     new = a_worker(cpu="8001m", memory="17Gi")
     new["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "9", "memory": "17Gi"}
     assert sorted(fields(resized(new))) == [
-        f"{RESOURCES}.{kind}.{resource}" for kind in ("limits", "requests") for resource in ("cpu", "memory")
+        f"{RESOURCES}.{kind}.{resource}"
+        for kind in ("limits", "requests")
+        for resource in ("cpu", "memory")
     ]
 
 
@@ -92,7 +114,13 @@ def test_a_warning_is_short_however_long_the_names_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "new", [a_worker(cpu=8, memory="16Gi"), a_worker(cpu="8000m", memory=16 * 2**30), a_worker(cpu=4.5, memory="9Gi"), a_worker()]
+    "new",
+    [
+        a_worker(cpu=8, memory="16Gi"),
+        a_worker(cpu="8000m", memory=16 * 2**30),
+        a_worker(cpu=4.5, memory="9Gi"),
+        a_worker(),
+    ],
 )
 def test_a_resize_within_the_maxima_passes_without_a_word(new: Object) -> None:
     assert json.loads(resized(new).body)["response"].keys() == {"uid", "allowed"}
@@ -105,10 +133,13 @@ def test_what_was_beyond_before_may_shrink_and_stay() -> None:
 
 
 def test_the_head_is_resized_by_the_name_of_its_group() -> None:
-    assert fields(resized(a_worker("headgroup", "head", cpu=4), a_worker("headgroup", "head", cpu=1))) == [
-        f"{RESOURCES}.limits.cpu"
-    ]
-    assert fields(resized(a_worker("headgroup", "head", cpu=2), a_worker("headgroup", "head", cpu=1))) == []
+    assert fields(
+        resized(a_worker("headgroup", "head", cpu=4), a_worker("headgroup", "head", cpu=1))
+    ) == [f"{RESOURCES}.limits.cpu"]
+    assert (
+        fields(resized(a_worker("headgroup", "head", cpu=2), a_worker("headgroup", "head", cpu=1)))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,11 +147,17 @@ def test_the_head_is_resized_by_the_name_of_its_group() -> None:
     [
         (a_worker("others", cpu=99), CLUSTER),
         (a_worker(cpu=99), a_cluster("x").group("workers")),
-        (a_worker(cpu=99), a_cluster("y").group("workers").annotated(names.ANNOTATION_IPPR, json.dumps(IPPR))),
+        (
+            a_worker(cpu=99),
+            a_cluster("y").group("workers").annotated(names.ANNOTATION_IPPR, json.dumps(IPPR)),
+        ),
         (a_worker(cpu=99), a_cluster("x").group("workers").annotated(names.ANNOTATION_IPPR, "{")),
         (a_worker("workers", "redis-cleanup", cpu=99), CLUSTER),
         (a_pod().worker("workers").of("x").orphan().resource("cpu", 99).build(), CLUSTER),
-        (a_pod().worker("workers").of("x").container("sidecar").resource("cpu", 99).build(), CLUSTER),
+        (
+            a_pod().worker("workers").of("x").container("sidecar").resource("cpu", 99).build(),
+            CLUSTER,
+        ),
         (a_pod().worker("workers").of("x").gpu(99).build(), CLUSTER),
         (a_worker(cpu="many"), CLUSTER),
         (a_worker(cpu="-99"), CLUSTER),
@@ -147,10 +184,14 @@ def test_a_pod_of_an_older_cluster_of_that_name_and_one_that_is_ignored_pass() -
     new["metadata"]["ownerReferences"][0]["uid"] = "older"
     assert resized(new).answer.allowed
     ignored = a_cluster("x").group("workers").annotated(names.ANNOTATION_IPPR, json.dumps(IPPR))
-    assert resized(a_worker(cpu=99), cluster=ignored.labelled(names.LABEL_IGNORE, "true")).answer.allowed
+    assert resized(
+        a_worker(cpu=99), cluster=ignored.labelled(names.LABEL_IGNORE, "true")
+    ).answer.allowed
 
 
-@pytest.mark.parametrize("request_fields", [{"subResource": "status"}, {"subResource": None}, {"operation": "CREATE"}])
+@pytest.mark.parametrize(
+    "request_fields", [{"subResource": "status"}, {"subResource": None}, {"operation": "CREATE"}]
+)
 def test_other_reviews_of_pods_pass(request_fields: Object) -> None:
     assert resized(a_worker(cpu=99), **request_fields).answer.allowed
 
@@ -159,17 +200,44 @@ def test_without_the_old_pod_every_amount_counts_as_growing() -> None:
     assert fields(resized(a_worker(cpu=12), None)) == [f"{RESOURCES}.limits.cpu"]
 
 
-@pytest.mark.parametrize("new", [None, [], "pod", {"spec": []}, {"spec": {"containers": [{"resources": {"limits": {"cpu": []}}}]}}])
+@pytest.mark.parametrize(
+    "new",
+    [
+        None,
+        [],
+        "pod",
+        {"spec": []},
+        {"spec": {"containers": [{"resources": {"limits": {"cpu": []}}}]}},
+    ],
+)
 def test_a_malformed_pod_is_a_bad_review(new: object) -> None:
     with pytest.raises(BadReview):
         resized(new)
 
 
-_GARBAGE: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([]) | st.just({})
+_GARBAGE: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just([]) | st.just({})
+)
 
 
-@given(st.sampled_from(["metadata", "spec", "labels", "ownerReferences", "containers", "resources", "limits", "cpu"]), _GARBAGE)
-def test_garbage_anywhere_in_a_pod_has_an_answer_or_is_a_bad_review(key: str, garbage: object) -> None:
+@given(
+    st.sampled_from(
+        [
+            "metadata",
+            "spec",
+            "labels",
+            "ownerReferences",
+            "containers",
+            "resources",
+            "limits",
+            "cpu",
+        ]
+    ),
+    _GARBAGE,
+)
+def test_garbage_anywhere_in_a_pod_has_an_answer_or_is_a_bad_review(
+    key: str, garbage: object
+) -> None:
     new: Any = a_worker(cpu=12)
 
     def spoil(value: Any) -> None:  # noqa: ANN401 - JSON has values of every type

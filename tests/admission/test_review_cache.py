@@ -30,8 +30,16 @@ TEXT = (
 )
 
 PLACES = {
-    b"<first>": [b'"name":"uid","options":{"uid":"<uid>"},', b'"uid":"<uid>",', b'"userInfo":{"uid":"<uid>"},'],
-    b"<meta>": [b'"uid":"<uid>",', b'"annotations":{"time":"<time>"},', b'"ownerReferences":[{"uid":"<uid>","time":"<time>"}],'],
+    b"<first>": [
+        b'"name":"uid","options":{"uid":"<uid>"},',
+        b'"uid":"<uid>",',
+        b'"userInfo":{"uid":"<uid>"},',
+    ],
+    b"<meta>": [
+        b'"uid":"<uid>",',
+        b'"annotations":{"time":"<time>"},',
+        b'"ownerReferences":[{"uid":"<uid>","time":"<time>"}],',
+    ],
     b"<label>": [
         b'"time":"<time>",',
         b'"kube-api-access-<volume>":"",',
@@ -56,7 +64,23 @@ PLACES = {
 """Where else the texts that are made up for each pod may stand, and be read or passed over."""
 
 
-ODD = [b'"', b"\\", b"\\n", b'\\"', b"\\\\", b"\\u00", b'",', b'":', b"\x00", b"\x7f", b"\xc3\xa9", b"\xff", b" ", b"{", b"<"]
+ODD = [
+    b'"',
+    b"\\",
+    b"\\n",
+    b'\\"',
+    b"\\\\",
+    b"\\u00",
+    b'",',
+    b'":',
+    b"\x00",
+    b"\x7f",
+    b"\xc3\xa9",
+    b"\xff",
+    b" ",
+    b"{",
+    b"<",
+]
 """What is no letter of a JSON string, or not that letter which it stands for."""
 
 
@@ -70,13 +94,21 @@ def spoilt(pod: dict[bytes, bytes], odd: dict[bytes, bytes]) -> dict[bytes, byte
     return {place: (odd.get(place, b"") + text)[: len(text)] for place, text in pod.items()}
 
 
-MADE_UP = st.fixed_dictionaries({b"<uid>": letters("ab0-", 6), b"<time>": letters("0TZ:", 4), b"<volume>": letters("ab0", 5)})
+MADE_UP = st.fixed_dictionaries(
+    {b"<uid>": letters("ab0-", 6), b"<time>": letters("0TZ:", 4), b"<volume>": letters("ab0", 5)}
+)
 SPOILT = st.builds(
-    spoilt, MADE_UP, st.dictionaries(st.sampled_from([b"<uid>", b"<time>", b"<volume>"]), st.sampled_from(ODD), max_size=1)
+    spoilt,
+    MADE_UP,
+    st.dictionaries(
+        st.sampled_from([b"<uid>", b"<time>", b"<volume>"]), st.sampled_from(ODD), max_size=1
+    ),
 )
 
 
-def outcome(read: Callable[[bytes], AdmissionRequest[Any]], body: bytes) -> AdmissionRequest[Any] | str:
+def outcome(
+    read: Callable[[bytes], AdmissionRequest[Any]], body: bytes
+) -> AdmissionRequest[Any] | str:
     """Return what a body reads as, or why it is a bad review."""
     try:
         return read(body)
@@ -93,10 +125,15 @@ def filled(text: bytes, parts: dict[bytes, bytes]) -> bytes:
 
 @settings(max_examples=600)
 @given(
-    places=st.lists(st.sampled_from([(place, text) for place, texts in PLACES.items() for text in texts]), max_size=2),
+    places=st.lists(
+        st.sampled_from([(place, text) for place, texts in PLACES.items() for text in texts]),
+        max_size=2,
+    ),
     pods=st.lists(MADE_UP | SPOILT, min_size=2, max_size=8),
 )
-def test_a_body_reads_the_same_whatever_was_read_before(places: list[tuple[bytes, bytes]], pods: list[dict[bytes, bytes]]) -> None:
+def test_a_body_reads_the_same_whatever_was_read_before(
+    places: list[tuple[bytes, bytes]], pods: list[dict[bytes, bytes]]
+) -> None:
     reviews = ReviewCache()
     text = filled(TEXT, dict.fromkeys(PLACES, b"") | dict(places))
     for pod in pods:
@@ -118,7 +155,9 @@ def test_pods_of_many_groups_are_read_once_each() -> None:
     reviews = ReviewCache()
     groups = [worker(f"g{i}") for i in range(10)]
     found = [reviews.read(review(pod)).object for pod in groups * 4]
-    assert [request and request.labels["ray.io/group"] for request in found] == [f"g{i}" for i in range(10)] * 4
+    assert [request and request.labels["ray.io/group"] for request in found] == [
+        f"g{i}" for i in range(10)
+    ] * 4
     assert reviews.hits == 2 * len(groups)
 
 
@@ -149,7 +188,8 @@ def test_look_alikes_of_what_is_made_up_cost_no_more_than_twice_their_reading() 
     for number in range(40):
         body = review(worker("g", annotations=many | {"n": f"{number:03}"}))
         assert reviews.read(body) == decode_pod(body)
-    assert [len(known) for known in reviews._known.values()] == [0]  # noqa: SLF001 - what is compared with each body
+    # What is compared with each body
+    assert [len(known) for known in reviews._known.values()] == [0]  # noqa: SLF001
 
 
 @pytest.mark.parametrize(
@@ -164,7 +204,9 @@ def test_look_alikes_of_what_is_made_up_cost_no_more_than_twice_their_reading() 
 def test_what_does_not_recur_is_not_kept(change: Object) -> None:
     pod = a_pod().worker("g").of("c").build()
     for key, value in change["metadata"].items():
-        pod["metadata"][key] = {**pod["metadata"].get(key, {}), **value} if isinstance(value, dict) else value
+        pod["metadata"][key] = (
+            {**pod["metadata"].get(key, {}), **value} if isinstance(value, dict) else value
+        )
     reviews = ReviewCache()
     for _ in range(4):
         reviews.read(review(pod))
@@ -190,7 +232,12 @@ def test_bodies_that_are_alike_but_for_what_is_read_are_compared_with_few_others
     assert [len(known) for known in reviews._known.values()] == [ALIKE]  # noqa: SLF001 - as above
 
 
-def worker(group: str, labels: Object | None = None, spec: Object | None = None, annotations: Object | None = None) -> Object:
+def worker(
+    group: str,
+    labels: Object | None = None,
+    spec: Object | None = None,
+    annotations: Object | None = None,
+) -> Object:
     """Return a worker pod, named as KubeRay has it named."""
     pod = a_pod().worker(group).of("c").spec(**(spec or {})).build()
     pod["metadata"]["generateName"] = f"c-{group}-worker-"
@@ -201,11 +248,15 @@ def worker(group: str, labels: Object | None = None, spec: Object | None = None,
 
 def review(pod: Object) -> bytes:
     """Return the review of a pod, with one uid."""
-    return json.dumps(pod_review(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002"), separators=(",", ":")).encode()
+    return json.dumps(
+        pod_review(pod, uid="705ab4f5-6393-11e8-b7cc-42010a800002"), separators=(",", ":")
+    ).encode()
 
 
 def look_alike(number: int, holes: int) -> bytes:
-    """Return a review with texts that look as if they were made up, in places where they have a meaning."""
+    """Return a review with texts that look as if they were made up, in places where they have a
+    meaning.
+    """
     pod = a_pod().worker("g").build()
     pod["metadata"]["generateName"] = "c-g-worker-"
     pod["spec"]["containers"][0]["env"] = [{"name": "a", "value": "kube-api-access-abcde"}] * holes

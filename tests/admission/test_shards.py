@@ -1,4 +1,6 @@
-"""RayClusters of shard groups: who gets an index, who keeps one, who is refused; from bytes to bytes."""
+"""RayClusters of shard groups: who gets an index, who keeps one, who is refused; from bytes to
+bytes.
+"""
 
 import asyncio
 import base64
@@ -32,7 +34,9 @@ def a_shard(name: str = "a", index: str = "", group: str = "search") -> ClusterB
 
 
 class Server:
-    """An API server that asks the webhook about RayClusters, and a watch that shows them when it is told to."""
+    """An API server that asks the webhook about RayClusters, and a watch that shows them when it is
+    told to.
+    """
 
     def __init__(self, *there: ClusterBuilder) -> None:
         self.clusters = ClusterIndex()
@@ -50,7 +54,9 @@ class Server:
         response: Object = json.loads(outcome.body)["response"]
         return response
 
-    def index(self, new: ClusterBuilder, old: ClusterBuilder | None = None, **request: object) -> str | None:
+    def index(
+        self, new: ClusterBuilder, old: ClusterBuilder | None = None, **request: object
+    ) -> str | None:
         """Return the index that a RayCluster has after its review."""
         document = new.build()
         return _index(document, self.ask(document, old.build() if old else None, **request))
@@ -173,7 +179,10 @@ def test_a_cluster_that_leaves_its_group_is_left_as_it_is() -> None:
 def test_an_update_that_leaves_the_shard_alone_passes_however_wrong_it_was_before() -> None:
     server = Server()
     for cluster in (a_shard("a", "x"), a_shard("a", "0"), a_shard("a", group="a b")):
-        assert server.ask(cluster.labelled("team", "x").build(), cluster.build()).keys() == {"uid", "allowed"}
+        assert server.ask(cluster.labelled("team", "x").build(), cluster.build()).keys() == {
+            "uid",
+            "allowed",
+        }
     assert server.shards.assumed == 0
 
 
@@ -186,7 +195,9 @@ def test_clusters_that_are_deleted_or_ignored_pass_untouched() -> None:
     assert server.ask(going, a_shard("a", "1").build()).keys() == {"uid", "allowed"}
 
 
-@pytest.mark.parametrize("request_fields", [{"subResource": "status"}, {"operation": "DELETE"}, {"operation": "CONNECT"}])
+@pytest.mark.parametrize(
+    "request_fields", [{"subResource": "status"}, {"operation": "DELETE"}, {"operation": "CONNECT"}]
+)
 def test_subresources_and_other_operations_pass(request_fields: Object) -> None:
     assert Server().ask(a_shard("a", "x").build(), **request_fields)["allowed"]
 
@@ -202,7 +213,14 @@ def test_the_index_that_the_watch_shows_is_no_longer_assumed() -> None:
 
 
 @pytest.mark.parametrize(
-    "broken", [None, [], {"metadata": []}, {"metadata": {"annotations": {GROUP: 1}}}, {"metadata": {"name": {}}}]
+    "broken",
+    [
+        None,
+        [],
+        {"metadata": []},
+        {"metadata": {"annotations": {GROUP: 1}}},
+        {"metadata": {"name": {}}},
+    ],
 )
 def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
     review = object_review(a_shard().build())
@@ -231,3 +249,94 @@ def test_an_update_is_confirmed_by_the_cluster_that_was_there_before() -> None:
     assert server.shards.assumed == 1
     server.clusters.put(facts(a_shard("a", "0")))
     assert server.shards.assumed == 0
+
+
+COUNT = names.ANNOTATION_SHARD_COUNT
+AT_COUNT = f"metadata.annotations[{COUNT}]"
+
+
+def counted(name: str, index: str, count: str) -> ClusterBuilder:
+    """Return a RayCluster of a shard group of `count` shards."""
+    return a_shard(name, index).annotated(COUNT, count)
+
+
+def warnings(
+    server: Server, new: ClusterBuilder, old: ClusterBuilder | None = None
+) -> tuple[str, ...]:
+    """Return what a RayCluster is warned of, which is let pass."""
+    response = server.ask(new.build(), old.build() if old else None)
+    assert response["allowed"], response
+    return tuple(response.get("warnings", ()))
+
+
+def test_a_group_has_no_more_shards_than_it_says() -> None:
+    server = Server()
+    assert [server.index(counted(name, "", "2")) for name in ("a", "b")] == ["0", "1"]
+    field, message = server.refused(counted("c", "", "2"))
+    assert field == AT_COUNT
+    assert "2 shards" in message
+    assert server.shards.assumed == 2
+
+
+def test_an_index_that_is_given_is_below_the_count() -> None:
+    server = Server()
+    assert server.refused(counted("a", "4", "4"))[0] == AT_INDEX
+    assert server.index(counted("a", "3", "4")) == "3"
+
+
+@pytest.mark.parametrize("text", ["0", "x", "08"])
+def test_a_count_that_is_none_is_refused(text: str) -> None:
+    assert Server().refused(counted("a", "", text))[0] == AT_COUNT
+
+
+def test_a_new_cluster_says_no_fewer_than_those_that_are_there() -> None:
+    server = Server(counted("a", "0", "8"), counted("b", "1", "16"))
+    field, message = server.refused(counted("c", "", "8"))
+    assert field == AT_COUNT
+    assert "write 16" in message
+    assert warnings(Server(counted("a", "0", "8")), counted("b", "", "8")) == ()
+
+
+def test_a_group_grows_by_new_clusters_first_and_says_who_is_behind() -> None:
+    server = Server(counted("a", "0", "1"), counted("b", "1", "2"))
+    (warning,) = warnings(server, counted("c", "", "3"))
+    assert "a and 1 more" in warning
+
+
+def test_a_cluster_that_is_there_may_say_more_and_fewer_while_no_index_is_cut_off() -> None:
+    server = Server(counted("a", "0", "8"), counted("b", "5", "8"))
+    assert len(warnings(server, counted("a", "0", "16"), counted("a", "0", "8"))) == 1
+    assert len(warnings(server, counted("a", "0", "6"), counted("a", "0", "8"))) == 1
+    field, message = server.refused(counted("a", "0", "5"), counted("a", "0", "8"))
+    assert field == AT_COUNT
+    assert message.startswith("b has index 5")
+
+
+def test_a_count_above_no_index_of_the_group_is_refused_also_where_others_have_none() -> None:
+    server = Server(a_shard("a", "0"), a_shard("b", "5"))
+    for ask in (
+        (counted("a", "0", "5"), a_shard("a", "0")),
+        (counted("c", "", "5"), None),
+    ):
+        field, message = server.refused(*ask)
+        assert field == AT_COUNT
+        assert message.startswith("b has index 5")
+    assert len(warnings(server, counted("a", "0", "6"), a_shard("a", "0"))) == 1
+
+
+def test_a_count_does_not_go_below_its_own_index() -> None:
+    server = Server()
+    assert server.refused(counted("a", "5", "5"), counted("a", "5", "8"))[0] == AT_INDEX
+    assert server.refused(counted("a", "", "5"), counted("a", "5", "8"))[0] == AT_INDEX
+
+
+def test_another_change_of_a_cluster_is_not_judged_by_its_count() -> None:
+    server = Server(counted("b", "1", "8"))
+    same = counted("a", "0", "4")
+    assert server.ask(same.build(), same.build()).keys() == {"uid", "allowed"}
+
+
+def test_a_cluster_without_a_count_is_told_that_others_have_one() -> None:
+    (warning,) = warnings(Server(counted("a", "0", "8")), a_shard("b"))
+    assert "shard-count 8" in warning
+    assert warnings(Server(a_shard("a", "0")), a_shard("b")) == ()

@@ -1,4 +1,6 @@
-"""AdmissionReview bytes to values and back. Objects are read, never written: what we do not know is never lost."""
+"""AdmissionReview bytes to values and back. Objects are read, never written: what we do not know is
+never lost.
+"""
 
 from typing import Any, Final, Generic, TypeVar
 
@@ -88,8 +90,8 @@ _PODS: Final = GroupVersionResource("", "v1", "pods")
 def decode_pod(body: bytes) -> AdmissionRequest[Pod]:
     """Return the request of a review, its objects read as Pods. Raises BadReview.
 
-    Ask `is_pod` before using the objects: of another kind they are not meaningful. Objects of another kind or of a
-    subresource that are not shaped like Pods are left out.
+    Ask `is_pod` before using the objects: of another kind they are not meaningful. Objects of
+    another kind or of a subresource that are not shaped like Pods are left out.
     """
     try:
         review = _pod_decoder.decode(body)
@@ -108,7 +110,9 @@ def decode_bare(body: bytes) -> AdmissionRequest[Bare]:
 
 
 def decode_object(body: bytes) -> AdmissionRequest[Any]:
-    """Return the request of a review, its objects as the plain values that their JSON has. Raises BadReview."""
+    """Return the request of a review, its objects as the plain values that their JSON has. Raises
+    BadReview.
+    """
     try:
         return _checked(_any_decoder.decode(body))
     except RecursionError:
@@ -127,16 +131,24 @@ def is_pod(request: AdmissionRequest[Any]) -> bool:
 def is_raycluster(request: AdmissionRequest[Any]) -> bool:
     """Tell whether a request is about a RayCluster itself, not a subresource."""
     kind = request.kind
-    return kind.kind == names.RAYCLUSTER_KIND and kind.group == names.RAY_GROUP and not request.sub_resource
+    return (
+        kind.kind == names.RAYCLUSTER_KIND
+        and kind.group == names.RAY_GROUP
+        and not request.sub_resource
+    )
 
 
 def is_resize(request: AdmissionRequest[Any]) -> bool:
     """Tell whether a request resizes a Pod in place."""
-    return request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
+    return (
+        request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
+    )
 
 
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
-    """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad review."""
+    """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad
+    review.
+    """
     request = decode_object(body)
     if is_pod(request) or isinstance(reason, RecursionError):
         msg = f"the Pod in the AdmissionReview is malformed: {reason}"
@@ -162,9 +174,14 @@ def _checked(review: _Review[T]) -> AdmissionRequest[T]:
         return request
     expected = _RESOURCES.get((kind.group, kind.kind), resource.resource)
     known = _KINDS.get((resource.group, resource.resource), kind.kind)
-    if expected != resource.resource or known != kind.kind or (kind.group, kind.version) != (resource.group, resource.version):
+    if (
+        expected != resource.resource
+        or known != kind.kind
+        or (kind.group, kind.version) != (resource.group, resource.version)
+    ):
         msg = (
-            f"request.kind and request.resource disagree: {kind.group}/{kind.version} {kind.kind} is not a "
+            f"request.kind and request.resource disagree: {kind.group}/{kind.version} {kind.kind} "
+            "is not a "
             f"{resource.group}/{resource.version} {resource.resource}"
         )
         raise BadReview(msg[:300])
@@ -178,9 +195,22 @@ AUDIT_RULES: Final = "rules"
 
 
 def _patched(annotations: dict[str, str] | None = None) -> bytes:
-    """Return the frame of an answer that is only a patch, open for uid and annotation in JSON and for the patch in base64."""
-    response = _Response("%b", allowed=True, patch_type="JSONPatch", patch=msgspec.Raw(b'"%b" '), audit_annotations=annotations)
-    return _encoder.encode(_Answered(response)).replace(b'"%b" ', b'"%c"').replace(b'"%b"', b"%b").replace(b"%c", b"%b")
+    """Return the frame of an answer that is only a patch, open for uid and annotation in JSON and
+    for the patch in base64.
+    """
+    response = _Response(
+        "%b",
+        allowed=True,
+        patch_type="JSONPatch",
+        patch=msgspec.Raw(b'"%b" '),
+        audit_annotations=annotations,
+    )
+    return (
+        _encoder.encode(_Answered(response))
+        .replace(b'"%b" ', b'"%c"')
+        .replace(b'"%b"', b"%b")
+        .replace(b"%c", b"%b")
+    )
 
 
 _PATCHED: Final = _patched()
@@ -192,7 +222,11 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     if answer.patch is not None and not (answer.warnings or answer.causes):
         uid = _encoder.encode(request.uid)
         seat = _seat(answer)
-        return _SEATED % (uid, answer.patch, _encoder.encode(seat)) if seat else _PATCHED % (uid, answer.patch)
+        return (
+            _SEATED % (uid, answer.patch, _encoder.encode(seat))
+            if seat
+            else _PATCHED % (uid, answer.patch)
+        )
     response = _Response(request.uid, not answer.causes)
     if answer.causes:
         response.status = _status(request, answer.causes)
@@ -211,7 +245,8 @@ def _seat(answer: Answer) -> str:
 
 
 def _audited(answer: Answer) -> dict[str, str]:
-    """Return what the audit log is to keep of an answer; the API server puts the webhook's name before each key.
+    """Return what the audit log is to keep of an answer; the API server puts the webhook's name
+    before each key.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
@@ -220,8 +255,14 @@ def _audited(answer: Answer) -> dict[str, str]:
 
 
 def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Status:
-    lines = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
-    message = lines[0] if len(lines) == 1 else "\n".join((f"{len(lines)} problems:", *(f"- {line}" for line in lines)))
+    lines = [
+        f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes
+    ]
+    message = (
+        lines[0]
+        if len(lines) == 1
+        else "\n".join((f"{len(lines)} problems:", *(f"- {line}" for line in lines)))
+    )
     details = _Details(request.name or "", request.kind.group, request.kind.kind, causes)
     return _Status("Failure", message, "Invalid", UNPROCESSABLE, details)
 

@@ -1,12 +1,18 @@
-"""Whose fault it is when a review has no verdict. A denial is a verdict; see `webhook.kube.review.Denied`."""
+"""Whose fault it is when a review has no verdict. A denial is a verdict; see
+`webhook.kube.review.Denied`.
+"""
 
 
 class BadReview(Exception):  # noqa: N818 - named for what it is
-    """The caller sent something that is not an AdmissionReview: HTTP 400. The message says what was expected."""
+    """The caller sent something that is not an AdmissionReview: HTTP 400. The message says what was
+    expected.
+    """
 
 
 class NotNow(Exception):  # noqa: N818 - named for what it is
-    """A review cannot be decided now: HTTP 503 with Retry-After, so that the API server asks again, and `failurePolicy` decides."""
+    """A review cannot be decided now: HTTP 503 with Retry-After, so that the API server asks again,
+    and `failurePolicy` decides.
+    """
 
 
 class ClaimsUnavailable(NotNow):

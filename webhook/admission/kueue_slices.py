@@ -1,4 +1,5 @@
-"""Kueue's slices: a RayCluster that asks for it is told, when it is created, to keep the hosts of each replica together.
+"""Kueue's slices: a RayCluster that asks for it is told, when it is created, to keep the hosts of
+each replica together.
 
 Kueue reads the templates when it first sees the RayCluster, and compares them from then on, so
 nothing of this is ever written later.
@@ -88,13 +89,14 @@ def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) ->
 
 
 def asks(meta: ObjectMeta) -> bool:
-    """Tell whether a RayCluster asks for Kueue's slices, and is not to be left alone."""
-    annotations, labels = meta.annotations or {}, meta.labels or {}
-    return KUEUE_SLICES.read(annotations) == "true" and labels.get(names.LABEL_IGNORE) != "true"
+    """Tell whether a RayCluster asks for Kueue's slices."""
+    return KUEUE_SLICES.read(meta.annotations or {}) == "true"
 
 
 def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
-    """Return what is written into the templates of a RayCluster, and which groups are left out, and why."""
+    """Return what is written into the templates of a RayCluster, and which groups are left out, and
+    why.
+    """
     key = TOPOLOGY_KEY.read(cluster.metadata.annotations or {})
     found: list[Operation] = []
     warnings = []
@@ -105,7 +107,10 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
         if is_qualified_name(level):
             found += _written(index, group, level)
         else:
-            text = f"no slices for Kueue in group {group.group_name[:20]}: name a topology level by {names.ANNOTATION_TOPOLOGY_KEY}"
+            text = (
+                f"no slices for Kueue in group {group.group_name[:20]}: name a topology level by "
+                f"{names.ANNOTATION_TOPOLOGY_KEY}"
+            )
             warnings.append(text)
     return found, tuple(warnings)
 
@@ -113,7 +118,10 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
 def _usual_level(group: _Group) -> str:
     """Return the level that is one slice: the node pool, where pods select a whole TPU slice."""
     selector = group.template.spec.node_selector or {}
-    whole = names.NODE_TPU_TOPOLOGY in selector and names.ANNOTATION_SLICE_TOPOLOGY not in group.annotations
+    whole = (
+        names.NODE_TPU_TOPOLOGY in selector
+        and names.ANNOTATION_SLICE_TOPOLOGY not in group.annotations
+    )
     return names.NODE_POOL if whole else ""
 
 

@@ -1,19 +1,34 @@
-"""Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every other pod passes untouched."""
+"""Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every
+other pod passes untouched.
+"""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from webhook.admission.errors import BadReview
+from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.reads import Read, ReadCluster, ReadGroup
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
 from webhook.groups.seating import Wanted, carried_seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
-from webhook.kube.review import ALLOWED, INVALID, NOT_FOUND, REQUIRED, AdmissionRequest, Answer, Cause, Denied, Place
+from webhook.kube.review import (
+    ALLOWED,
+    INVALID,
+    NOT_FOUND,
+    REQUIRED,
+    AdmissionRequest,
+    Answer,
+    Cause,
+    Denied,
+    Place,
+)
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
@@ -27,14 +42,18 @@ T = TypeVar("T")
 
 
 class SeatClaims(Protocol):
-    """Gives the seats of worker groups. Deciding and recording are one call: no two pods get one seat.
+    """Gives the seats of worker groups. Deciding and recording are one call: no two pods get one
+    seat.
 
-    `accept` makes of a seat what its pod receives, and raises Denied when the pod cannot work in it: then no seat is taken. It
-    has no effect of its own, and may be called again with another seat.
+    `accept` makes of a seat what its pod receives, and raises Denied when the pod cannot work in
+    it: then no seat is taken. It has no effect of its own, and may be called again with another
+    seat.
     """
 
     async def claim(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
-        """Take a seat, and return what `accept` makes of it, or what has to be read first. Raises Denied."""
+        """Take a seat, and return what `accept` makes of it, or what has to be read first. Raises
+        Denied.
+        """
 
     def preview(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
         """Return what `claim` would, and take no seat. Raises Denied."""
@@ -47,7 +66,9 @@ class SeatClaims(Protocol):
 
 
 class Placement(Struct, frozen=True, gc=False):
-    """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which nobody keeps."""
+    """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which
+    nobody keeps.
+    """
 
     key: GroupKey
     seat: Seat
@@ -74,29 +95,44 @@ class Placement(Struct, frozen=True, gc=False):
     @property
     def replica(self) -> Replica:
         """The replica of the pod, to tell of it."""
-        return read_replica(self.pod, self.seat, self.cluster, self.group, assigned=self.assigned, policy=self.policy)
+        return read_replica(
+            self.pod,
+            self.seat,
+            self.cluster,
+            self.group,
+            assigned=self.assigned,
+            policy=self.policy,
+        )
 
 
 class _Worker(Struct, frozen=True, gc=False):
-    """A worker pod, its place in the RayCluster, and the seat that it carries, if any."""
+    """A worker pod, its place in the RayCluster, and the seat that it carries, if any.
+
+    `labelled` tells that its labels say the seat; without them, a former webhook has said it.
+    """
 
     pod: Pod
     cluster: ClusterFacts
     group: WorkerGroup
     key: GroupKey
     carried: Seat | None
+    labelled: bool
 
     def wanted(self, request_uid: str, read: Sequence[Read]) -> Wanted:
         """Return the seat that it wants."""
         group = self.group
         known = any(isinstance(each, ReadGroup) for each in read)
-        return Wanted(self.cluster.name, self.key, group.num_of_hosts, group.desired, request_uid, known)
+        return Wanted(
+            self.cluster.name, self.key, group.num_of_hosts, group.desired, request_uid, known
+        )
 
 
 class PodHandler:
     """Answers reviews of Pods."""
 
-    def __init__(self, clusters: ClusterIndex, claims: SeatClaims, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(
+        self, clusters: ClusterIndex, claims: SeatClaims, policy: Policy = DEFAULT_POLICY
+    ) -> None:
         self._clusters = clusters
         self._claims = claims
         self.patches = PatchCache(policy)
@@ -110,8 +146,11 @@ class PodHandler:
     def policy(self, policy: Policy) -> None:
         self.patches.policy = policy
 
-    async def __call__(self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()) -> Answer | Read:
-        """Return the answer, or what has to be read first, which is nothing that was `read` before. Raises Denied or BadReview.
+    async def __call__(
+        self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
+    ) -> Answer | Read:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises Denied or BadReview.
 
         Nothing is recorded on a dry run, nor for a pod that is refused.
         """
@@ -139,7 +178,8 @@ class PodHandler:
     async def place(
         self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
-        """Return the placement of a Ray pod, whose seat is taken, or what has to be read first; None for a pod of no concern.
+        """Return the placement of a Ray pod, whose seat is taken, or what has to be read first;
+        None for a pod of no concern.
 
         `read` is what was read for this pod. Raises Denied for a pod that cannot have a seat.
         """
@@ -147,28 +187,46 @@ class PodHandler:
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
-            return await self._claims.claim(found.wanted(request_uid, read), partial(self._complete, found), now)
+            return await self._claims.claim(
+                found.wanted(request_uid, read), partial(self._complete, found), now
+            )
         placed = self._complete(found, found.carried)
         self._claims.carried(found.key, found.carried, request_uid, now)
         return placed
 
-    def preview(self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()) -> Placement | Read | None:
+    def preview(
+        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+    ) -> Placement | Read | None:
         """Return what `place` would, and take no seat. Raises Denied."""
         found = self._look(pod, namespace)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
-            return self._claims.preview(found.wanted(request_uid, read), partial(self._complete, found), now)
+            return self._claims.preview(
+                found.wanted(request_uid, read), partial(self._complete, found), now
+            )
         return self._complete(found, found.carried)
 
     def _look(self, pod: Pod, namespace: str) -> _Worker | Placement | ReadCluster | None:
-        """Return a worker with its place, the placement of a head, or None for a pod that is none of ours. Raises Denied."""
+        """Return a worker with its place, the placement of a head, or None for any other
+        pod. Raises Denied.
+        """
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
         if node_type != names.NODE_TYPE_WORKER:
             return self._place_head(pod, namespace) if node_type == names.NODE_TYPE_HEAD else None
-        owner, name, group_name = pod.controller, labels.get(names.LABEL_CLUSTER), labels.get(names.LABEL_GROUP)
-        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name or not group_name or not pod.spec.containers:
+        owner, name, group_name = (
+            pod.controller,
+            labels.get(names.LABEL_CLUSTER),
+            labels.get(names.LABEL_GROUP),
+        )
+        if (
+            owner is None
+            or owner.kind != names.RAYCLUSTER_KIND
+            or not name
+            or not group_name
+            or not pod.spec.containers
+        ):
             raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, name)
@@ -184,13 +242,20 @@ class PodHandler:
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        return _Worker(pod, cluster, group, key, carried_seat(labels, group.num_of_hosts))
+        labelled = any(label in labels for label in names.SEAT_LABELS)
+        carried = seat_of(pod, group) if labelled else _adopted(pod, group)
+        return _Worker(pod, cluster, group, key, carried, labelled)
 
     def _place_head(self, pod: Pod, namespace: str) -> Placement | ReadCluster | None:
         """Return what a head receives, or None for one that is of no RayCluster."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
-        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name or not pod.spec.containers:
+        if (
+            owner is None
+            or owner.kind != names.RAYCLUSTER_KIND
+            or not name
+            or not pod.spec.containers
+        ):
             return None
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._clusters.get(namespace, name)
@@ -198,29 +263,51 @@ class PodHandler:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored:
             return None
-        return self._placed(pod, GroupKey(namespace, cluster.uid, names.HEAD_GROUP), HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
+        return self._placed(
+            pod,
+            GroupKey(namespace, cluster.uid, names.HEAD_GROUP),
+            HEAD_SEAT,
+            cluster,
+            HEAD_GROUP,
+            assigned=False,
+        )
 
     def _complete(self, worker: _Worker, seat: Seat) -> Placement:
         """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
-        assigned = worker.carried is None
-        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, assigned=assigned)
+        assigned = not worker.labelled
+        return self._placed(
+            worker.pod, worker.key, seat, worker.cluster, worker.group, assigned=assigned
+        )
 
     def _placed(
-        self, pod: Pod, key: GroupKey, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool
+        self,
+        pod: Pod,
+        key: GroupKey,
+        seat: Seat,
+        cluster: ClusterFacts,
+        group: WorkerGroup,
+        *,
+        assigned: bool,
     ) -> Placement:
         answer = self.patches.answer(pod, seat, cluster, group, assigned=assigned)
         return Placement(key, seat, assigned, answer, pod, cluster, group, self.policy)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object
-        if pod is None or request.dry_run or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+        if (
+            pod is None
+            or request.dry_run
+            or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
+        ):
             return
         owner = pod.controller
         group = pod.labels.get(names.LABEL_GROUP)
         if owner is None or group is None:
             return
         try:
-            seat = carried_seat(pod.labels, 1 if names.LABEL_HOST_INDEX not in pod.labels else MAX_HOSTS)
+            seat = carried_seat(
+                pod.labels, 1 if names.LABEL_HOST_INDEX not in pod.labels else MAX_HOSTS
+            )
         except Denied:
             return
         if seat is not None:
@@ -232,42 +319,71 @@ def _unknown(wanted: ReadCluster) -> Cause:
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
+def _adopted(pod: Pod, group: WorkerGroup) -> Seat | None:
+    """Return the seat that a former webhook gave, None when its marks make no sense: then the pod
+    gets one as any other does.
+    """
+    with suppress(Denied, msgspec.DecodeError):
+        return seat_of(pod, group)
+    return None
+
+
 def _strayed(pod: Pod) -> list[Cause]:
     """Return all reasons why a worker pod does not say where it belongs."""
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
         if not pod.labels.get(label):
-            text = f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do not remove it"
+            text = (
+                f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do "
+                "not remove it"
+            )
             causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
     if pod.controller is None or pod.controller.kind != names.RAYCLUSTER_KIND:
         text = (
-            f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its RayCluster: "
+            f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its "
+            "RayCluster: "
             f"let KubeRay create worker pods, or remove the label from yours"
         )
         causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
     if not pod.spec.containers:
-        causes.append(Cause(REQUIRED, "a Ray pod needs at least one container, the first being Ray's", "spec.containers"))
+        causes.append(
+            Cause(
+                REQUIRED,
+                "a Ray pod needs at least one container, the first being Ray's",
+                "spec.containers",
+            )
+        )
     return causes
 
 
 def _require_label_values(pod: Pod) -> None:
-    """Raise Denied when cluster or group label cannot be one, which says more than that no such cluster or group is known."""
+    """Raise Denied when cluster or group label cannot be one, which says more than that no such
+    cluster or group is known.
+    """
     causes = []
     for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
         value = pod.labels[label]
         if not is_label_value(value):
-            text = f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: {LABEL_VALUE_ADVICE}"
+            text = (
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: "
+                f"{LABEL_VALUE_ADVICE}"
+            )
             causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
     if causes:
         raise Denied(*causes)
 
 
 def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
-    shown = ", ".join([*known[:_SHOWN_GROUPS], "…"] if len(known) > _SHOWN_GROUPS else known) or "none"
+    shown = (
+        ", ".join([*known[:_SHOWN_GROUPS], "…"] if len(known) > _SHOWN_GROUPS else known) or "none"
+    )
     text = f"RayCluster {cluster} has no worker group {group!r}; it has {shown}"
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
 
 
 def _bad_hosts(group: WorkerGroup) -> Cause:
-    text = f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number from 1 to {MAX_HOSTS}"
+    text = (
+        f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number "
+        f"from 1 to {MAX_HOSTS}"
+    )
     return Cause(INVALID, text, f"metadata.labels[{names.LABEL_GROUP}]")

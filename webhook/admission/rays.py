@@ -1,9 +1,12 @@
-"""Ray objects: a RayCluster, RayJob, RayService or RayCronJob is checked by the rules; every other object passes."""
+"""Ray objects: a RayCluster, RayJob, RayService or RayCronJob is checked by the rules; every other
+object passes.
+"""
 
 from typing import Any, Final
 
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
+from webhook.groups.clusters import is_ignored
 from webhook.kube import names
 from webhook.kube.kinds import is_ray
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
@@ -36,12 +39,16 @@ class RayHandler:
     def __call__(self, request: AdmissionRequest[Any]) -> Answer:
         """Return the answer. Raises BadReview."""
         kind = request.kind
-        if request.sub_resource or request.operation not in ("CREATE", "UPDATE") or not is_ray(kind.group, kind.version, kind.kind):
+        if (
+            request.sub_resource
+            or request.operation not in ("CREATE", "UPDATE")
+            or not is_ray(kind.group, kind.version, kind.kind)
+        ):
             return ALLOWED
         if not isinstance(request.object, dict):
             msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
             raise BadReview(msg)
-        if _ignored(request.object):
+        if self._settings.ignoring and _ignored(request.object):
             return ALLOWED
         return render(self._findings(request))
 
@@ -81,11 +88,13 @@ def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
 def _ignored(value: dict[str, Any]) -> bool:
     metadata = value.get("metadata")
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return isinstance(labels, dict) and labels.get(names.LABEL_IGNORE) == "true"
+    return isinstance(labels, dict) and is_ignored(labels)
 
 
 def _cause(finding: Finding) -> Cause:
-    return Cause(finding.reason, _one_line(f"{finding.message} ({finding.rule})"), _one_line(finding.path))
+    return Cause(
+        finding.reason, _one_line(f"{finding.message} ({finding.rule})"), _one_line(finding.path)
+    )
 
 
 def _one_line(text: str) -> str:
@@ -94,7 +103,9 @@ def _one_line(text: str) -> str:
 
 
 def _warning(finding: Finding) -> str:
-    """Return one line that fits into a warning as long as the message does: the path gives way, from its start."""
+    """Return one line that fits into a warning as long as the message does: the path gives way,
+    from its start.
+    """
     path, line = finding.path, f"{finding.path}: {finding.message} ({finding.rule})"
     if len(line) <= WARNING_MAX:
         return line

@@ -1,4 +1,6 @@
-"""Resizes: a Ray pod that grows in place beyond the maxima of its group is warned about or refused; all else passes."""
+"""Resizes: a Ray pod that grows in place beyond the maxima of its group is warned about or refused;
+all else passes.
+"""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -32,7 +34,10 @@ class ResizeHandler:
         if self._beyond == "off" or request.operation != "UPDATE":
             return ALLOWED
         if request.object is None:
-            msg = "the Pod in the AdmissionReview of a resize is missing or malformed: an UPDATE carries the whole pod"
+            msg = (
+                "the Pod in the AdmissionReview of a resize is missing or malformed: an UPDATE "
+                "carries the whole pod"
+            )
             raise BadReview(msg)
         cluster = self._cluster_of(request.object, request.namespace or "")
         group = _group_of(request.object)
@@ -40,7 +45,11 @@ class ResizeHandler:
         if cluster is None or maxima is None:
             return ALLOWED
         causes = tuple(
-            Cause(INVALID, f"{text} of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})", field)
+            Cause(
+                INVALID,
+                f"{text} of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})",
+                field,
+            )
             for field, text in _beyond(request.object, request.old_object or Pod(), maxima)
         )
         if self._beyond == "deny":
@@ -49,13 +58,19 @@ class ResizeHandler:
         return Answer(warnings=tuple(cause.message for cause in causes), warned=warned)
 
     def _cluster_of(self, pod: Pod, namespace: str) -> ClusterFacts | None:
-        """Return the RayCluster that a Ray pod belongs to, if it is known and not to be left alone."""
+        """Return the RayCluster that a Ray pod belongs to, if it is known and not to
+        be left alone.
+        """
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
         if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
             return None
         cluster = self._clusters.get(namespace or pod.metadata.namespace or "default", name)
-        return cluster if cluster is not None and cluster.uid == owner.uid and not cluster.ignored else None
+        return (
+            cluster
+            if cluster is not None and cluster.uid == owner.uid and not cluster.ignored
+            else None
+        )
 
 
 def _group_of(pod: Pod) -> str:
@@ -69,7 +84,9 @@ def _group_of(pod: Pod) -> str:
 
 
 def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
-    """Yield field and finding for each amount of Ray's container that grows, and grows beyond its maximum."""
+    """Yield field and finding for each amount of Ray's container that grows, and grows beyond its
+    maximum.
+    """
     limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
     for kind in ("requests", "limits"):
         before, after = _amounts(old, kind), _amounts(new, kind)
@@ -78,7 +95,10 @@ def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
             if most is None or amount is None or not 0 < _number(most) < _number(amount):
                 continue
             if _number(amount) > _number(before.get(resource)):
-                yield f"spec.containers[0].resources.{kind}.{resource}", f"{resource} {amount} is beyond max-{resource} {most}"
+                yield (
+                    f"spec.containers[0].resources.{kind}.{resource}",
+                    f"{resource} {amount} is beyond max-{resource} {most}",
+                )
 
 
 def _amounts(pod: Pod, kind: str) -> Amounts:
@@ -90,7 +110,7 @@ def _amounts(pod: Pod, kind: str) -> Amounts:
 
 
 def _number(amount: Amount | None) -> Decimal:
-    """Return an amount as a number, 0 for what is none: the API server refuses it by itself."""
+    """Return an amount as a number, 0 for anything else: the API server refuses it by itself."""
     try:
         return parse_quantity(amount) if amount is not None else Decimal(0)
     except ValueError:

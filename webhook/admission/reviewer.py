@@ -1,26 +1,41 @@
-"""Reviews: from the bytes of an AdmissionReview to the bytes of its answer, by way of the handler that its kind has."""
+"""Reviews: from the bytes of an AdmissionReview to the bytes of its answer, by way of the handler
+that its kind has.
+"""
 
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from webhook.admission.codec import decode_bare, decode_object, decode_pod, encode, is_pod, is_raycluster, is_resize
+from webhook.admission.codec import (
+    decode_bare,
+    decode_object,
+    decode_pod,
+    encode,
+    is_pod,
+    is_raycluster,
+    is_resize,
+)
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.review_cache import ReviewCache
 from webhook.admission.shards import ShardHandler
+from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
 from webhook.kube.objects import Pod
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied
 
 
 class ClusterReader(Protocol):
-    """Reads what the watches may not have delivered, into the index and the membership that the handlers look at."""
+    """Reads what the watches may not have delivered, into the index and the membership that the
+    handlers look at.
+    """
 
     async def read(self, what: Read) -> None:
-        """Read live, within a deadline. Raises ClusterUnreadable when the API server cannot be asked."""
+        """Read live, within a deadline. Raises ClusterUnreadable when the API server cannot be
+        asked.
+        """
 
 
 class Outcome(Struct, frozen=True, gc=False):
@@ -41,23 +56,36 @@ class Outcome(Struct, frozen=True, gc=False):
 
 
 class Mutation:
-    """Answers `POST /mutate`."""
+    """Answers `POST /mutate`. With `ignoring`, RayClusters may be left alone by their label."""
 
-    def __init__(self, pods: PodHandler, reader: ClusterReader | None = None, shards: ShardHandler | None = None) -> None:
+    def __init__(
+        self,
+        pods: PodHandler,
+        reader: ClusterReader | None = None,
+        shards: ShardHandler | None = None,
+        *,
+        ignoring: bool = True,
+    ) -> None:
         self._pods = pods
         self._reader = reader
         self._shards = shards
+        self._ignoring = ignoring
         self.reviews = ReviewCache()
 
     async def review(self, body: bytes, now: float) -> Outcome:
-        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or ClusterUnreadable."""
+        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
+        ClusterUnreadable.
+        """
         request: AdmissionRequest[Any] = self.reviews.read(body)
         try:
             if is_pod(request):
                 answer = await self._decide(request, now)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
-                answer = with_slices(await self._shards(request, now), request, body)
+                if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
+                    answer = ALLOWED
+                else:
+                    answer = with_slices(await self._shards(request, now), request, body)
             else:
                 answer = ALLOWED
         except Denied as denied:
@@ -65,7 +93,9 @@ class Mutation:
         return Outcome(request, answer, encode(request, answer))
 
     async def _decide(self, request: AdmissionRequest[Pod], now: float) -> Answer:
-        """Return the answer to a review of a Pod, after the reads that it takes. Without a reader, nothing more can be known."""
+        """Return the answer to a review of a Pod, after the reads that it takes. Without a reader,
+        nothing more can be known.
+        """
         answer = await self._pods(request, now)
         read: list[Read] = []
         while not isinstance(answer, Answer):
@@ -83,7 +113,8 @@ class Validation:
         self._rays = rays
         self._resize = resize
 
-    async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002 - the interface of all reviewers
+    # The interface of all reviewers
+    async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002
         """Return the outcome of one review. Raises BadReview."""
         request = decode_object(body)
         if self._resize is not None and is_resize(request):

@@ -1,14 +1,34 @@
-"""Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other RayCluster passes untouched."""
+"""Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other
+RayCluster passes untouched.
+"""
 
 from base64 import b64encode
 from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
-from webhook.groups.shards import INDEX_LIMIT, Holder, ShardKey, WantedIndex, read_index
+from webhook.groups.clusters import ClusterFacts
+from webhook.groups.shards import (
+    INDEX_LIMIT,
+    Full,
+    Holder,
+    ShardKey,
+    WantedIndex,
+    read_count,
+    read_index,
+)
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta
 from webhook.kube.paths import pointer
-from webhook.kube.review import ALLOWED, DUPLICATE, FORBIDDEN, INVALID, AdmissionRequest, Answer, Cause, Denied
+from webhook.kube.review import (
+    ALLOWED,
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    AdmissionRequest,
+    Answer,
+    Cause,
+    Denied,
+)
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.fold import Operation, encode
 
@@ -19,13 +39,18 @@ _MOVED: Final = "pods that are there already keep the shard variables of the for
 
 
 class IndexClaims(Protocol):
-    """Gives the indices of shard groups. Deciding and recording are one call: no two RayClusters get one index."""
+    """Gives the indices of shard groups. Deciding and recording are one call: no two RayClusters
+    get one index.
+    """
 
-    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder:
-        """Take an index, or return who else has the given one."""
+    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
+        """Take an index, or return why there is none."""
 
-    def preview(self, wanted: WantedIndex, now: float) -> int | Holder:
+    def preview(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
         """Return what `claim` would, and take no index."""
+
+    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
+        """Return the RayClusters of a group that are known, but the one of that name."""
 
 
 class ShardHandler:
@@ -35,53 +60,124 @@ class ShardHandler:
         self._claims = claims
 
     async def __call__(self, request: AdmissionRequest[Bare], now: float) -> Answer:
-        """Return the answer. Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index."""
+        """Return the answer. Raises Denied or BadReview. A dry run, and a RayCluster that is
+        refused, hold no index.
+        """
         if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
         if request.object is None:
             msg = f"request.object is missing: a {request.operation} carries the RayCluster"
             raise BadReview(msg)
         new = request.object.metadata
-        old = request.old_object.metadata if request.old_object and request.operation == "UPDATE" else ObjectMeta()
+        old = (
+            request.old_object.metadata
+            if request.old_object and request.operation == "UPDATE"
+            else ObjectMeta()
+        )
         group, index = _shard(new)
-        if not group or new.deletion_timestamp or (new.labels or {}).get(names.LABEL_IGNORE) == "true":
+        if not group or new.deletion_timestamp:
             return ALLOWED
         before, kept = _shard(old)
-        if group == before and index and index == kept:
-            return ALLOWED
-        if group == before and read_index(kept) is not None:
-            return _kept(index, kept)
+        same = group == before
+        key = ShardKey(request.namespace or new.namespace or "default", group)
         if not is_label_value(group):
-            if group == before:
+            if same:
                 return ALLOWED
             raise Denied(_no_group(group))
+        said: tuple[str, ...] = ()
+        if not same or _count(new) != _count(old):
+            said = self._agreed(request, key, _count(new), read_index(kept) if same else None)
+        if same and index and index == kept:
+            return Answer((), None, said)
+        if same and read_index(kept) is not None:
+            return _kept(index, kept, said)
         given = "" if before and index == kept else index
-        return await self._told(request, ShardKey(request.namespace or new.namespace or "default", group), given, now)
+        return await self._told(request, key, given, said, now)
 
-    async def _told(self, request: AdmissionRequest[Bare], key: ShardKey, given: str, now: float) -> Answer:
+    def _agreed(
+        self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
+    ) -> tuple[str, ...]:
+        """Return what is to be said of the number of shards, beside that of the others of the
+        group. Raises Denied.
+
+        A group may grow, and shrink below no index that is held: one RayCluster after the other. A
+        new one says what the largest says, or more.
+        """
+        others = self._claims.others(key, _name(request))
+        counts = {facts.name: read_count(facts.shard_count) for facts in others}
+        largest = max((count for count in counts.values() if count), default=0)
+        if not text:
+            return (_missing(largest),) if largest else ()
+        count = read_count(text)
+        if count is None:
+            raise Denied(_no_count(text))
+        if index is not None and index >= count:
+            raise Denied(_beyond(Full(index, count)))
+        if count < largest and request.operation == "CREATE":
+            raise Denied(_fewer(key.group, count, largest))
+        for facts in others:
+            held = read_index(facts.shard_index)
+            if held is not None and held >= count:
+                raise Denied(_cut_off(facts.name, held, count))
+        differing = [name for name, found in counts.items() if found != count]
+        return (_disagreeing(differing, count),) if differing else ()
+
+    async def _told(
+        self,
+        request: AdmissionRequest[Bare],
+        key: ShardKey,
+        given: str,
+        said: tuple[str, ...],
+        now: float,
+    ) -> Answer:
         """Return the answer that gives an index, or trusts the given one, and remember it."""
-        name = request.name or (request.object.metadata.name if request.object else "") or ""
         created = request.operation == "CREATE"
-        wanted = WantedIndex(key, name, read_index(given) if given else None, created)
+        count = read_count(_count(request.object.metadata)) if request.object else None
+        wanted = WantedIndex(
+            key, _name(request), read_index(given) if given else None, created, count
+        )
         if given and wanted.given is None:
             raise Denied(_no_index(given))
-        index = self._claims.preview(wanted, now) if request.dry_run else await self._claims.claim(wanted, now)
+        index = (
+            self._claims.preview(wanted, now)
+            if request.dry_run
+            else await self._claims.claim(wanted, now)
+        )
         if isinstance(index, Holder):
             raise Denied(_taken(given, key.group, index.name))
-        return Answer((), None if given else _written(str(index)), () if created else (_warning(request),))
+        if isinstance(index, Full):
+            raise Denied(_beyond(index) if given else _none_left(key.group, index.count))
+        warned = said if created else (_warning(request), *said)
+        return Answer((), None if given else _written(str(index)), warned)
+
+
+def _name(request: AdmissionRequest[Bare]) -> str:
+    return request.name or (request.object.metadata.name if request.object else "") or ""
+
+
+def _count(meta: ObjectMeta) -> str:
+    """Return the number of shards as written; nothing where there is none."""
+    return (meta.annotations or {}).get(names.ANNOTATION_SHARD_COUNT, "")
 
 
 def _shard(meta: ObjectMeta) -> tuple[str, str]:
     """Return shard group and shard index as written; nothing for what is not there."""
     annotations = meta.annotations or {}
-    return annotations.get(names.ANNOTATION_SHARD_GROUP, ""), annotations.get(names.ANNOTATION_SHARD_INDEX, "")
+    return annotations.get(names.ANNOTATION_SHARD_GROUP, ""), annotations.get(
+        names.ANNOTATION_SHARD_INDEX, ""
+    )
 
 
-def _kept(index: str, kept: str) -> Answer:
-    """Return the answer that puts a lost index back: a PUT, or KubeRay's update for a RayService, drops it."""
+def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
+    """Return the answer that puts a lost index back: a PUT, or KubeRay's update for a RayService,
+    drops it.
+    """
     if not index:
-        return Answer((), _written(kept))
-    text = f"the shard index is immutable: write {kept} again, or remove the annotation from what you apply"
+        return Answer((), _written(kept), said)
+    text = (
+        f"the shard index is immutable: write {kept} again, or remove the annotation from what "
+        "you apply"
+    )
     raise Denied(Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_INDEX)))
 
 
@@ -91,7 +187,9 @@ def _written(index: str) -> bytes:
 
 
 def _warning(request: AdmissionRequest[Bare]) -> str:
-    former, current = (_shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object))
+    former, current = (
+        _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
+    )
     return _MOVED if former and former != current else _LATE
 
 
@@ -101,12 +199,65 @@ def _no_group(group: str) -> Cause:
 
 
 def _no_index(given: str) -> Cause:
-    text = f"{given[:40]!r} is no shard index: remove the annotation to get one, or write a number from 0 to {INDEX_LIMIT - 1}"
+    text = (
+        f"{given[:40]!r} is not a shard index: remove the annotation to get one, or write a number "
+        f"from 0 to {INDEX_LIMIT - 1}"
+    )
     return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
 
 
+def _no_count(text: str) -> Cause:
+    message = f"{text[:40]!r} is not a number of shards: write one from 1 to {INDEX_LIMIT}"
+    return Cause(INVALID, message, _field(names.ANNOTATION_SHARD_COUNT))
+
+
+def _beyond(full: Full) -> Cause:
+    text = f"index {full.index} is not below shard-count {full.count}: raise the count"
+    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
+
+
+def _none_left(group: str, count: int) -> Cause:
+    text = (
+        f"shard group {group} has {count} shards, and each has its RayCluster: raise the count, "
+        "here first, or delete one"
+    )
+    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+
+
+def _cut_off(holder: str, index: int, count: int) -> Cause:
+    text = (
+        f"{holder} has index {index}, which is not below {count}: write {index + 1} or more, or "
+        "delete that RayCluster first"
+    )
+    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+
+
+def _fewer(group: str, count: int, largest: int) -> Cause:
+    text = (
+        f"shard group {group} has {largest} shards, not {count}: write {largest}, or change those "
+        "that are there first"
+    )
+    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+
+
+def _missing(count: int) -> str:
+    return f"no {names.RAY_SHARD_COUNT}: others of the shard group have shard-count {count}"
+
+
+def _disagreeing(names_of_others: list[str], count: int) -> str:
+    first = names_of_others[0]
+    and_more = f" and {len(names_of_others) - 1} more" if len(names_of_others) > 1 else ""
+    return (
+        f"shard-count {count} is new to the shard group: {first}{and_more} must say so too, and "
+        "their pods be created anew"
+    )
+
+
 def _taken(index: str, group: str, holder: str) -> Cause:
-    text = f"{holder} has index {index} of shard group {group}: remove the annotation, and the RayCluster gets a free one"
+    text = (
+        f"{holder} has index {index} of shard group {group}: remove the annotation, and the "
+        "RayCluster gets a free one"
+    )
     return Cause(DUPLICATE, text, _field(names.ANNOTATION_SHARD_INDEX))
 
 
