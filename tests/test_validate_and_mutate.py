@@ -1,4 +1,6 @@
-"""What `validate` lets pass, `mutate` does not refuse for a reason that was in the spec: both read a template alike."""
+"""What `validate` lets pass, `mutate` does not refuse for a reason that was in the spec: both read
+a template alike.
+"""
 
 from itertools import islice
 from typing import NamedTuple
@@ -17,11 +19,15 @@ LEAST = 60
 """Clusters that have to pass the rules, so that the property says something."""
 
 PODS = 6
-"""Pods of a cluster that are looked at: every reason to refuse one holds for the first of its replica."""
+"""Pods of a cluster that are looked at: every reason to refuse one holds for the first of its
+replica.
+"""
 
 
 class Shape(NamedTuple):
-    """What the pods of a group select, their annotations, the hosts of a replica, and what a host asks for."""
+    """What the pods of a group select, their annotations, the hosts of a replica, and what a host
+    asks for.
+    """
 
     selector: Object
     annotations: Object
@@ -46,7 +52,16 @@ SHAPES = st.sampled_from(
     ]
 )
 NOISE = st.sampled_from(
-    [{}, {}, {}, {"google.com/tpu": "4"}, {"google.com/tpu": 8}, {"nvidia.com/gpu": "500m"}, {"gpu": "0.5"}, {"cpu": "1"}]
+    [
+        {},
+        {},
+        {},
+        {"google.com/tpu": "4"},
+        {"google.com/tpu": 8},
+        {"nvidia.com/gpu": "500m"},
+        {"gpu": "0.5"},
+        {"cpu": "1"},
+    ]
 )
 GROUPS = st.sampled_from(["g", "g", "g", "TPU-Group", "g" * 56, "g" * 58, "a.b", "a_b", "0"])
 CLUSTERS = st.sampled_from(["c", "c", "c", "c" * 53, "a.b", "2nd"])
@@ -58,7 +73,9 @@ ANNOTATIONS = st.fixed_dictionaries(
         names.KUEUE_UNCONSTRAINED_TOPOLOGY: st.just("true"),
     },
 )
-LABELS = st.sampled_from([{}, {}, {}, {names.LABEL_REPLICA_INDEX: "0"}, {names.LABEL_HOST_INDEX: "x"}, {"app": "x"}])
+LABELS = st.sampled_from(
+    [{}, {}, {}, {names.LABEL_REPLICA_INDEX: "0"}, {names.LABEL_HOST_INDEX: "x"}, {"app": "x"}]
+)
 VARIABLES = st.lists(
     st.sampled_from(
         [
@@ -73,18 +90,30 @@ VARIABLES = st.lists(
 
 @st.composite
 def containers(draw: st.DrawFn, limits: object) -> Object:
-    """Return a strategy of pod specs, whose first container has limits, and others what they like."""
-    first: Object = {"name": "ray", "image": "rayproject/ray:2.55.1", "resources": {"limits": limits, "requests": limits}}
+    """Return a strategy of pod specs, whose first container has limits, and others
+    what they like.
+    """
+    first: Object = {
+        "name": "ray",
+        "image": "rayproject/ray:2.55.1",
+        "resources": {"limits": limits, "requests": limits},
+    }
     if variables := draw(VARIABLES):
         first["env"] = variables
     spec: Object = {"containers": [first]}
     if not draw(st.integers(0, 2)):
         amounts = draw(NOISE)
-        extra = {"name": "extra", "image": "extra:1", "resources": {"limits": amounts, "requests": amounts}}
+        extra = {
+            "name": "extra",
+            "image": "extra:1",
+            "resources": {"limits": amounts, "requests": amounts},
+        }
         if draw(st.booleans()):
             spec["containers"].append(extra)
         else:
-            spec["initContainers"] = [extra | draw(st.sampled_from([{}, {"restartPolicy": "Always"}]))]
+            spec["initContainers"] = [
+                extra | draw(st.sampled_from([{}, {"restartPolicy": "Always"}]))
+            ]
     if not draw(st.integers(0, 9)):
         spec["subdomain"] = draw(st.sampled_from(["", "mine", "Mine.Own"]))
     return spec
@@ -118,7 +147,10 @@ def ray_clusters(draw: st.DrawFn) -> Object:
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {"name": name, "namespace": NAMESPACE, "uid": uid_of(name)},
-        "spec": {"headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}}, "workerGroupSpecs": [group]},
+        "spec": {
+            "headGroupSpec": {"rayStartParams": {}, "template": {"spec": head}},
+            "workerGroupSpecs": [group],
+        },
     }
 
 
@@ -140,8 +172,18 @@ def a_single_host_of_a_multi_slice_job(group: str) -> Object:
     }
     selector = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "2x4"}
     template = {"spec": {"containers": [container], "nodeSelector": selector}}
-    head = {"rayStartParams": {}, "template": {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.55.1"}]}}}
-    workers = {"groupName": group, "numOfHosts": 1, "replicas": 2, "maxReplicas": 2, "rayStartParams": {}, "template": template}
+    head = {
+        "rayStartParams": {},
+        "template": {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.55.1"}]}},
+    }
+    workers = {
+        "groupName": group,
+        "numOfHosts": 1,
+        "replicas": 2,
+        "maxReplicas": 2,
+        "rayStartParams": {},
+        "template": template,
+    }
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -151,7 +193,9 @@ def a_single_host_of_a_multi_slice_job(group: str) -> Object:
 
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["without seat labels", "with seat labels"])
-def test_what_passes_without_a_denial_is_not_refused_for_what_was_in_the_spec(indexed: bool) -> None:  # noqa: FBT001
+def test_what_passes_without_a_denial_is_not_refused_for_what_was_in_the_spec(
+    indexed: bool,  # noqa: FBT001
+) -> None:
     passed = []
 
     @settings(max_examples=400)

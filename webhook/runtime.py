@@ -1,4 +1,6 @@
-"""The process: named runnables under one supervisor, ended by a signal or by the first that fails."""
+"""The process: named runnables under one supervisor, ended by a signal or by the
+first that fails.
+"""
 
 import asyncio
 import signal
@@ -17,8 +19,11 @@ class RunnableEndedError(Exception):
     """A part of the service ended by itself, so the process must not go on without it."""
 
 
-async def supervise(runnables: Mapping[str, Runnable], drain: Callable[[], Awaitable[None]]) -> None:
-    """Run all until SIGTERM or SIGINT, then await `drain` and cancel them; a second signal skips the drain.
+async def supervise(
+    runnables: Mapping[str, Runnable], drain: Callable[[], Awaitable[None]]
+) -> None:
+    """Run all until SIGTERM or SIGINT, then await `drain` and cancel them; a second signal skips
+    the drain.
 
     Raises ExceptionGroup when a runnable fails.
     """
@@ -28,7 +33,10 @@ async def supervise(runnables: Mapping[str, Runnable], drain: Callable[[], Await
         loop.add_signal_handler(number, stops.release)
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_run(name, runnable), name=name) for name, runnable in runnables.items()]
+            tasks = [
+                group.create_task(_run(name, runnable), name=name)
+                for name, runnable in runnables.items()
+            ]
             await stops.acquire()
             await _first(drain(), stops.acquire())
             for task in tasks:

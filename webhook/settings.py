@@ -1,18 +1,30 @@
-"""Settings of the service: flags, then environment, then a file, then the defaults here, each with its reason."""
+"""Settings of the service: flags, then environment, then a file, then the defaults here, each with
+its reason.
+"""
 
 import argparse
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_origin
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
+    CliSettingsSource,
     EnvSettingsSource,
     InitSettingsSource,
     PydanticBaseSettingsSource,
@@ -20,13 +32,16 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from webhook.groups.drain import SECONDS_MAX
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import read
 from webhook.validation.ruleset import unknown_names
 from webhook.validation.settings import RuleSettings, parse_kuberay
 
 PREFIX: Final = "RAY_WEBHOOK_"
-"""Of every environment variable that is a setting; two underscores stand between a section and its setting."""
+"""Of every environment variable that is a setting; two underscores stand between a section and its
+setting.
+"""
 
 API_VERSION: Final = "config.admission.ray.io/v1alpha1"
 KIND: Final = "Settings"
@@ -59,14 +74,19 @@ class Serving(_Section):
     """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
 
     drain_seconds: Seconds = 0
-    """How long a stopping process goes on answering, until endpoints and connections have moved away."""
+    """How long a stopping process goes on answering, until endpoints and connections have moved
+    away.
+    """
 
     connections: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """How many connections there may be; above it, those that wait longest for their client are closed. An API server keeps 25."""
+    """How many connections there may be; above it, those that wait longest for their client are
+    closed. An API server keeps 25.
+    """
 
     in_flight_mib: Annotated[int, Field(ge=16, le=4096)] = 64
-    """MiB of bodies that may be read and not answered. Above it, the largest that is not complete gets 503 with `Retry-After: 1`,
-    which API servers repeat."""
+    """MiB of bodies that may be read and not answered. Above it, the largest that is not complete
+    gets 503 with `Retry-After: 1`, which API servers repeat.
+    """
 
 
 class SelfSigned(_Section):
@@ -76,7 +96,9 @@ class SelfSigned(_Section):
     """Namespace of the Secret and of the Service."""
 
     secret: str = "ray-webhook-tls"  # noqa: S105 - a name
-    """Secret that holds authority and certificate, and through which replicas agree. It has to exist; it may be empty."""
+    """Secret that holds authority and certificate, and through which replicas agree. It has to
+    exist; it may be empty.
+    """
 
     service: str = "ray-webhook"
     """Service that API servers call: the certificate is for `<service>.<namespace>.svc`."""
@@ -92,7 +114,9 @@ class Tls(_Section):
     """The serving certificate, and those of clients."""
 
     source: Literal["files", "self-signed"] = "files"
-    """Where the certificate comes from: `files`, such as a Secret of cert-manager, or `self-signed`, made by the webhook."""
+    """Where the certificate comes from: `files`, such as a Secret of cert-manager, or
+    `self-signed`, made by the webhook.
+    """
 
     certificate: Path = Path("/etc/ray-webhook/tls/tls.crt")
     """Certificate chain in PEM, as cert-manager names it in a Secret."""
@@ -101,21 +125,29 @@ class Tls(_Section):
     """Private key in PEM, without a password."""
 
     poll_seconds: Annotated[float, Field(gt=0, le=600)] = 10
-    """How often the source is asked for a newer certificate. kubelet takes a minute or two to bring one into a pod."""
+    """How often the source is asked for a newer certificate. kubelet takes a minute or two to bring
+    one into a pod.
+    """
 
     client_ca: Path | None = None
-    """Authorities in PEM; with them, only clients with a certificate of one of these are served. kube-apiserver shows one only
-    when its admission configuration names it."""
+    """Authorities in PEM; with them, only clients with a certificate of one of these are served.
+    kube-apiserver shows one only when its admission configuration names it.
+    """
 
     client_names: list[str] = []
-    """Names (common name or DNS name) that a client's certificate may bear; empty allows every name. Needs `tls.client_ca`."""
+    """Names (common name or DNS name) that a client's certificate may bear; empty allows every
+    name. Needs `tls.client_ca`.
+    """
 
     self_signed: SelfSigned = SelfSigned()
 
     @model_validator(mode="after")
     def _names_need_authorities(self) -> Self:
         if self.client_names and self.client_ca is None:
-            msg = "client_names needs client_ca: a name means nothing without an authority that vouches for it"
+            msg = (
+                "client_names needs client_ca: a name means nothing without an authority that "
+                "vouches for it"
+            )
             raise ValueError(msg)
         return self
 
@@ -127,7 +159,9 @@ class Log(_Section):
     """Which reviews get a line. `denied` saves a few microseconds a review."""
 
     format: Literal["auto", "json", "text"] = "auto"
-    """How lines look: `json` for machines, `text` for people. `auto` is `text` on a terminal, else `json`."""
+    """How lines look: `json` for machines, `text` for people. `auto` is `text` on a terminal, else
+    `json`.
+    """
 
 
 class Validation(_Section):
@@ -140,16 +174,19 @@ class Validation(_Section):
     """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
 
     kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$")] = ""
-    """Release of KubeRay, such as `1.6`. Without it the rules speak for the newest that they know, and
-    only warn where an older one does not check."""
+    """Release of KubeRay, such as `1.6`. Without it `serve` goes by the fields of the stored CRD of
+    RayClusters; where these tell nothing, the rules speak for the newest release that they know,
+    and only warn of what no earlier one checks.
+    """
 
     operators: list[str] = [
         "system:serviceaccount:ray-system:kuberay-operator",
         "system:serviceaccount:default:kuberay-operator",
     ]
-    """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials of
-    a RayCluster that one of these makes for a RayJob or RayService become warnings: the owner was
-    judged, and could not recover or upgrade."""
+    """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials
+    of a RayCluster that one of these makes for a RayJob or RayService become warnings: the owner
+    was judged, and could not recover or upgrade.
+    """
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
@@ -158,7 +195,7 @@ class Validation(_Section):
             raise ValueError("; ".join(problems))
         return self
 
-    def rules(self) -> RuleSettings:
+    def rules(self, *, ignoring: bool = True) -> RuleSettings:
         """Return them as the rule set takes them."""
         return RuleSettings(
             dict(self.levels),
@@ -166,21 +203,29 @@ class Validation(_Section):
             frozenset(available_timezones()),
             operators=frozenset(self.operators),
             kuberay=parse_kuberay(self.kuberay),
+            ignoring=ignoring,
         )
 
 
 class Scheduling(_Section):
-    """Scheduling groups, for RayClusters that ask for them; `docs/scheduling-groups.md` tells more."""
+    """Scheduling groups, for RayClusters that ask for them;
+    `docs/scheduling-groups.md` tells more.
+    """
 
     publish: bool = False
-    """Whether PodGroups are kept for these RayClusters: `controller` keeps them, `serve` warns each pod when nobody does. Set
-    it for both alike."""
+    """Whether PodGroups are kept for these RayClusters: `controller` keeps them, `serve` warns each
+    pod when nobody does. Set it for both alike.
+    """
 
     discovery_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
-    """How often the API server is asked whether it serves PodGroups: an upgrade or a feature gate may change it."""
+    """How often the API server is asked whether it serves PodGroups, and which KubeRay's CRDs it
+    has: an upgrade or a feature gate may change it.
+    """
 
     sweep_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
-    """How often all that was published is listed, to repair what others did to it. What RayClusters change needs no sweep."""
+    """How often all that was published is listed, to repair what others did to it. What RayClusters
+    change needs no sweep.
+    """
 
 
 class Controller(_Section):
@@ -198,37 +243,123 @@ class Controller(_Section):
     namespace: str = ""
     """Namespace of the Lease; empty means that of the pod."""
 
+    events: bool = True
+    """Whether RayClusters are told by events what is wrong with their replicas, and replicas are
+    counted in the metrics; `docs/status.md` lists the events.
+    """
+
+
+class Dashboard(_Section):
+    """`ray-webhook dashboard --in-cluster`: the page, for everybody whose token the API server
+    knows; `docs/dashboard.md` tells more.
+    """
+
+    host: str = "127.0.0.1"
+    """Address of the page. On loopback, `kubectl port-forward` alone reaches it, over the TLS of
+    the API server; with another address, something before it has to speak TLS.
+    """
+
+    port: Port = 8090
+    """Plain HTTP port of the page; 0 takes any free one."""
+
+    hosts: list[str] = []
+    """Names by which browsers may call it, beside `localhost` and the addresses of loopback."""
+
+    admin_host: str = "0.0.0.0"  # noqa: S104 - kubelet and Prometheus ask the address of the pod
+    """Address of the listener for `/livez`, `/readyz` and `/metrics`, which shows no page."""
+
+    admin_port: Port = 8080
+    """Its plain HTTP port; 0 takes any free one."""
+
 
 class Claims(_Section):
-    """Seats and shard indices that processes agree on through Leases; `docs/agreement.md` tells more."""
+    """Seats and shard indices that processes agree on through Leases; `docs/agreement.md` tells
+    more.
+    """
 
     namespace: str = ""
     """Namespace of the Leases; empty means that of the pod."""
 
     leases: Annotated[int, Field(ge=1, le=256)] = 8
-    """How many Leases there are: worker groups are spread over them. All processes need the same number; to change it, stop
-    them all, delete the Leases, and start again."""
+    """How many Leases there are: worker groups are spread over them. All processes need the same
+    number; to change it, stop them all, delete the Leases, and start again.
+    """
 
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = 40
-    """How long nobody claims in a new Lease: pods that were admitted before it was made may be underway. Only tests need less."""
+    """How long nobody claims in a new Lease: pods that were admitted before it was made may be
+    underway. Only tests need less.
+    """
 
 
 class Resize(_Section):
     """Resize in place; `docs/resize.md` tells more."""
 
     policy: Literal["listed", "all", "none"] = "listed"
-    """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`, or `none`."""
+    """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`,
+    or `none`.
+    """
 
     beyond: Level = "warn"
-    """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about `pods/resize`."""
+    """What happens to a resize beyond the maxima of `ray.io/ippr`, where the webhook is asked about
+    `pods/resize`.
+    """
 
 
 class Affinity(_Section):
     """Where the replicas of worker groups run."""
 
     apart: Literal["all", "own"] = "all"
-    """From which replicas one of several hosts is kept apart: those of `all` namespaces, or of its `own`. With `all`, pods of
-    another namespace that carry seat labels can keep a slice from it; with `own`, two namespaces can share a slice."""
+    """From which replicas one of several hosts is kept apart: those of `all` namespaces, or of its
+    `own`. With `all`, pods of another namespace that carry seat labels can keep a slice from it;
+    with `own`, two namespaces can share a slice.
+    """
+
+
+class Termination(_Section):
+    """The end of worker pods; `docs/termination.md` tells more."""
+
+    drain_seconds: Annotated[int, Field(ge=0, le=SECONDS_MAX)] = 0
+    """How long workers may finish what runs on them, in RayClusters without the annotation
+    `admission.ray.io/drain-seconds`; 0 leaves their pods as they are.
+    """
+
+
+class Repair(_Section):
+    """Replicas of several hosts that lost one, in RayClusters that ask for repair;
+    `docs/repair.md` tells more.
+    """
+
+    enabled: bool = False
+    """Whether `controller` repairs them. It needs the right to patch and delete pods."""
+
+    settle_seconds: Annotated[float, Field(ge=5, le=3600)] = 30
+    """How long a replica is broken, and its RayCluster unchanged, before it is replaced. KubeRay
+    waits 30 s for its own pods.
+    """
+
+    per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
+    """How many replicas of one worker group are replaced within an hour."""
+
+
+class Topology(_Section):
+    """Where nodes of Ray are; `docs/locality.md` tells more."""
+
+    zones: Literal["auto", "on", "off"] = "auto"
+    """Whether Ray is told the zone and the region of its nodes. `auto` is: where the API server is
+    of Kubernetes 1.35 or later, which copies these labels from the Node to the pod.
+    """
+
+
+class Ignore(_Section):
+    """What the label `admission.ray.io/ignore` may take out of the webhook's hands.
+
+    On a namespace it always does, as API servers do not ask about objects there.
+    """
+
+    rayclusters: bool = True
+    """Whether it does on RayClusters, RayJobs, RayServices and RayCronJobs, so that whoever may
+    write one may also leave the rules. Set it for all processes alike.
+    """
 
 
 class Settings(BaseSettings):
@@ -241,7 +372,6 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
         nested_model_default_partial_update=True,
-        cli_prog_name="ray-webhook serve",
         cli_kebab_case=True,
         cli_implicit_flags=True,
         cli_hide_none_type=True,
@@ -261,23 +391,37 @@ class Settings(BaseSettings):
     resize: Resize = Resize()
     claims: Claims = Claims()
     affinity: Affinity = Affinity()
+    termination: Termination = Termination()
+    topology: Topology = Topology()
+    repair: Repair = Repair()
+    ignore: Ignore = Ignore()
     controller: Controller = Controller()
+    dashboard: Dashboard = Dashboard()
 
     file: Path | None = None
-    """YAML file with settings, nested as here; environment variables and flags stand above it. It begins with
-    `apiVersion: config.admission.ray.io/v1alpha1` and `kind: Settings`."""
+    """YAML file with settings, nested as here; environment variables and flags stand above it. It
+    begins with `apiVersion: config.admission.ray.io/v1alpha1` and `kind: Settings`.
+    """
 
     standalone: bool = False
-    """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted counts as created."""
+    """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted
+    counts as created.
+    """
 
     state: list[Path] = []
-    """Files or directories (YAML or JSON) with the RayClusters and pods that stand in for the cluster."""
+    """Files or directories (YAML or JSON) with the RayClusters and pods that stand in for the
+    cluster.
+    """
 
     kubeconfig: Path | None = None
-    """Kubeconfig for the API server; without it, the configuration that a pod has inside the cluster."""
+    """Kubeconfig for the API server; without it, the configuration that a pod has inside the
+    cluster.
+    """
 
     namespaces: list[str] = []
-    """Namespaces to watch; none means all. The webhook configuration must not ask about pods elsewhere."""
+    """Namespaces to watch; none means all. The webhook configuration must not ask about pods
+    elsewhere.
+    """
 
     @classmethod
     def settings_customise_sources(
@@ -290,15 +434,26 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources, the strongest first; flags stand before all of them."""
         del env_settings, dotenv_settings, file_secret_settings
-        file = init_settings.init_kwargs.get("file") if isinstance(init_settings, InitSettingsSource) else None
+        file = (
+            init_settings.init_kwargs.get("file")
+            if isinstance(init_settings, InitSettingsSource)
+            else None
+        )
         document = _document(file) if file else {}
-        return init_settings, _Environment(settings_cls), InitSettingsSource(settings_cls, init_kwargs=document)
+        return (
+            init_settings,
+            _Environment(settings_cls),
+            InitSettingsSource(settings_cls, init_kwargs=document),
+        )
 
 
 class _Environment(EnvSettingsSource):
-    """Variables whose lists and maps are JSON, or as people write them: `a,b` and `key=value,other=value`."""
+    """Variables whose lists and maps are JSON, or as people write them: `a,b` and
+    `key=value,other=value`.
+    """
 
-    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: str) -> Any:  # noqa: ANN401 - what the setting is
+    # What the setting is
+    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: str) -> Any:  # noqa: ANN401
         """Return a list or a map; everything else is JSON."""
         kind = get_origin(field.annotation) if field else None
         if kind not in {list, dict} or value.lstrip()[:1] in {"[", "{"}:
@@ -314,33 +469,85 @@ class _Environment(EnvSettingsSource):
 
 
 class _ControllerSettings(Settings):
-    """The same settings, with the usage and the short flags of `controller`."""
+    """The same settings, with the short flags of `controller`."""
 
     model_config = SettingsConfigDict(
-        cli_prog_name="ray-webhook controller",
         cli_shortcuts={"controller.host": "host", "controller.port": "port"},
     )
 
 
-_OF: Final = {"serve": Settings, "controller": _ControllerSettings}
+class _DashboardSettings(Settings):
+    """The same settings, with the usage and the short flags of `dashboard`."""
+
+    model_config = SettingsConfigDict(
+        cli_prog_name="ray-webhook dashboard --in-cluster",
+        cli_shortcuts={"dashboard.host": "host", "dashboard.port": "port"},
+    )
+
+
+_OF: Final = {
+    "serve": Settings,
+    "controller": _ControllerSettings,
+    "dashboard": _DashboardSettings,
+}
 """Settings by the command that reads them."""
 
 
 class WrongSettingsError(Exception):
-    """Settings that cannot be used. The message has a line for each, with its name, what it was, and what is allowed."""
+    """Settings that cannot be used. The message has a line for each, with its name, what it was,
+    and what is allowed.
+    """
 
 
-def read_settings(arguments: Sequence[str], command: str = "serve") -> Settings:
-    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage and exits for a wrong flag.
+Flags = CliSettingsSource[Settings]
+"""The flags of a command, which a parser reads."""
 
-    `command` is what the usage calls the process: `serve` or `controller`.
+_WORDS: Final = {
+    "str": "TEXT",
+    "int": "NUMBER",
+    "float": "SECONDS",
+    "Path": "PATH",
+    "list[str]": "A,B",
+    "list[Path]": "PATH,PATH",
+    "dict[str,bool]": "NAME=BOOL,...",
+    "dict[str,{off,warn,deny}]": "ID=LEVEL,...",
+}
+"""What a value is called in the help, by what pydantic calls it."""
+
+_DEFAULT: Final = re.compile(r" \(default: (None|\[\]|\{\}|)\)")
+
+
+def flags(command: str, parser: argparse.ArgumentParser) -> Flags:
+    """Add the flags of `serve` or `controller` to a parser, in words for people."""
+    source: Flags = CliSettingsSource(_OF[command], root_parser=parser)
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to what was added
+        if isinstance(action.metavar, str):
+            action.metavar = _WORDS.get(action.metavar, action.metavar)
+        said = _DEFAULT.sub("", action.help or "")
+        action.help = said.replace("(default: True)", "(default)").replace(
+            "(default: False)", "(default: no)"
+        )
+    return source
+
+
+def read_settings(
+    arguments: Sequence[str], command: str = "serve", parser: argparse.ArgumentParser | None = None
+) -> Settings:
+    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage
+    and exits for a wrong flag.
+
+    `command` is the process: `serve`, `controller` or `dashboard`. `parser` has no flags yet.
     """
     _refuse_unknown(os.environ)
     file = _file(arguments, os.environ)
+    source = flags(command, parser or argparse.ArgumentParser(f"ray-webhook {command}"))
     try:
-        return _OF[command](_cli_parse_args=list(arguments), file=file)
+        return _OF[command](_cli_settings_source=source(args=list(arguments)), file=file)
     except ValidationError as error:
-        lines = [_explain(item["loc"], item["type"], item["msg"], item["input"]) for item in error.errors()]
+        lines = [
+            _explain(item["loc"], item["type"], item["msg"], item["input"])
+            for item in error.errors()
+        ]
         raise WrongSettingsError("\n".join(lines)) from None
     except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
@@ -350,12 +557,16 @@ def read_settings(arguments: Sequence[str], command: str = "serve") -> Settings:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a file with settings, without references."""
     found = Settings.model_json_schema()
-    inlined: dict[str, Any] = _inlined({key: value for key, value in found.items() if key != "$defs"}, found["$defs"])
+    inlined: dict[str, Any] = _inlined(
+        {key: value for key, value in found.items() if key != "$defs"}, found["$defs"]
+    )
     return inlined
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema with what it refers to in place; sections refer to no section above them."""
+    """Return a schema with what it refers to in place, and descriptions in one line; sections refer
+    to no section above them.
+    """
     if isinstance(node, list):
         return [_inlined(item, definitions) for item in node]
     if not isinstance(node, dict):
@@ -363,7 +574,12 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 
     if "$ref" in node:
         rest = {key: value for key, value in node.items() if key != "$ref"}
         return _inlined(definitions[node["$ref"].rpartition("/")[2]] | rest, definitions)
-    return {key: _inlined(value, definitions) for key, value in node.items()}
+    return {
+        key: " ".join(value.split())
+        if key == "description" and isinstance(value, str)
+        else _inlined(value, definitions)
+        for key, value in node.items()
+    }
 
 
 def known(model: type[BaseModel] = Settings) -> dict[str, FieldInfo]:
@@ -383,14 +599,27 @@ def variable(name: str) -> str:
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """pydantic-settings skips variables that it does not know; a misspelt one would be silently without effect."""
+    """pydantic-settings skips variables that it does not know; a misspelt one would be silently
+    without effect.
+    """
     variables = {variable(name) for name in known()}
     sections = {variable(name.partition(".")[0]) for name in known()}
-    wrong = sorted(name for name in environ if name.startswith(PREFIX) and not {name, name.partition("__")[0]} & sections)
+    wrong = sorted(
+        name
+        for name in environ
+        if name.startswith(PREFIX) and not {name, name.partition("__")[0]} & sections
+    )
     if wrong:
         close = [f"{name}{_neighbour(name, variables)}" for name in wrong]
-        text = f"unknown environment variables {', '.join(close)}; known are {', '.join(sorted(variables))}"
-        hint = "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`" if _of_service(wrong) else ""
+        text = (
+            f"unknown environment variables {', '.join(close)}; known are "
+            f"{', '.join(sorted(variables))}"
+        )
+        hint = (
+            "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
+            if _of_service(wrong)
+            else ""
+        )
         raise WrongSettingsError(text + hint)
 
 
@@ -405,7 +634,7 @@ def _file(arguments: Sequence[str], environ: Mapping[str, str]) -> Path | None:
     text = environ.get(variable("file"))
     file = named or (Path(text) if text else None)
     if file is not None and not file.is_file():
-        raise WrongSettingsError(f"setting file: {file} is not there, or is no file")
+        raise WrongSettingsError(f"setting file: {file} is not there, or is not a file")
     return file
 
 
@@ -416,12 +645,16 @@ def _document(file: Path) -> dict[str, Any]:
     except (ManifestError, OSError) as error:
         raise WrongSettingsError(f"setting file: {error}") from None
     if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise WrongSettingsError(f"setting file: {file} has to hold one document with settings, and has {len(documents)}")
+        raise WrongSettingsError(
+            f"setting file: {file} has to hold one document with settings, and has {len(documents)}"
+        )
     found = dict(documents[0])
     version, kind = found.pop("apiVersion", None), found.pop("kind", None)
     if (version, kind) != (API_VERSION, KIND):
         wanted = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
-        raise WrongSettingsError(f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {wanted}")
+        raise WrongSettingsError(
+            f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {wanted}"
+        )
     return found
 
 
@@ -432,7 +665,10 @@ def _explain(place: tuple[int | str, ...], kind: str, text: str, got: object) ->
     section = name.rpartition(".")[0]
     siblings = _siblings(section)
     hint = _neighbour(name, siblings)
-    return f"setting {name}: not permitted, as there is none of this name{hint}; known are {', '.join(siblings)}"
+    return (
+        f"setting {name}: not permitted, as there is none of this name{hint}; known are "
+        f"{', '.join(siblings)}"
+    )
 
 
 def _siblings(section: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""`ray-webhook certs` issues what clients accept, keeps the key to its owner, and reads certificates back."""
+"""`ray-webhook certs` issues what clients accept, keeps the key to its owner, and reads
+certificates back.
+"""
 
 import ssl
 import stat
@@ -14,8 +16,21 @@ def issue(directory: Path, *more: str) -> int:
     return main(["certs", "issue", "--dir", str(directory), *more])
 
 
-def test_what_is_issued_can_be_inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert issue(tmp_path / "new" / "certs", "--name", "webhook.ray.svc", "--name", "10.0.0.1", "--days", "7") == 0
+def test_what_is_issued_can_be_inspected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        issue(
+            tmp_path / "new" / "certs",
+            "--name",
+            "webhook.ray.svc",
+            "--name",
+            "10.0.0.1",
+            "--days",
+            "7",
+        )
+        == 0
+    )
     assert "webhook.ray.svc, 10.0.0.1" in capsys.readouterr().out
     assert main(["certs", "inspect", str(tmp_path / "new" / "certs" / "tls.crt")]) == 0
     out = capsys.readouterr().out
@@ -49,7 +64,9 @@ def test_a_client_that_trusts_the_authority_accepts_key_and_certificate(tmp_path
 
 
 @pytest.mark.parametrize("earlier", [None, 0o644])
-def test_only_the_owner_can_read_the_key_even_where_an_older_one_was_open(earlier: int | None, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_key_even_where_an_older_one_was_open(
+    earlier: int | None, tmp_path: Path
+) -> None:
     key = tmp_path / "tls.key"
     if earlier is not None:
         key.write_text("old")
@@ -60,7 +77,9 @@ def test_only_the_owner_can_read_the_key_even_where_an_older_one_was_open(earlie
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "3651", "ten", "1.5", "", "\u00b2"])
-def test_a_bad_number_of_days_is_refused_with_the_bounds(days: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_number_of_days_is_refused_with_the_bounds(
+    days: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         issue(tmp_path, f"--days={days}")
     assert caught.value.code == 2
@@ -69,7 +88,9 @@ def test_a_bad_number_of_days_is_refused_with_the_bounds(days: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["m\u00fcnchen", "", "a b", "x" * 300, "*"])
-def test_a_name_that_no_client_could_ask_for_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_that_no_client_could_ask_for_is_refused(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         issue(tmp_path, "--name", name)
     assert caught.value.code == 2
@@ -80,7 +101,9 @@ def test_a_wildcard_of_a_domain_is_a_name(tmp_path: Path) -> None:
     assert issue(tmp_path, "--name", "*.ray.svc", "--name", "::1") == 0
 
 
-def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_that_cannot_be_written_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("")
     assert issue(tmp_path / "file" / "certs") == 2
     assert f"{tmp_path / 'file'}" in capsys.readouterr().err
@@ -89,7 +112,8 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "No such file"), ("hello", "no certificate in PEM"), ("", "no certificate in PEM")]
+    ("content", "said"),
+    [(None, "No such file"), ("hello", "no certificate in PEM"), ("", "no certificate in PEM")],
 )
 def test_a_file_without_certificates_is_named(
     content: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -1,4 +1,6 @@
-"""`ray-webhook check`: of a scene behind a socket, with every answer that an API server may give."""
+"""`ray-webhook check`: of a scene behind a socket, with every answer that an API
+server may give.
+"""
 
 import base64
 import json
@@ -24,7 +26,10 @@ REVIEWS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
 WITHIN = "/api/v1/namespaces/ray-webhook"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
 CHECKS = Path(__file__).parents[2] / "docs" / "checks.md"
-DENIED = 'admission webhook "clusters.admission.ray.io" denied the request: spec.workerGroupSpecs[1].groupName: twice'
+DENIED = (
+    'admission webhook "clusters.admission.ray.io" denied the request: '
+    "spec.workerGroupSpecs[1].groupName: twice"
+)
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +45,11 @@ def installed(server: Server, bundle: str) -> None:
         webhook["clientConfig"]["caBundle"] = bundle
         webhook["failurePolicy"] = "Fail"  # the base has Ignore, until the webhook answers
     service = {"service": {"name": "ray-webhook", "namespace": "ray-webhook"}, "caBundle": bundle}
-    validating = {"name": "clusters.admission.ray.io", "clientConfig": service, "failurePolicy": "Ignore"}
+    validating = {
+        "name": "clusters.admission.ray.io",
+        "clientConfig": service,
+        "failurePolicy": "Ignore",
+    }
     image = "quay.io/kuberay/operator:v1.7.0"
     container = {"image": image, "args": ["--feature-gates=RayMultiHostIndexing=true"]}
     operator = {"spec": {"template": {"spec": {"containers": [container]}}}}
@@ -59,7 +68,13 @@ def installed(server: Server, bundle: str) -> None:
     server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
 
 
-def check(folder: Path, bundle: str, capsys: Capture, *arguments: str, **changes: Any) -> tuple[int, dict[str, str]]:  # noqa: ANN401
+def check(
+    folder: Path,
+    bundle: str,
+    capsys: Capture,
+    *arguments: str,
+    **changes: Any,  # noqa: ANN401
+) -> tuple[int, dict[str, str]]:
     """Return the exit status, and the verdict of each check; of several with one id, the worst."""
     scene = changes.pop("scene", None) or Scene()
     with serving(scene, folder) as (server, kubeconfig):
@@ -84,25 +99,44 @@ def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys:
     assert list(found) == sections
 
 
-def test_only_what_is_needed_is_looked_at_before_an_installation(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+def test_only_what_is_needed_is_looked_at_before_an_installation(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
     status, found = check(tmp_path, bundle, capsys, "--pre")
     assert status == 0
-    assert list(found) == ["kubernetes-version", "kuberay-served", "kuberay-version", "cert-manager"]
+    assert list(found) == [
+        "kubernetes-version",
+        "kuberay-served",
+        "kuberay-version",
+        "cert-manager",
+    ]
 
 
-def test_without_kuberay_nothing_can_be_installed(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    status, found = check(tmp_path, bundle, capsys, "--pre", gone=lambda server: server.answers.pop("/apis/ray.io/v1"))
+def test_without_kuberay_nothing_can_be_installed(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    status, found = check(
+        tmp_path, bundle, capsys, "--pre", gone=lambda server: server.answers.pop("/apis/ray.io/v1")
+    )
     assert (status, found["kuberay-served"]) == (1, "error")
 
 
-@pytest.mark.parametrize(("version", "verdict"), [("v1.29.9", "error"), ("v1.30.0-gke.1", "fine"), ("dev", "unknown")])
-def test_kubernetes_has_to_be_new_enough(tmp_path: Path, bundle: str, capsys: Capture, version: str, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "verdict"), [("v1.29.9", "error"), ("v1.30.0-gke.1", "fine"), ("dev", "unknown")]
+)
+def test_kubernetes_has_to_be_new_enough(
+    tmp_path: Path, bundle: str, capsys: Capture, version: str, verdict: str
+) -> None:
     other = {"/version": {"gitVersion": version}}
-    _, found = check(tmp_path, bundle, capsys, "--pre", old=lambda server: server.answers.update(other))
+    _, found = check(
+        tmp_path, bundle, capsys, "--pre", old=lambda server: server.answers.update(other)
+    )
     assert found["kubernetes-version"] == verdict
 
 
-def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
     bare: Object = {"metadata": {"labels": {}}}
 
     def deaf(server: Server) -> None:
@@ -122,8 +156,13 @@ def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(tmp_path: Path
         ("x509: certificate signed by unknown authority", "do not fit"),
     ],
 )
-def test_a_call_that_fails_says_why(tmp_path: Path, bundle: str, capsys: Capture, cause: str, advice: str) -> None:
-    message = f'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post "https://x": {cause}'
+def test_a_call_that_fails_says_why(
+    tmp_path: Path, bundle: str, capsys: Capture, cause: str, advice: str
+) -> None:
+    message = (
+        'Internal error occurred: failed calling webhook "pods.admission.ray.io": Post '
+        f'"https://x": {cause}'
+    )
     with serving(Scene(), tmp_path) as (server, kubeconfig):
         installed(server, bundle)
         server.denials[PODS] = {"code": 500, "message": message}
@@ -134,10 +173,15 @@ def test_a_call_that_fails_says_why(tmp_path: Path, bundle: str, capsys: Capture
     assert advice in out
 
 
-def test_what_may_not_be_asked_is_unknown_and_no_failure(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+def test_what_may_not_be_asked_is_unknown_and_no_failure(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
     def stranger(server: Server) -> None:
         server.refused |= {"/apis/apps/v1/deployments", VALIDATING, SLICES}
-        server.denials[PODS] = {"code": 403, "message": 'pods is forbidden: User "me" cannot create resource "pods"'}
+        server.denials[PODS] = {
+            "code": 403,
+            "message": 'pods is forbidden: User "me" cannot create resource "pods"',
+        }
 
     status, found = check(tmp_path, bundle, capsys, stranger=stranger)
     assert status == 0
@@ -146,7 +190,9 @@ def test_what_may_not_be_asked_is_unknown_and_no_failure(tmp_path: Path, bundle:
 
 
 @pytest.mark.parametrize("value", ["", "bm90IGEgY2VydGlmaWNhdGU=", "%"])
-def test_a_bundle_has_to_hold_a_certificate(tmp_path: Path, bundle: str, capsys: Capture, value: str) -> None:
+def test_a_bundle_has_to_hold_a_certificate(
+    tmp_path: Path, bundle: str, capsys: Capture, value: str
+) -> None:
     def without(server: Server) -> None:
         server.scene.webhooks[0]["webhooks"][0]["clientConfig"]["caBundle"] = value
 
@@ -154,14 +200,32 @@ def test_a_bundle_has_to_hold_a_certificate(tmp_path: Path, bundle: str, capsys:
     assert (status, found["ca-bundle"]) == (1, "error")
 
 
-def test_an_installation_without_a_ready_pod_or_a_right_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+def test_an_installation_without_a_ready_pod_or_a_right_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
     empty = {SLICES: {"items": []}, REVIEWS: {"status": {}}}
-    status, found = check(tmp_path, bundle, capsys, empty=lambda server: server.answers.update(empty))
+    status, found = check(
+        tmp_path, bundle, capsys, empty=lambda server: server.answers.update(empty)
+    )
     assert (status, found["endpoints"], found["rights"]) == (1, "error", "error")
 
 
-def test_a_webhook_that_is_not_registered_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
-    status, found = check(tmp_path, bundle, capsys, none=lambda server: server.scene.webhooks.clear())
+def test_an_account_that_may_not_get_the_definition_of_rayclusters_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    def without(server: Server) -> None:
+        server.withheld.add("customresourcedefinitions")
+
+    status, found = check(tmp_path, bundle, capsys, without=without)
+    assert (status, found["rights"]) == (0, "warning")
+
+
+def test_a_webhook_that_is_not_registered_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    status, found = check(
+        tmp_path, bundle, capsys, none=lambda server: server.scene.webhooks.clear()
+    )
     assert (status, found["registered"]) == (1, "error")
 
 
@@ -179,7 +243,9 @@ def test_seats_that_are_wrong_are_told(tmp_path: Path, bundle: str, capsys: Capt
     assert (status, found["seats"]) == (1, "error")
 
 
-def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
     denial = 'admission webhook "pods.admission.ray.io" denied the request: there is no RayCluster'
 
     def none(server: Server) -> None:
@@ -229,9 +295,10 @@ def test_no_worker_is_sent_for_a_raycluster_that_is_left_alone() -> None:
     cluster = Scene().cluster
     cluster["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     assert worker_of(cluster) is None
+    assert worker_of(cluster, ignoring=False) is not None
 
 
 def test_a_time_that_is_none_is_told(capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["check", "--wait", "soon"])
-    assert "'soon' is no time: write 90s, 2m or 1h" in capsys.readouterr().err
+    assert "'soon' is not a time: write 90s, 2m or 1h" in capsys.readouterr().err

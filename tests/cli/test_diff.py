@@ -75,7 +75,9 @@ def test_hosts_that_come_are_counted(tmp_path: Path, capsys: Capture) -> None:
     assert (hosts["group"], hosts["what"], hosts["hosts"]) == ("tpu", "hosts that come", 4)
 
 
-def test_another_number_of_hosts_changes_what_the_others_are_told(tmp_path: Path, capsys: Capture) -> None:
+def test_another_number_of_hosts_changes_what_the_others_are_told(
+    tmp_path: Path, capsys: Capture
+) -> None:
     new = written()
     group(new)["numOfHosts"] = 2
     result = found(tmp_path, stored(), new, capsys)
@@ -83,7 +85,9 @@ def test_another_number_of_hosts_changes_what_the_others_are_told(tmp_path: Path
         ("hosts that go", 4),
         ("TPU_WORKER_HOSTNAMES", 4),
     }
-    assert {"tpu-topology-mismatch", "num-of-hosts-changed"} <= {each["rule"] for each in result["found"]}
+    assert {"tpu-topology-mismatch", "num-of-hosts-changed"} <= {
+        each["rule"] for each in result["found"]
+    }
 
 
 def test_a_finding_that_goes_is_told_too(tmp_path: Path, capsys: Capture) -> None:
@@ -102,10 +106,14 @@ def test_pods_that_restart_are_told(tmp_path: Path, capsys: Capture) -> None:
     assert "spec.workerGroupSpecs[tpu].template.spec.containers[ray-worker].image" in paths
 
 
-def test_what_the_last_apply_had_and_the_file_has_no_more_is_gone(tmp_path: Path, capsys: Capture) -> None:
+def test_what_the_last_apply_had_and_the_file_has_no_more_is_gone(
+    tmp_path: Path, capsys: Capture
+) -> None:
     annotation = "kubectl.kubernetes.io/last-applied-configuration"
     live = stored(spec={"enableInTreeAutoscaling": True})
-    live["metadata"]["annotations"] = {annotation: json.dumps(written(spec={"enableInTreeAutoscaling": True}))}
+    live["metadata"]["annotations"] = {
+        annotation: json.dumps(written(spec={"enableInTreeAutoscaling": True}))
+    }
     assert diff(tmp_path, live, written()) == 1
     assert "~ spec.enableInTreeAutoscaling: true -> (not set)" in capsys.readouterr().out
 

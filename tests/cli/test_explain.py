@@ -21,12 +21,17 @@ def explain_pod(scene: Scene, folder: Path, name: str) -> int:
         return main(["explain", "pod", name, "--kubeconfig", str(kubeconfig)])
 
 
-def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(tmp_path: Path, capsys: Capture) -> None:
+def test_a_pod_is_told_by_its_seat_and_by_what_it_was_given(
+    tmp_path: Path, capsys: Capture
+) -> None:
     assert explain_pod(Scene(), tmp_path, "llama-tpu-worker-0-3") == 0
     out = capsys.readouterr().out
     assert "host 3 of replica 0" in out
     assert "✓ hostname=tpu-0-3" in out
-    assert "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice" in " ".join(out.split())
+    assert (
+        "✓ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready # this host's place in its slice"
+        in " ".join(out.split())
+    )
     assert "✗" not in out
 
 
@@ -66,9 +71,20 @@ def test_every_diagnosis_can_be_explained(name: str, capsys: Capture) -> None:
 
 
 def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
-    given = {value for key, value in vars(names).items() if key.startswith(("TPU_", "MEGASCALE_", "PET_", "NCCL_"))}
-    given |= {names.NNODES, names.NODE_RANK, names.MASTER_ADDR, names.MASTER_PORT, names.VLLM_HOST_IP}
-    given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX}
+    given = {
+        value
+        for key, value in vars(names).items()
+        if key.startswith(("TPU_", "MEGASCALE_", "PET_", "NCCL_"))
+    }
+    given |= {
+        names.NNODES,
+        names.NODE_RANK,
+        names.MASTER_ADDR,
+        names.MASTER_PORT,
+        names.VLLM_HOST_IP,
+    }
+    given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
+    given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
     assert set(given_variables()) == given
     for name in given:

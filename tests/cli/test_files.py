@@ -61,7 +61,9 @@ def test_every_command_refuses_a_file_with_the_same_words_and_line(
     assert error.startswith(f"{path}{problem}")
 
 
-def test_every_command_names_a_file_that_is_missing_and_what_to_give(tmp_path: Path, said: Said) -> None:
+def test_every_command_names_a_file_that_is_missing_and_what_to_give(
+    tmp_path: Path, said: Said
+) -> None:
     missing = tmp_path / "none.yaml"
     heard = {
         said("validate", missing),
@@ -75,10 +77,12 @@ def test_every_command_names_a_file_that_is_missing_and_what_to_give(tmp_path: P
 @pytest.mark.parametrize("text", [
     "words\n", "- 1\n", "{}\n", "", CLUSTER.replace("ray.io/v1", "ray.io/v2"),
 ])  # fmt: skip
-def test_a_path_with_nothing_that_is_wanted_is_refused(text: str, tmp_path: Path, said: Said) -> None:
+def test_a_path_with_nothing_that_is_wanted_is_refused(
+    text: str, tmp_path: Path, said: Said
+) -> None:
     path = tmp_path / "given.yaml"
     path.write_text(text)
-    wanted = f"{path}: no RayCluster or Pod in it (apiVersion ray.io/v1 or v1)"
+    wanted = f"{path}: no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
     assert said("mutate", "-f", path) == wanted
     assert said("serve", "--standalone", "--state", path) == wanted
 
@@ -95,14 +99,18 @@ def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> No
     assert [each.file for each in read_manifests([tmp_path])] == [str(tmp_path / "a.yaml")]
 
 
-def test_mutate_reads_standard_input_for_a_dash(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutate_reads_standard_input_for_a_dash(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = io.TextIOWrapper(io.BytesIO(CLUSTER.encode()))
     monkeypatch.setattr(sys, "stdin", given)
     assert main(["mutate", "-f", "-"]) == 0
     assert "replica 0, host 0" in capsys.readouterr().out
 
 
-def test_an_error_in_standard_input_has_its_line(monkeypatch: pytest.MonkeyPatch, said: Said) -> None:
+def test_an_error_in_standard_input_has_its_line(
+    monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
     given = io.TextIOWrapper(io.BytesIO(b"a: 1\na: 2\n"))
     monkeypatch.setattr(sys, "stdin", given)
     assert said("mutate", "-f", "-").startswith("<stdin>:2: the key 'a'")

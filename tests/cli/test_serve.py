@@ -1,4 +1,6 @@
-"""`ray-webhook serve` starts with what it was told, or says which setting is wrong and what is allowed."""
+"""`ray-webhook serve` starts with what it was told, or says which setting is wrong and what is
+allowed.
+"""
 
 import socket
 import subprocess
@@ -65,7 +67,12 @@ def test_a_wrong_flag_names_the_setting_and_what_is_allowed(
     ],
 )
 def test_a_wrong_environment_names_the_setting_too(
-    variable: str, value: str, setting: str, allowed: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    variable: str,
+    value: str,
+    setting: str,
+    allowed: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(variable, value)
     said = refused(capfd)
@@ -73,7 +80,9 @@ def test_a_wrong_environment_names_the_setting_too(
     assert allowed in said
 
 
-def test_a_flag_wins_over_the_environment(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_wins_over_the_environment(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAY_WEBHOOK_LOG__ADMISSIONS", "some")
     assert "log.admissions" not in refused(capfd, "--log.admissions=denied", "--port=70000")
 
@@ -85,9 +94,18 @@ def test_an_unknown_flag_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert "--prot" in capfd.readouterr().err
 
 
-def test_a_missing_certificate_is_named_and_how_to_get_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_certificate_is_named_and_how_to_get_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     missing = str(tmp_path / "missing.crt")
-    said = refused(capfd, "--standalone", "--tls.certificate", missing, "--tls.key", str(tmp_path / "missing.key"))
+    said = refused(
+        capfd,
+        "--standalone",
+        "--tls.certificate",
+        missing,
+        "--tls.key",
+        str(tmp_path / "missing.key"),
+    )
     assert missing in said
 
 
@@ -95,7 +113,9 @@ def test_a_certificate_with_the_key_of_another_is_refused(
     tmp_path: Path, tls: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["certs", "issue", "--dir", str(tmp_path / "other")]) == 0
-    assert "tls.key" in refused(capfd, "--standalone", *tls[:2], "--tls.key", str(tmp_path / "other" / "tls.key"))
+    assert "tls.key" in refused(
+        capfd, "--standalone", *tls[:2], "--tls.key", str(tmp_path / "other" / "tls.key")
+    )
 
 
 @pytest.mark.parametrize("flag", ["--port", "--admin-port"])
@@ -110,9 +130,17 @@ def test_a_port_in_use_is_named(flag: str, tls: list[str], taken: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_address_that_is_not_ours_is_named(tls: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert "192.0.2.1" in refused(capfd, "--standalone", *tls, "--host", "192.0.2.1", "--port", "0", "--admin-port", "0")
+def test_an_address_that_is_not_ours_is_named(
+    tls: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "192.0.2.1" in refused(
+        capfd, "--standalone", *tls, "--host", "192.0.2.1", "--port", "0", "--admin-port", "0"
+    )
 
 
-def test_a_state_that_cannot_be_read_is_named(tmp_path: Path, tls: list[str], capfd: pytest.CaptureFixture[str]) -> None:
-    assert "missing.yaml" in refused(capfd, "--standalone", *tls, "--state", str(tmp_path / "missing.yaml"))
+def test_a_state_that_cannot_be_read_is_named(
+    tmp_path: Path, tls: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert "missing.yaml" in refused(
+        capfd, "--standalone", *tls, "--state", str(tmp_path / "missing.yaml")
+    )

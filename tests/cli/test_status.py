@@ -8,8 +8,9 @@ import yaml
 
 from tests.status.scenes import Scene, llama
 from tests.status.served import serving
-from webhook.cli.drawing import duration
 from webhook.cli.main import main
+from webhook.kube import names
+from webhook.status.words import duration
 
 Capture = pytest.CaptureFixture[str]
 
@@ -44,7 +45,9 @@ def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -
     found = json.loads(capsys.readouterr().out)
     assert found["waits"] is True
     (cluster,) = found["clusters"]
-    assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == ["ready"] * 3 + ["missing"]
+    assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == [
+        "ready"
+    ] * 3 + ["missing"]
     assert [trouble["id"] for trouble in cluster["troubles"]] == ["host-missing"]
     assert status(scene, tmp_path, "-o", "yaml") == 1
     again = yaml.safe_load(capsys.readouterr().out)
@@ -80,6 +83,20 @@ def test_one_raycluster_can_be_asked_for(tmp_path: Path, capsys: Capture) -> Non
     assert "did you mean llama?" in capsys.readouterr().err
 
 
+def test_a_label_hides_nothing_where_the_setting_says_that_it_leaves_nobody_alone(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    scene.cluster["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+    assert status(scene, tmp_path) == 0
+    out = capsys.readouterr().out
+    assert "label admission.ray.io/ignore of the RayCluster asks the webhook" in out
+    assert status(scene, tmp_path, "--no-ignore.rayclusters") == 1
+    out = capsys.readouterr().out
+    assert "ignored" not in out
+    assert "✗ host-missing" in out
+
+
 def test_all_namespaces_can_be_asked_for(tmp_path: Path, capsys: Capture) -> None:
     assert status(Scene(), tmp_path, "-A") == 0
     assert "team/llama" in capsys.readouterr().out
@@ -105,7 +122,8 @@ def test_a_server_that_does_not_listen_is_told_apart(tmp_path: Path, capsys: Cap
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7199, "1 h"), (200_000, "2 d"), (-5, "0 s")]
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (7199, "1 h"), (200_000, "2 d"), (-5, "0 s")],
 )
 def test_durations_are_told_in_the_largest_unit_that_they_fill(seconds: float, text: str) -> None:
     assert duration(seconds) == text

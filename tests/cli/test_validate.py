@@ -3,16 +3,22 @@
 import argparse
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
+import jsonschema
 import pytest
 import yaml
 
+from tests.status.scenes import Scene
+from tests.status.served import serving
 from tests.validation.builders import a_cluster
+from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, run
 from webhook.validation.ruleset import RULES
 
@@ -47,7 +53,9 @@ Validate = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def validate(capsys: pytest.CaptureFixture[str]) -> Validate:
-    """Run the command with arguments; return its exit status, standard output and standard error."""
+    """Run the command with arguments; return its exit status, standard output
+    and standard error.
+    """
 
     def call(*arguments: object) -> tuple[int, str, str]:
         parser = argparse.ArgumentParser()
@@ -74,13 +82,22 @@ def file(tmp_path: Path) -> Callable[[str], Path]:
 Write = Callable[..., Path]
 
 
-def test_findings_are_printed_with_their_line_and_fail_the_command(validate: Validate, file: Write) -> None:
+def test_findings_are_printed_with_their_line_and_fail_the_command(
+    validate: Validate, file: Write
+) -> None:
     path = file(BROKEN)
     status, out, err = validate("-f", path)
     assert status == 1
     assert out.splitlines() == [
-        f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts",
-        f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: 99 is not within 0 and 10: KubeRay takes 10",
+        (
+            f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: 0: a replica of group "
+            "workers "
+            "needs 1 to 4096 hosts"
+        ),
+        (
+            f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: 99 is not within 0 and 10: "
+            "KubeRay takes 10"
+        ),
     ]
     assert err == "1 Ray object: 1 denied, 1 warning\n"
 
@@ -96,7 +113,11 @@ def test_the_exit_status_tells_denials_and_if_strict_warnings(
 
 def test_other_kinds_are_skipped_and_counted(validate: Validate, file: Write) -> None:
     path = file(f"apiVersion: v1\nkind: Pod\n---\n# nothing\n---\njust: values\n---\n{CLEAN}")
-    assert validate(path) == (0, "", "1 Ray object: 0 denied, 0 warnings; 2 other objects skipped\n")
+    assert validate(path) == (
+        0,
+        "",
+        "1 Ray object: 0 denied, 0 warnings; 2 other objects skipped\n",
+    )
 
 
 def test_lines_count_through_all_documents(validate: Validate, file: Write) -> None:
@@ -104,17 +125,24 @@ def test_lines_count_through_all_documents(validate: Validate, file: Write) -> N
     assert [line.split(":")[1] for line in out.splitlines()] == ["15", "16", "34", "35"]
 
 
-def test_directories_are_searched_for_yaml_and_json(validate: Validate, file: Write, tmp_path: Path) -> None:
+def test_directories_are_searched_for_yaml_and_json(
+    validate: Validate, file: Write, tmp_path: Path
+) -> None:
     file(BROKEN, "b.yml")
     file(json.dumps(yaml.safe_load(BROKEN)), "sub/a.json")
     file(BROKEN, "notes.txt")
     file(BROKEN, ".hidden/c.yaml")
     status, out, _ = validate(tmp_path)
     assert status == 1
-    assert {line.split(":")[0] for line in out.splitlines()} == {str(tmp_path / "b.yml"), str(tmp_path / "sub/a.json")}
+    assert {line.split(":")[0] for line in out.splitlines()} == {
+        str(tmp_path / "b.yml"),
+        str(tmp_path / "sub/a.json"),
+    }
 
 
-def test_standard_input_is_read_for_a_dash(validate: Validate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read_for_a_dash(
+    validate: Validate, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BROKEN.encode())))
     status, out, _ = validate("-")
     assert status == 1
@@ -122,22 +150,32 @@ def test_standard_input_is_read_for_a_dash(validate: Validate, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("kind", ["List", "RayClusterList"])
-def test_the_items_of_a_list_are_checked_where_they_stand(validate: Validate, file: Write, kind: str) -> None:
+def test_the_items_of_a_list_are_checked_where_they_stand(
+    validate: Validate, file: Write, kind: str
+) -> None:
     lines = "".join(f"  {line}\n" for line in BROKEN.splitlines()[1:])
     path = file(f"apiVersion: v1\nkind: {kind}\nitems:\n- {lines[2:]}- {lines[2:]}")
     out = validate(path)[1]
     assert [line.split(":")[1] for line in out.splitlines()] == ["15", "16", "32", "33"]
 
 
-def test_json_has_lines_too_and_may_have_tabs_and_surrogates(validate: Validate, file: Write) -> None:
+def test_json_has_lines_too_and_may_have_tabs_and_surrogates(
+    validate: Validate, file: Write
+) -> None:
     value = yaml.safe_load(BROKEN)
     value["metadata"]["annotations"] = {"smile": "\U0001f600", "path": "a\\b/c"}
     path = file(json.dumps(value, indent="\t"), "cluster.json")
-    line = next(number for number, text in enumerate(path.read_text().splitlines(), 1) if "numOfHosts" in text)
+    line = next(
+        number
+        for number, text in enumerate(path.read_text().splitlines(), 1)
+        if "numOfHosts" in text
+    )
     assert validate(path)[1].startswith(f"{path}:{line}: deny num-of-hosts-invalid")
 
 
-def test_a_field_that_is_missing_is_reported_at_what_should_have_it(validate: Validate, file: Write) -> None:
+def test_a_field_that_is_missing_is_reported_at_what_should_have_it(
+    validate: Validate, file: Write
+) -> None:
     path = file(CLEAN.replace("spec:\n  head", "spec:\n  enableInTreeAutoscaling: yes\n  head"))
     lines = path.read_text().splitlines()
     out = validate(path)[1].splitlines()
@@ -146,7 +184,9 @@ def test_a_field_that_is_missing_is_reported_at_what_should_have_it(validate: Va
         assert "containers" in lines[int(line.split(":")[1]) - 1]
 
 
-def test_a_field_behind_an_alias_or_a_merge_is_reported_where_it_is_written(validate: Validate, file: Write) -> None:
+def test_a_field_behind_an_alias_or_a_merge_is_reported_where_it_is_written(
+    validate: Validate, file: Write
+) -> None:
     path = file("""\
 apiVersion: ray.io/v1
 kind: RayCluster
@@ -166,7 +206,10 @@ spec:
     template: *template
     <<: {rayStartParams: {oops: "1"}, numOfHosts: 7}
 """)
-    assert [line.split(" ")[0].split(":")[1] + " " + line.split(" ")[3] for line in validate(path)[1].splitlines()] == [
+    assert [
+        line.split(" ")[0].split(":")[1] + " " + line.split(" ")[3]
+        for line in validate(path)[1].splitlines()
+    ] == [
         "7 spec.headGroupSpec.rayStartParams[num_cpus]:",
         "7 spec.workerGroupSpecs[0].rayStartParams[num_cpus]:",
         "15 spec.workerGroupSpecs[1].numOfHosts:",
@@ -185,7 +228,9 @@ spec:
     ("{{ template }}: x\n", 1),
     ("a: 1\n\tb: 2\n", 2),
 ])  # fmt: skip
-def test_what_cannot_be_read_is_a_message_with_its_line(validate: Validate, file: Write, text: str, line: int) -> None:
+def test_what_cannot_be_read_is_a_message_with_its_line(
+    validate: Validate, file: Write, text: str, line: int
+) -> None:
     path = file(text)
     status, out, err = validate(path, file(BROKEN, "other.yaml"))
     assert status == 2
@@ -194,10 +239,14 @@ def test_what_cannot_be_read_is_a_message_with_its_line(validate: Validate, file
     assert "other.yaml:13" in out, "the other file is checked all the same"
 
 
-def test_a_file_that_is_missing_or_not_text_is_a_message(validate: Validate, tmp_path: Path) -> None:
+def test_a_file_that_is_missing_or_not_text_is_a_message(
+    validate: Validate, tmp_path: Path
+) -> None:
     (tmp_path / "binary.yaml").write_bytes(b"a: 1\nb: \xff\xfe\n")
     (tmp_path / "control.yaml").write_bytes(b"a: \x00\n")
-    status, _, err = validate(tmp_path / "none.yaml", tmp_path / "binary.yaml", tmp_path / "control.yaml")
+    status, _, err = validate(
+        tmp_path / "none.yaml", tmp_path / "binary.yaml", tmp_path / "control.yaml"
+    )
     assert status == 2
     assert [line.split(": ")[0].rpartition("/")[2] for line in err.splitlines()[:3]] == [
         "none.yaml",
@@ -208,14 +257,22 @@ def test_a_file_that_is_missing_or_not_text_is_a_message(validate: Validate, tmp
 
 def test_nesting_and_aliases_that_explode_do_no_harm(validate: Validate, file: Write) -> None:
     assert validate(file("[" * 100_000))[0] == 2
-    bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 40))
+    bomb = "a0: &a0 [x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 40)
+    )
     assert validate(file(bomb))[0] == 0
 
 
 def test_no_path_and_unknown_rules_and_gates_are_errors(validate: Validate, file: Write) -> None:
     assert validate()[0] == 2
     status, _, err = validate(
-        file(CLEAN), "--rule", "no-such-rule=off", "--gate", "RayClusterMTLS=perhaps", "--gate", "NoSuchGate=true"
+        file(CLEAN),
+        "--rule",
+        "no-such-rule=off",
+        "--gate",
+        "RayClusterMTLS=perhaps",
+        "--gate",
+        "NoSuchGate=true",
     )
     assert status == 2
     assert len(err.splitlines()) == 3
@@ -223,7 +280,9 @@ def test_no_path_and_unknown_rules_and_gates_are_errors(validate: Validate, file
 
 def test_rules_and_gates_can_be_set(validate: Validate, file: Write) -> None:
     path = file(BROKEN)
-    assert validate(path, "--rule", "num-of-hosts-invalid=off", "--rule", "replicas-out-of-bounds=off")[:2] == (0, "")
+    assert validate(
+        path, "--rule", "num-of-hosts-invalid=off", "--rule", "replicas-out-of-bounds=off"
+    )[:2] == (0, "")
     gated = file(json.dumps(a_cluster().spec(tlsOptions={"enabled": True}).build()), "gated.json")
     assert validate(gated)[0] == 1
     assert validate(gated, "--gate", "RayClusterMTLS=true")[0] == 0
@@ -248,7 +307,11 @@ def test_github_output_is_one_workflow_command_a_finding(validate: Validate, fil
     path = file(BROKEN, "50%,a:b.yaml")
     out = validate(path, "-o", "github")[1].splitlines()
     escaped = str(path).replace("%", "%25").replace(",", "%2C").replace(":", "%3A")
-    assert out[0].startswith(f"::error file={escaped},line=13,title=num-of-hosts-invalid::spec.workerGroupSpecs[0].numOfHosts: 0: ")
+    assert out[0].startswith(
+        "::error "
+        f"file={escaped},line=13,title=num-of-hosts-invalid::spec.workerGroupSpecs[0].numOfHosts: "
+        "0: "
+    )
     assert out[1].startswith(f"::warning file={escaped},line=14,title=replicas-out-of-bounds::")
 
 
@@ -259,14 +322,24 @@ def test_sarif_output_is_what_code_scanning_reads(validate: Validate, file: Writ
     (run_,) = log["runs"]
     rules = run_["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
-    assert all(rule["shortDescription"]["text"] and rule["defaultConfiguration"]["level"] in ("error", "warning") for rule in rules)
+    assert all(
+        rule["shortDescription"]["text"]
+        and rule["defaultConfiguration"]["level"] in ("error", "warning")
+        for rule in rules
+    )
     first = run_["results"][0]
+    assert re.fullmatch("[0-9a-f]{64}", first.pop("partialFingerprints")["fileRulePath/v1"])
     assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "num-of-hosts-invalid"
     assert first == {
         "ruleId": "num-of-hosts-invalid",
         "ruleIndex": first["ruleIndex"],
         "level": "error",
-        "message": {"text": "spec.workerGroupSpecs[0].numOfHosts: 0: a replica of group workers needs 1 to 4096 hosts"},
+        "message": {
+            "text": (
+                "spec.workerGroupSpecs[0].numOfHosts: 0: a replica of group workers needs 1 to "
+                "4096 hosts"
+            )
+        },
         "locations": [
             {
                 "physicalLocation": {
@@ -279,6 +352,145 @@ def test_sarif_output_is_what_code_scanning_reads(validate: Validate, file: Writ
     }
 
 
+SARIF_SCHEMA = json.loads((Path(__file__).parent / "sarif-2.1.0-rtm.5.json").read_text())
+
+
+def test_sarif_output_is_what_its_schema_says_and_names_files_as_a_repository_does(
+    validate: Validate, file: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    twice = f"{BROKEN}---\n{BROKEN}"
+    status, out, _ = validate(file(twice), file("a: [1\n", "not.yaml"), "-o", "sarif")
+    log: Any = json.loads(out)
+    jsonschema.Draft4Validator(SARIF_SCHEMA).validate(log)
+    assert status == 2
+    (run_,) = log["runs"]
+    places = [each["locations"][0]["physicalLocation"] for each in run_["results"]]
+    assert {each["artifactLocation"]["uri"] for each in places} == {"cluster.yaml"}
+    prints = [each["partialFingerprints"]["fileRulePath/v1"] for each in run_["results"]]
+    assert len(set(prints)) == len(prints) == 4
+    assert any("helpUri" in rule for rule in run_["tool"]["driver"]["rules"])
+    (invocation,) = run_["invocations"]
+    assert invocation["executionSuccessful"] is False
+    error, warning = invocation["toolExecutionNotifications"]
+    place = error["locations"][0]["physicalLocation"]
+    assert (error["level"], place["artifactLocation"]["uri"]) == ("error", "not.yaml")
+    assert warning["level"] == "warning", "two objects of one name"
+
+
+def test_a_finding_keeps_its_fingerprint_when_lines_move(validate: Validate, file: Write) -> None:
+    def prints(text: str) -> list[str]:
+        log = json.loads(validate(file(text), "-o", "sarif")[1])
+        return [
+            each["partialFingerprints"]["fileRulePath/v1"] for each in log["runs"][0]["results"]
+        ]
+
+    assert prints(BROKEN) == prints(f"# moved\n\n{BROKEN}")
+
+
+def test_junit_output_has_a_test_for_each_object_and_file(validate: Validate, file: Write) -> None:
+    clean = file(CLEAN, "clean.yaml")
+    out = validate(file(BROKEN), clean, file("a: [1\n", "not.yaml"), "-o", "junit")[1]
+    (suite,) = ET.fromstring(out)  # noqa: S314 - our own
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
+    broken, fine, unread = suite
+    assert broken.get("name") == "RayCluster default/demo"
+    (failure, warned) = broken
+    assert "num-of-hosts-invalid" in str(failure.get("message"))
+    assert "replicas-out-of-bounds" in str(warned.text)
+    assert (fine.get("classname"), len(fine)) == (str(clean), 0)
+    assert unread[0].tag == "error"
+
+
+def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
+    validate: Validate, file: Write
+) -> None:
+    baseline = file(validate(file(WARNED), "-o", "json")[1], "baseline.json")
+    moved = file(f"# moved\n{WARNED}")
+    status, out, err = validate(moved, "--strict", "--baseline", baseline)
+    assert (status, out) == (0, "")
+    assert "1 known from the baseline" in err
+    assert validate(file(BROKEN), "--baseline", baseline)[1].count("\n") == 1
+    assert validate(moved, "--baseline", file("{}", "no.json"))[0] == 2
+    assert validate(moved, "--baseline", "nowhere.json")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [("ray.io/v1", "Raycluster"), ("ray.io/v2", "RayCluster"), ("ray.io/v1", "RayClustr"),
+     ("v1", "RayJob")],
+)  # fmt: skip
+def test_an_object_that_should_be_one_of_rays_and_is_not_is_no_success(
+    validate: Validate, file: Write, version: str, kind: str
+) -> None:
+    text = CLEAN.replace("ray.io/v1", version).replace("RayCluster", kind)
+    status, _, err = validate(file(text))
+    assert status == 2
+    assert f"there is no {kind} in {version}" in err
+    assert "write apiVersion ray.io/v1 and kind Ray" in err
+
+
+def test_nothing_to_check_is_no_success_where_something_is_required(
+    validate: Validate, file: Write
+) -> None:
+    other = file("apiVersion: v1\nkind: Pod\n")
+    assert validate(other)[0] == 0
+    status, _, err = validate(other, "--require")
+    assert (status, "nothing was checked" in err) == (2, True)
+    assert validate(file(CLEAN), "--require")[0] == 0
+
+
+def test_two_objects_of_one_name_are_noted_and_strictly_a_failure(
+    validate: Validate, file: Write
+) -> None:
+    one, other = file(CLEAN, "one.yaml"), file(CLEAN, "other.yaml")
+    status, _, err = validate(one, other)
+    assert status == 0
+    assert f"{other}:4: RayCluster default/demo is in {one} as well" in err
+    assert validate(one, other, "--strict")[0] == 1
+    apart = file(CLEAN.replace("name: demo", "name: demo\n  namespace: team"), "other.yaml")
+    assert "as well" not in validate(one, apart)[2]
+
+
+def test_templates_of_helm_are_named_as_what_they_are(
+    validate: Validate, file: Write, tmp_path: Path
+) -> None:
+    file("name: x", "chart/Chart.yaml")
+    template = CLEAN.replace("name: demo", 'name: "{{ .Release.Name }}"')
+    path = file(template, "chart/templates/ray/cluster.yaml")
+    status, _, err = validate(tmp_path)
+    assert status == 2
+    assert f"{path}: a template of Helm: render it first, `helm template" in err
+
+
+@pytest.mark.parametrize("name", ["{{ .Release.Name }}", "a\n  {{- with .Values.labels }}"])
+def test_a_template_that_is_in_no_chart_has_to_be_rendered_first_too(
+    validate: Validate, file: Write, name: str
+) -> None:
+    status, _, err = validate(file(CLEAN.replace("name: demo", f"name: {name}")))
+    assert status == 2
+    assert "a template, such as Helm's, has to be rendered first" in err
+
+
+def test_what_lives_in_a_cluster_is_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Scene()
+    scene.cluster["spec"]["workerGroupSpecs"] *= 2
+    with serving(scene, tmp_path) as (server, kubeconfig):
+        server.refused.clear()
+        status = main(["validate", "--cluster", "--kubeconfig", str(kubeconfig)])
+    out, err = capsys.readouterr()
+    assert status == 1
+    assert "RayCluster team/llama:0: deny group-name-duplicate" in out
+    assert err.startswith("1 Ray object: ")
+
+
+def test_files_and_a_cluster_are_not_looked_at_at_once(validate: Validate, file: Write) -> None:
+    assert validate(file(CLEAN), "--cluster")[0] == 2
+    assert validate("--require")[0] == 2
+
+
 class Terminal(io.StringIO):
     """A standard output that is a terminal."""
 
@@ -287,7 +499,9 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
 def test_colour_is_for_terminals_that_want_it(
     validate: Validate,
     file: Write,
@@ -308,11 +522,21 @@ def test_colour_is_for_terminals_that_want_it(
 
 def test_the_command_loads_none_of_the_servers_libraries() -> None:
     heavy = ("fastapi", "pydantic", "uvicorn", "kubernetes", "prometheus_client", "cryptography")
-    code = f"import sys, webhook.cli.validate; print([name for name in {heavy} if name in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    code = (
+        f"import sys, webhook.cli.validate; print([name for name in {heavy} if name in "
+        "sys.modules])"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
+    )
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name
+)
 def test_the_examples_of_this_project_are_clean(validate: Validate, example: Path) -> None:
     assert validate(example)[:2] == (0, "")
 

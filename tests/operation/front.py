@@ -1,4 +1,6 @@
-"""A TCP front such as kube-proxy: each new connection goes to a process that is ready, an open one stays where it is."""
+"""A TCP front such as kube-proxy: each new connection goes to a process that is ready, an open one
+stays where it is.
+"""
 
 import itertools
 import socket
@@ -53,7 +55,12 @@ class Front:
         self._start(self._accept)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Cut all connections."""
         self._stop.set()
         with suppress(OSError):

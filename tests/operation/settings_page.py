@@ -12,10 +12,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _HEAD = """# Settings
 
-Generated from `webhook/settings.py` by `python -m tests.operation.settings_page`; a test fails when it is out of date.
+Generated from `webhook/settings.py` by `python -m tests.operation.settings_page`; a test fails when
+it is out of date.
 
-Flags stand above environment variables, those above the file that `--file` or `RAY_WEBHOOK_FILE` names, and that above the
-defaults. The file is YAML, with a section for each word before a dot:
+Flags stand above environment variables, those above the file that `--file` or `RAY_WEBHOOK_FILE`
+names, and that above the defaults. The file is YAML, with a section for each word before a dot:
 
 ```yaml
 apiVersion: config.admission.ray.io/v1alpha1
@@ -26,13 +27,14 @@ log:
   admissions: denied
 ```
 
-In variables, lists are written `a,b` and maps `key=value,other=value`; JSON is taken too. `ray-webhook settings check FILE` tells
-whether a file can be used, as the processes read it at their start; `ray-webhook settings schema` prints its JSON Schema, for
-editors.
+In variables, lists are written `a,b` and maps `key=value,other=value`; JSON is taken too.
+`ray-webhook settings check FILE` tells whether a file can be used, as the processes read it at
+their start; `ray-webhook settings schema` prints its JSON Schema, for editors.
 
-A setting that does not exist, or a value that it cannot have, stops the start with its name and what is allowed. That holds for
-every environment variable that begins with `RAY_WEBHOOK_`; a Service called `ray-webhook` makes Kubernetes set some that do, which
-`enableServiceLinks: false` in the pod switches off.
+A setting that does not exist, or a value that it cannot have, stops the start with its name and
+what is allowed. That holds for every environment variable that begins with `RAY_WEBHOOK_`; a
+Service called `ray-webhook` makes Kubernetes set some that do, which `enableServiceLinks: false` in
+the pod switches off.
 """
 
 
@@ -45,8 +47,16 @@ def page() -> str:
         if before != section:
             section = before
             parts.append(f"\n## {section or 'All together'}\n\n{_purpose(section)}")
-            parts.append("| setting | flag | environment variable | default | |\n|---|---|---|---|---|\n")
-        cells = (f"`{name}`", f"`--{name.replace('_', '-')}`", f"`{variable(name)}`", _default(field), _meaning(field))
+            parts.append(
+                "| setting | flag | environment variable | default | |\n|---|---|---|---|---|\n"
+            )
+        cells = (
+            f"`{name}`",
+            f"`--{name.replace('_', '-')}`",
+            f"`{variable(name)}`",
+            _default(field),
+            _meaning(field),
+        )
         parts.append(f"| {' | '.join(cells)} |\n")
     return "".join(parts)
 
@@ -57,12 +67,16 @@ def _purpose(section: str) -> str:
         found = model.model_fields[word].annotation
         assert isinstance(found, type)
         model = found
-    return f"{(model.__doc__ or '').strip()}\n\n"
+    return f"{' '.join((model.__doc__ or '').split())}\n\n"
 
 
 def _default(field: FieldInfo) -> str:
     default = field.get_default()
-    return "" if default in (None, []) else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return (
+        ""
+        if default in (None, [])
+        else f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    )
 
 
 def _meaning(field: FieldInfo) -> str:

@@ -1,4 +1,6 @@
-"""Stopping: what a draining process answers, and a rolling restart that loses nothing. Real processes, real sockets."""
+"""Stopping: what a draining process answers, and a rolling restart that loses nothing. Real
+processes, real sockets.
+"""
 
 import json
 import signal
@@ -31,7 +33,9 @@ RETRIES = 10
 
 def pod() -> dict[str, object]:
     """Return a worker pod of the example."""
-    manifest = next(found for found in read_manifests([EXAMPLE]) if found.kind == names.RAYCLUSTER_KIND)
+    manifest = next(
+        found for found in read_manifests([EXAMPLE]) if found.kind == names.RAYCLUSTER_KIND
+    )
     return dict(list(expand(manifest.document, as_cluster(manifest)))[1])
 
 
@@ -44,7 +48,9 @@ def draining(directory: Path, seconds: float) -> Iterator[Running]:
 
 
 class Callers:
-    """Clients that post reviews as kube-apiserver does: on kept connections, repeating only what says Retry-After."""
+    """Clients that post reviews as kube-apiserver does: on kept connections, repeating only what
+    says Retry-After.
+    """
 
     def __init__(self, url: str, trust: ssl.SSLContext, count: int = 3) -> None:
         self._url = url
@@ -79,7 +85,9 @@ class Callers:
 
     def _review(self, client: httpx.Client) -> None:
         for _ in range(RETRIES):
-            answer = client.post(self._url, content=self._body, headers={"content-type": "application/json"})
+            answer = client.post(
+                self._url, content=self._body, headers={"content-type": "application/json"}
+            )
             if answer.status_code == httpx.codes.OK:
                 self.answered += 1
                 return
@@ -92,12 +100,17 @@ class Callers:
 
 def trusting(*servers: Running) -> ssl.SSLContext:
     """Return a client's context for all of these."""
-    return ssl.create_default_context(cadata="\n".join(server.authority.read_text() for server in servers))
+    return ssl.create_default_context(
+        cadata="\n".join(server.authority.read_text() for server in servers)
+    )
 
 
 def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        old = [stack.enter_context(draining(tmp_path / f"old{number}", DRAIN_SECONDS)) for number in range(2)]
+        old = [
+            stack.enter_context(draining(tmp_path / f"old{number}", DRAIN_SECONDS))
+            for number in range(2)
+        ]
         new = [stack.enter_context(draining(tmp_path / f"new{number}", 0)) for number in range(2)]
         backends = [Backend(server.url, server.admin) for server in (*old, *new)]
         front = stack.enter_context(Front(backends[:2]))
@@ -106,7 +119,11 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
         try:
             for number in range(2):
                 callers.progress()
-                front.backends = (*backends[number + 1 : 2], *backends[2 : 3 + number], backends[number])
+                front.backends = (
+                    *backends[number + 1 : 2],
+                    *backends[2 : 3 + number],
+                    backends[number],
+                )
                 callers.progress()
                 repeated, told = callers.repeated, time.monotonic()
                 old[number].process.send_signal(signal.SIGTERM)
@@ -121,11 +138,15 @@ def test_a_rolling_restart_of_two_processes_under_load_loses_no_request(tmp_path
     assert drained == [0, 0], "a process that drains answers"
 
 
-def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(tmp_path: Path) -> None:
+def test_a_draining_process_is_not_ready_and_answers_and_ends_the_connection(
+    tmp_path: Path,
+) -> None:
     body = json.dumps(pod_review(pod())).encode()
     with (
         draining(tmp_path, 4) as server,
-        httpx.Client(verify=trusting(server), headers={"content-type": "application/json"}) as client,
+        httpx.Client(
+            verify=trusting(server), headers={"content-type": "application/json"}
+        ) as client,
     ):
         before = client.post(f"{server.url}/mutate", content=body)
         assert (before.status_code, before.headers.get("connection")) == (200, None)

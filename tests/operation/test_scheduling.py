@@ -1,4 +1,6 @@
-"""`serve` and `controller` against a fake API server: each ready once it knows what is served, and acting accordingly."""
+"""`serve` and `controller` against a fake API server: each ready once it knows what is served, and
+acting accordingly.
+"""
 
 import asyncio
 import base64
@@ -16,14 +18,17 @@ import yaml
 from tests.apiserver import pod_review
 from tests.control.publishing import a_cluster, counts, sweeps, templates
 from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import LEASES, PODS, RAYCLUSTERS, FakeApi
+from tests.follow.fake_api import CRDS, LEASES, PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
 from webhook.groups.gang import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
-from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls
+from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls, Topology
 from webhook.wiring import controller, serve
+
+ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
+"""What the process that answers reviews reads or writes; the first is what is served."""
 
 
 class Served(NamedTuple):
@@ -35,29 +40,43 @@ class Served(NamedTuple):
     async def until_ready(self) -> None:
         """Wait until reviews are answered."""
         async with asyncio.timeout(5):
-            while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+            # Over a wire, with nobody to signal it
+            while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     async def admit(self) -> tuple[list[str], list[str]]:
-        """Return the warnings for a worker pod that is created, and the paths that its patch changes."""
+        """Return the warnings for a worker pod that is created, and the paths that its patch
+        changes.
+        """
         review = pod_review(a_pod("", group="tpu"), dry_run=True)
         response = (await self.reviews.post("/mutate", json=review)).json()["response"]
-        operations: list[dict[str, Any]] = json.loads(base64.b64decode(response.get("patch", "W10=")))
+        operations: list[dict[str, Any]] = json.loads(
+            base64.b64decode(response.get("patch", "W10="))
+        )
         return response.get("warnings", []), [operation["path"] for operation in operations]
 
     async def check(self) -> list[str]:
-        """Return the warnings for a RayCluster that asks for a gang, which are those of its scheduling group."""
+        """Return the warnings for a RayCluster that asks for a gang, which are those of its
+        scheduling group.
+        """
         gvk = {"group": "ray.io", "version": "v1"}
         review = pod_review(a_cluster(WORKER_GROUP), dry_run=True)
-        review["request"] |= {"kind": {**gvk, "kind": "RayCluster"}, "resource": {**gvk, "resource": "rayclusters"}}
+        review["request"] |= {
+            "kind": {**gvk, "kind": "RayCluster"},
+            "resource": {**gvk, "resource": "rayclusters"},
+        }
         response = (await self.reviews.post("/validate", json=review)).json()["response"]
         return [text for text in response.get("warnings", []) if "PodGroups" in text]
 
 
 @asynccontextmanager
-async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> AsyncIterator[Served]:
+async def serving(
+    api: FakeApi, directory: Path, scheduling: Scheduling, topology: Topology | None = None
+) -> AsyncIterator[Served]:
     """Serve for the cluster of a fake API server, until the end of the block."""
     settings = configured(api, directory, scheduling)
+    if topology is not None:
+        settings = settings.model_copy(update={"topology": topology})
     service = serve.build(settings, io.BytesIO())
     port, admin = service.reviews.bind(), service.admin.bind()
     trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
@@ -70,8 +89,12 @@ async def serving(api: FakeApi, directory: Path, scheduling: Scheduling) -> Asyn
 
 
 @asynccontextmanager
-async def controlling(api: FakeApi, directory: Path, scheduling: Scheduling, log: io.BytesIO) -> AsyncIterator[httpx.AsyncClient]:
-    """Run the controller for the cluster of a fake API server, until the end of the block; a client of its port."""
+async def controlling(
+    api: FakeApi, directory: Path, scheduling: Scheduling, log: io.BytesIO
+) -> AsyncIterator[httpx.AsyncClient]:
+    """Run the controller for the cluster of a fake API server, until the end of the block; a client
+    of its port.
+    """
     process = controller.build(configured(api, directory, scheduling), log)
     port = process.admin.bind()
     async with (
@@ -102,7 +125,9 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         "users": [{"name": "u", "user": {"token": "t"}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
     }
-    config.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named}))
+    config.write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
+    )
     return Settings(
         serving=Serving(host="127.0.0.1", port=0, admin_port=0),
         controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
@@ -116,7 +141,9 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
 KEPT = Scheduling(publish=True, discovery_seconds=1, sweep_seconds=1)
 
 
-def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(tmp_path: Path) -> None:
+def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(
+    tmp_path: Path,
+) -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, serving(api, tmp_path, KEPT) as served:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
@@ -126,13 +153,15 @@ def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_gr
             assert "/spec/schedulingGroup" not in paths
             api.served = {"v1beta1"}
             async with asyncio.timeout(5):
-                while (said := await served.admit())[0]:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                # Over a wire, with nobody to signal it
+                while (said := await served.admit())[0]:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "/spec/schedulingGroup" in said[1]
             assert await served.check() == []
             api.served = set()
             async with asyncio.timeout(5):
-                while not (warned := await served.check()):  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                # Over a wire, with nobody to signal it
+                while not (warned := await served.check()):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "the API server serves no PodGroups" in warned[0]
             warnings, paths = await served.admit()
@@ -142,9 +171,14 @@ def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_gr
     asyncio.run(story())
 
 
-def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(tmp_path: Path) -> None:
+def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_where_they_are_kept(
+    tmp_path: Path,
+) -> None:
     async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, KEPT) as served:
+        async with (
+            FakeApi(served={"v1beta1"}).serving() as api,
+            serving(api, tmp_path, KEPT) as served,
+        ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
             await eventually(lambda: api.watching == 3)
@@ -152,30 +186,43 @@ def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_
             assert warnings == []
             assert "/spec/schedulingGroup" in paths
             assert "ray_webhook_scheduling_kept 1.0" in (await served.admin.get("/metrics")).text
-            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS, LEASES}
-            changes = {request.resource for request in api.requests if request.verb not in {"list", "watch"}}
+            assert {request.resource for request in api.requests} == ASKED
+            changes = {
+                request.resource
+                for request in api.requests
+                if request.verb not in {"list", "watch"}
+            }
             assert changes <= {LEASES}, "its claims, and nothing else"
 
     asyncio.run(story())
 
 
-def test_the_controller_keeps_pod_groups_while_the_api_server_serves_them_and_says_so_at_its_own_port(tmp_path: Path) -> None:
+def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
+    tmp_path: Path,
+) -> None:
     log = io.BytesIO()
 
     async def story() -> None:
         async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             async with asyncio.timeout(5):
-                while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110 - over a wire, with nobody to signal it
+                # Over a wire, with nobody to signal it
+                while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert (await probes.get("/livez")).text == "ok"
             assert api.count("list", PODGROUPS) == 0
             api.served = {"v1beta1"}
             await eventually(lambda: counts(api) == {"ray-head": 0, "ray-worker-tpu": 8})
-            assert "[+] leader election: this process leads" in (await probes.get("/readyz?verbose")).text
+            assert (
+                "[+] leader election: this process leads"
+                in (await probes.get("/readyz?verbose")).text
+            )
             metrics = (await probes.get("/metrics")).text
             assert "ray_webhook_leader 1.0" in metrics
-            assert 'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0' in metrics
+            assert (
+                'ray_webhook_scheduling_objects_total{resource="podgroups",verb="created"} 2.0'
+                in metrics
+            )
             assert "ray_webhook_scheduling_taken_names 0.0" in metrics
             assert 'ray_webhook_build_info{process="controller",version=' in metrics
 
@@ -197,7 +244,11 @@ def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path)
             review = pod_review(a_pod("", group="tpu"))
             response = (await served.reviews.post("/mutate", json=review)).json()["response"]
             operations = json.loads(base64.b64decode(response["patch"]))
-            (name,) = (each["value"]["podGroupName"] for each in operations if each["path"] == "/spec/schedulingGroup")
+            (name,) = (
+                each["value"]["podGroupName"]
+                for each in operations
+                if each["path"] == "/spec/schedulingGroup"
+            )
             seen = sweeps(api)
             await eventually(lambda: sweeps(api) > seen + 1)
             assert counts(api) == {}
@@ -225,13 +276,16 @@ def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
 
 def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_path: Path) -> None:
     async def story() -> None:
-        async with FakeApi(served={"v1beta1"}).serving() as api, serving(api, tmp_path, Scheduling()) as served:
+        async with (
+            FakeApi(served={"v1beta1"}).serving() as api,
+            serving(api, tmp_path, Scheduling()) as served,
+        ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
             await eventually(lambda: api.watching == 3)
             warnings, paths = await served.admit()
             assert "until you create this PodGroup" in warnings[0]
             assert "/spec/schedulingGroup" in paths
-            assert {request.resource for request in api.requests} == {"", PODS, RAYCLUSTERS, LEASES}
+            assert {request.resource for request in api.requests} == ASKED
 
     asyncio.run(story())

@@ -21,7 +21,9 @@ def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in known().items() if not field.description] == []
 
 
-def test_flags_stand_above_the_environment_above_the_file_above_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_stand_above_the_environment_above_the_file_above_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = written(tmp_path, "serving: {port: 1, admin_port: 1, drain_seconds: 1}")
     monkeypatch.setenv("RAY_WEBHOOK_SERVING__PORT", "2")
     monkeypatch.setenv("RAY_WEBHOOK_SERVING__ADMIN_PORT", "2")
@@ -33,7 +35,9 @@ def test_flags_stand_above_the_environment_above_the_file_above_defaults(tmp_pat
 
 
 @pytest.mark.parametrize("way", ["flag", "flag with =", "variable"])
-def test_the_file_is_named_by_a_flag_or_by_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_the_file_is_named_by_a_flag_or_by_a_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     file = written(tmp_path, "log: {admissions: denied}")
     if way == "variable":
         monkeypatch.setenv("RAY_WEBHOOK_FILE", str(file))
@@ -44,17 +48,35 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize(
     ("variables", "complaint"),
     [
-        ({"RAY_WEBHOOK_LOG__ADMISSIONS": "some"}, r"setting log\.admissions: .*'all' or 'denied' \(got 'some'\)"),
-        ({"RAY_WEBHOOK_SERVING__PORT": "70000"}, r"setting serving\.port: .*less than or equal to 65535"),
-        ({"RAY_WEBHOOK_SERVING__PROT": "1"}, r"setting serving\.prot: not permitted.*serving\.port"),
-        ({"RAY_WEBHOOK_LOGS": "1"}, r"unknown environment variables RAY_WEBHOOK_LOGS.*; known are .*RAY_WEBHOOK_LOG__ADMISSIONS"),
+        (
+            {"RAY_WEBHOOK_LOG__ADMISSIONS": "some"},
+            r"setting log\.admissions: .*'all' or 'denied' \(got 'some'\)",
+        ),
+        (
+            {"RAY_WEBHOOK_SERVING__PORT": "70000"},
+            r"setting serving\.port: .*less than or equal to 65535",
+        ),
+        (
+            {"RAY_WEBHOOK_SERVING__PROT": "1"},
+            r"setting serving\.prot: not permitted.*serving\.port",
+        ),
+        (
+            {"RAY_WEBHOOK_LOGS": "1"},
+            (
+                r"unknown environment variables RAY_WEBHOOK_LOGS.*; known are "
+                r".*RAY_WEBHOOK_LOG__ADMISSIONS"
+            ),
+        ),
         ({"RAY_WEBHOOK_PORT_443_TCP": "x"}, "enableServiceLinks: false"),
         ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*client_names needs client_ca"),
         ({"RAY_WEBHOOK_FILE": "/not/there"}, "setting file: /not/there is not there"),
     ],
 )
 def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
-    variables: dict[str, str], complaint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variables: dict[str, str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
@@ -66,12 +88,25 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
     ("text", "complaint"),
     [
         ("serving: {port: x}", r"setting serving\.port: .*valid integer"),
-        ("surving: {}", r"setting surving: .*none of this name \(did you mean serving\?\); known are serving, .*standalone"),
+        (
+            "surving: {}",
+            (
+                r"setting surving: .*none of this name \(did you mean serving\?\); known are "
+                r"serving, "
+                r".*standalone"
+            ),
+        ),
         ("serving: {drain_second: 1}", r"did you mean serving\.drain_seconds\?"),
         ("serving: [", r"settings\.yaml:\d+: not YAML"),
-        ("log: {admissions: all}\nlog: {admissions: denied}", "the key 'log' stands on line 3 already"),
+        (
+            "log: {admissions: all}\nlog: {admissions: denied}",
+            "the key 'log' stands on line 3 already",
+        ),
         ("---\nlog: {}", "one document"),
-        ("tls: {self_signed: {secrets: a}}", r"setting tls\.self_signed\.secrets: .*tls\.self_signed\.secret"),
+        (
+            "tls: {self_signed: {secrets: a}}",
+            r"setting tls\.self_signed\.secrets: .*tls\.self_signed\.secret",
+        ),
     ],
 )
 def test_a_wrong_file_stops_the_start(tmp_path: Path, text: str, complaint: str) -> None:
@@ -87,7 +122,15 @@ def test_an_unknown_flag_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_certificate_that_is_not_there_stops_the_start_with_its_path() -> None:
-    command = [sys.executable, "-m", "webhook.cli.main", "serve", "--standalone", "--tls.certificate", "/not/there.crt"]
+    command = [
+        sys.executable,
+        "-m",
+        "webhook.cli.main",
+        "serve",
+        "--standalone",
+        "--tls.certificate",
+        "/not/there.crt",
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert ended.returncode == 2
     assert "/not/there.crt: No such file" in ended.stderr
@@ -105,37 +148,63 @@ def written(directory: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    "head", ["", "apiVersion: v1\nkind: Settings\n", "apiVersion: config.admission.ray.io/v1alpha1\nkind: Other\n"]
+    "head",
+    [
+        "",
+        "apiVersion: v1\nkind: Settings\n",
+        "apiVersion: config.admission.ray.io/v1alpha1\nkind: Other\n",
+    ],
 )
-def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(tmp_path: Path, head: str) -> None:
+def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
+    tmp_path: Path, head: str
+) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(f"{head}log: {{admissions: denied}}")
     with pytest.raises(
-        WrongSettingsError, match=f"begin it with the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Settings`"
+        WrongSettingsError,
+        match=f"the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Settings`",
     ):
         read_settings(["--file", str(file)])
 
 
 @pytest.mark.parametrize("way", ["json", "plain", "flags"])
-def test_lists_and_maps_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_lists_and_maps_are_written_as_people_write_them(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     if way == "json":
         monkeypatch.setenv("RAY_WEBHOOK_NAMESPACES", '["a", "b"]')
-        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", '{"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}')
+        monkeypatch.setenv(
+            "RAY_WEBHOOK_VALIDATION__LEVELS",
+            '{"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}',
+        )
         monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__GATES", '{"RayClusterMTLS": true}')
     if way == "plain":
         monkeypatch.setenv("RAY_WEBHOOK_NAMESPACES", "a, b")
-        monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", "tpu-topology-mismatch=warn,group-name-duplicate=off")
+        monkeypatch.setenv(
+            "RAY_WEBHOOK_VALIDATION__LEVELS", "tpu-topology-mismatch=warn,group-name-duplicate=off"
+        )
         monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__GATES", "RayClusterMTLS=true")
-    flags = ["--namespaces=a,b", "--validation.levels=tpu-topology-mismatch=warn,group-name-duplicate=off"]
-    settings = read_settings([*flags, "--validation.gates=RayClusterMTLS=true"] if way == "flags" else [])
+    flags = [
+        "--namespaces=a,b",
+        "--validation.levels=tpu-topology-mismatch=warn,group-name-duplicate=off",
+    ]
+    settings = read_settings(
+        [*flags, "--validation.gates=RayClusterMTLS=true"] if way == "flags" else []
+    )
     assert settings.namespaces == ["a", "b"]
-    assert settings.validation.levels == {"tpu-topology-mismatch": "warn", "group-name-duplicate": "off"}
+    assert settings.validation.levels == {
+        "tpu-topology-mismatch": "warn",
+        "group-name-duplicate": "off",
+    }
     assert settings.validation.gates == {"RayClusterMTLS": True}
 
 
 @pytest.mark.parametrize("written_as", ["off", '"off"', "false"])
 def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as: str) -> None:
-    text = f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\nresize: {{beyond: {written_as}}}"
+    text = (
+        f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\nresize: {{beyond: "
+        f"{written_as}}}"
+    )
     settings = read_settings(["--file", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
     assert settings.resize.beyond == "off"
@@ -149,11 +218,15 @@ def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch
 
 def test_an_unknown_variable_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_WEBHOOK_NAMESPACE", "a")
-    with pytest.raises(WrongSettingsError, match=r"RAY_WEBHOOK_NAMESPACE \(did you mean RAY_WEBHOOK_NAMESPACES\?\)"):
+    with pytest.raises(
+        WrongSettingsError, match=r"RAY_WEBHOOK_NAMESPACE \(did you mean RAY_WEBHOOK_NAMESPACES\?\)"
+    ):
         read_settings([])
 
 
-def test_settings_are_checked_before_they_are_installed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_are_checked_before_they_are_installed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     good = written(tmp_path, "log: {admissions: denied}")
     assert main(["settings", "check", str(good)]) == 0
     assert "can be used" in capsys.readouterr().out

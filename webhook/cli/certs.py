@@ -1,22 +1,31 @@
-"""`ray-webhook certs`: issue a certificate for trying things out, and read what a certificate says."""
+"""`ray-webhook certs`: issue a certificate for trying things out, and read what
+a certificate says.
+"""
 
 import argparse
 import ipaddress
 import sys
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-
 from webhook.kube.shapes import is_dns_label
+from webhook.tls.description import described
 from webhook.tls.issue import issue_authority, issue_server
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook certs issue --dir certs --name webhook.example.com\n"
+        "  ray-webhook certs inspect certs/tls.crt\n\n"
+        "exit status: 0 done, 2 a file cannot be read or written"
+    )
     actions = parser.add_subparsers(dest="action", required=True, metavar="issue|inspect")
     issue = actions.add_parser("issue", help="write ca.crt, tls.crt and tls.key into a directory")
-    issue.add_argument("--dir", type=Path, required=True, help="directory to write to; made if it is not there")
+    issue.add_argument(
+        "--dir", type=Path, required=True, help="directory to write to; made if it is not there"
+    )
     issue.add_argument(
         "--name",
         action="append",
@@ -25,7 +34,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="DNS name or IP address to serve as; may be repeated (default: localhost)",
     )
     issue.add_argument("--days", type=_days, default=90, help="validity in days (default: 90)")
-    inspect = actions.add_parser("inspect", help="print names, validity and fingerprint of each certificate in a file")
+    inspect = actions.add_parser(
+        "inspect", help="print names, validity and fingerprint of each certificate in a file"
+    )
+    for sub in (issue, inspect):
+        sub.epilog = "exit status: 0 done, 2 a file cannot be read or written"
     inspect.add_argument("file", type=Path, help="certificates in PEM")
 
 
@@ -39,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _days(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= 3650:  # noqa: PLR2004 - ten years
+    # Ten years
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= 3650:  # noqa: PLR2004
         msg = f"{text!r} is not a number of days from 1 to 3650"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
@@ -50,7 +64,8 @@ def _name(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         labels = text.lower().removeprefix("*.").split(".")
-        if len(text) > 253 or not all(map(is_dns_label, labels)):  # noqa: PLR2004 - the longest name that DNS carries
+        # The longest name that DNS carries
+        if len(text) > 253 or not all(map(is_dns_label, labels)):  # noqa: PLR2004
             msg = f"{text!r} is not a DNS name or IP address"
             raise argparse.ArgumentTypeError(msg) from None
         return text
@@ -74,25 +89,12 @@ def _issue(arguments: argparse.Namespace) -> int:
 
 def _inspect(path: Path) -> int:
     try:
-        certificates = x509.load_pem_x509_certificates(path.read_bytes())
+        text = described(path.read_bytes())
     except ValueError:
-        sys.stderr.write(f"ray-webhook certs: {path}: no certificate in PEM: give the path of a tls.crt or ca.crt\n")
+        sys.stderr.write(
+            f"ray-webhook certs: {path}: no certificate in PEM: give the path of a tls.crt or "
+            "ca.crt\n"
+        )
         return 2
-    for certificate in certificates:
-        sys.stdout.write(_describe(certificate))
+    sys.stdout.write(text)
     return 0
-
-
-def _describe(certificate: x509.Certificate) -> str:
-    try:
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        alternatives = ", ".join(str(name.value) for name in names)
-    except x509.ExtensionNotFound:
-        alternatives = "none"
-    return (
-        f"subject:     {certificate.subject.rfc4514_string()}\n"
-        f"issuer:      {certificate.issuer.rfc4514_string()}\n"
-        f"names:       {alternatives}\n"
-        f"valid:       {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} to {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC\n"
-        f"fingerprint: {certificate.fingerprint(hashes.SHA256()).hex(':')}\n"
-    )

@@ -1,12 +1,14 @@
-"""`ray-webhook check`: whether an installation works, or what one needs is there; each failure with what to do."""
+"""`ray-webhook check`: whether an installation works, or what one needs is there; each failure with
+what to do.
+"""
 
 import argparse
 import base64
 import binascii
 import json
-import re
 import sys
 import time
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -14,9 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.connection import add_arguments as add_connection
+from webhook.cli.parsing import add_output, add_wait
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.place import add_ignoring
 from webhook.cli.terminal import console, mark, style
 from webhook.follow.probes import Probes
+from webhook.groups.clusters import facts_of
 from webhook.kube import names
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import expand
@@ -29,8 +34,6 @@ from webhook.tls.validity import read_validity
 FINE: Final = 0
 WRONG: Final = 1
 
-_SPAN: Final = re.compile(r"(\d+)(s|m|h)?")
-_SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
 _PERIOD: Final = 2.0
 """Seconds between two looks of --wait."""
 
@@ -52,9 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"
     )
     parser.add_argument("--pre", action="store_true", help="only what an installation needs")
-    parser.add_argument("--wait", type=_span, default=0.0, metavar="TIME", help="look again until all is right: 90s, 2m")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how it is shown (default: text)")
+    add_wait(parser, "all is right")
+    add_output(parser)
     add_connection(parser, all_namespaces=False)
+    add_ignoring(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,7 +68,9 @@ def run(arguments: argparse.Namespace) -> int:
         sections = look(arguments, lambda cluster: _sections(cluster, pre=arguments.pre))
         if sections is None:
             return UNREACHABLE
-        wrong = [each for section in sections for each in section.results if each.verdict == "error"]
+        wrong = [
+            each for section in sections for each in section.results if each.verdict == "error"
+        ]
         if not wrong or time.monotonic() >= deadline:
             break
         time.sleep(_PERIOD)
@@ -76,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _sections(cluster: Cluster, *, pre: bool) -> list[_Section]:
-    probes = Probes(cluster.api, cluster.namespace, worker_of)
+    ignoring = cluster.ignoring
+    made = partial(worker_of, ignoring=ignoring)
+    probes = Probes(cluster.api, cluster.namespace, made, ignoring=ignoring)
     if pre:
         return [_Section("what an installation needs", list(before(await probes.needs())))]
     now = time.time()
@@ -87,16 +95,25 @@ async def _sections(cluster: Cluster, *, pre: bool) -> list[_Section]:
     ]
 
 
-def worker_of(cluster: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the first worker of a live RayCluster, as KubeRay would send it; None when it has none."""
-    meta = cluster.get("metadata") or {}
-    if meta.get("deletionTimestamp") or (meta.get("labels") or {}).get(names.LABEL_IGNORE) == "true":
-        return None
+def worker_of(cluster: dict[str, Any], *, ignoring: bool = True) -> dict[str, Any] | None:
+    """Return the first worker of a live RayCluster, as KubeRay would send it; None when it has
+    none, or is left alone.
+    """
     document = {**cluster, "apiVersion": "ray.io/v1", "kind": names.RAYCLUSTER_KIND}
     try:
         view = as_cluster(Manifest("live", document))
+        facts = facts_of(view, ignoring=ignoring)
+        if facts.deleting or facts.ignored:
+            return None
         pods = expand(document, view)
-        worker = next((pod for pod in pods if pod["metadata"]["labels"][names.LABEL_GROUP] != names.HEAD_GROUP), None)
+        worker = next(
+            (
+                pod
+                for pod in pods
+                if pod["metadata"]["labels"][names.LABEL_GROUP] != names.HEAD_GROUP
+            ),
+            None,
+        )
     except (ManifestError, ValueError):
         return None
     if worker is not None:  # only they who may delete the RayCluster may block its deletion
@@ -105,19 +122,13 @@ def worker_of(cluster: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def expiry(bundle: str) -> float | None:
-    """Return when the certificate in a caBundle expires, in seconds since the epoch; None when there is none."""
+    """Return when the certificate in a caBundle expires, in seconds since the epoch; None when
+    there is none.
+    """
     try:
         return read_validity(base64.b64decode(bundle, validate=True)).end.timestamp()
     except (CertificateError, binascii.Error, ValueError):
         return None
-
-
-def _span(text: str) -> float:
-    match = _SPAN.fullmatch(text)
-    if match is None:
-        msg = f"{text!r} is no time: write 90s, 2m or 1h"
-        raise argparse.ArgumentTypeError(msg)
-    return float(int(match[1]) * _SECONDS[match[2]])
 
 
 def _data(sections: list[_Section]) -> dict[str, Any]:
@@ -137,7 +148,9 @@ def _show(sections: list[_Section], wrong: int) -> None:
         for each in section.results:
             table.add_row(" ", mark(each.verdict), Text(each.text))
             if each.remedy:
-                table.add_row("", "", Text(f"{each.remedy}; more: {each.page}", style=style("info")))
+                table.add_row(
+                    "", "", Text(f"{each.remedy}; more: {each.page}", style=style("info"))
+                )
         screen.print(table)
         screen.print()
     last = ("fine", "nothing is wrong") if not wrong else ("error", f"{wrong} of the checks failed")

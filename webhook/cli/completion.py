@@ -16,7 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook completion zsh > ~/.zfunc/_ray-webhook\n\n"
         "exit status: 0"
     )
-    parser.add_argument("shell", choices=shtab.SUPPORTED_SHELLS, help="the shell that is to complete")
+    parser.add_argument(
+        "shell", choices=shtab.SUPPORTED_SHELLS, help="the shell that is to complete"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,10 @@
-"""The connection of a command to a cluster: the user's own kubeconfig and rights, as kubectl has them."""
+"""The connection of a command to a cluster: the user's own kubeconfig and rights, as kubectl has
+them.
+"""
 
 import argparse
 import asyncio
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, TypeVar
@@ -26,40 +29,49 @@ _ADVICE: Final = {
 
 
 class Cluster(NamedTuple):
-    """Where a command looks. `namespace` is empty for all of them."""
+    """Where a command looks. `namespace` is empty for all of them. With `ignoring`, RayClusters may
+    be left alone by their label.
+    """
 
     api: Api
     namespace: str
-
-
-def add_arguments(parser: argparse.ArgumentParser, *, all_namespaces: bool = True) -> None:
-    """Describe the arguments that say where to look."""
-    where = parser.add_argument_group("where to look")
-    where.add_argument("-n", "--namespace", default="", metavar="NAME", help="a namespace (default: the context's)")
-    if all_namespaces:
-        where.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-    where.add_argument("--context", default=None, metavar="NAME", help="a context of the kubeconfig")
-    where.add_argument("--kubeconfig", default="", metavar="PATH", help="a kubeconfig (default: KUBECONFIG, else ~/.kube/config)")
+    ignoring: bool = True
 
 
 def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T | None:
-    """Return what `ask` finds in the cluster; None, after saying why, when the cluster cannot be asked."""
+    """Return what `ask` finds in the cluster; None, after saying why, when the cluster cannot be
+    asked.
+    """
+    logging.getLogger("webhook").addHandler(logging.NullHandler())  # what it logs is shown here
     try:
         return asyncio.run(_look(arguments, ask))
     except (ApiError, ConfigurationError) as error:
-        advice = _ADVICE.get(error.reason) if isinstance(error, ApiError) else None
-        sys.stderr.write(f"ray-webhook {arguments.command}: {error}{f'; {advice}' if advice else ''}\n")
+        advice = advice_on(error) if isinstance(error, ApiError) else ""
+        sys.stderr.write(f"ray-webhook {arguments.command}: {error}{advice}\n")
         return None
 
 
-async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+def place_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return the kubeconfig that is meant, and the namespace, empty for all. Raises
+    ConfigurationError.
+    """
     path = locate(arguments.kubeconfig)
     everywhere = getattr(arguments, "all_namespaces", False)
     current = namespace_of(path, arguments.context)
-    namespace = "" if everywhere else arguments.namespace or current
+    return path, "" if everywhere else arguments.namespace or current
+
+
+def advice_on(error: ApiError) -> str:
+    """Return what to do about a failure, as the end of a sentence; nothing where that is open."""
+    advice = _ADVICE.get(error.reason)
+    return f"; {advice}" if advice else ""
+
+
+async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
+    path, namespace = place_of(arguments)
     api = Api(load_of(path, arguments.context))
     await api.open()
     try:
-        return await ask(Cluster(api, namespace))
+        return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
     finally:
         await api.close()

@@ -1,44 +1,76 @@
 """`ray-webhook controller`: the process that writes to the cluster."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 
 import uvloop
 
-from webhook.cli.process import run
+from webhook.cli.parsing import refuse
+from webhook.cli.process import live
 from webhook.follow.errors import ConfigurationError
-from webhook.settings import WrongSettingsError, read_settings
+from webhook.settings import WrongSettingsError, flags, read_settings
 from webhook.telemetry.stdout import DescriptorOutput
 from webhook.wiring.controller import build
 
 
-def controller(arguments: Sequence[str]) -> int:
-    """Work until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the process failed."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the flags."""
+    describe(parser)
+    flags("controller", parser)
+
+
+def describe(parser: argparse.ArgumentParser) -> None:
+    """Describe all but the flags."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook controller --file settings.yaml\n"
+        "  ray-webhook controller --kubeconfig ~/.kube/config --controller.namespace ray-webhook"
+        "\n\n"
+        "The settings are those of `ray-webhook serve`: docs/settings.md.\n\n"
+        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+    )
+
+
+def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Work until a signal; return 0 then, 2 when the start is not possible, 1 when a part of the
+    process failed.
+    """
     try:
-        settings = read_settings(arguments, "controller")
+        describe(parser)
+        settings = read_settings(arguments, "controller", parser)
     except WrongSettingsError as error:
-        return _refuse(f"{error}\nsee `ray-webhook controller --help` for every setting")
+        return refuse(
+            "controller", f"{error}\nsee `ray-webhook controller --help` for every setting"
+        )
     if settings.standalone:
-        return _refuse("setting standalone is for `ray-webhook serve`: without a cluster there is nothing to write to")
-    if not settings.scheduling.publish:
-        return _refuse(
-            "setting scheduling.publish is false, so there is nothing to keep: set it to true here and for "
-            "`ray-webhook serve`, or do not run this process"
+        return refuse(
+            "controller",
+            "setting standalone is for `ray-webhook serve`: without a cluster there is nothing to "
+            "write to",
+        )
+    given = settings.scheduling.publish, settings.controller.events, settings.repair.enabled
+    if not any(given):
+        return refuse(
+            "controller",
+            "settings controller.events, scheduling.publish and repair.enabled are all false, so "
+            "there is nothing to write: set one to true (scheduling.publish for `ray-webhook "
+            "serve` too), or do not run this process",
         )
     own = settings.controller
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
         port = process.admin.bind()
     except ConfigurationError as error:
-        return _refuse(str(error))
+        return refuse("controller", str(error))
     except OSError as error:
-        return _refuse(f"cannot listen on port {own.port} of {own.host}: {error.strerror}; set another controller.port")
+        return refuse(
+            "controller",
+            f"cannot listen on port {own.port} of {own.host}: {error.strerror}; set another "
+            "controller.port",
+        )
     host = "127.0.0.1" if own.host in {"0.0.0.0", "::"} else own.host  # noqa: S104 - only compared
     sys.stderr.write(f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready\n")
     sys.stderr.flush()
-    return uvloop.run(run(process, "following the cluster"))
-
-
-def _refuse(message: str) -> int:
-    sys.stderr.write(f"ray-webhook controller: {message}\n")
-    return 2
+    return uvloop.run(live(process, "following the cluster"))

@@ -1,4 +1,6 @@
-"""`ray-webhook diff`: what applying a file would change: fields, findings, pods that restart, hosts."""
+"""`ray-webhook diff`: what applying a file would change: fields, findings, pods that restart,
+hosts.
+"""
 
 import argparse
 import json
@@ -9,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.connection import add_arguments as add_connection
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import refuse
+from webhook.cli.parsing import add_output, refuse
+from webhook.cli.place import add_arguments as add_connection
 from webhook.follow.errors import ApiError
 from webhook.kube import names
 from webhook.manifest.errors import ManifestError
@@ -44,12 +46,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook diff -f raycluster.yaml\n"
         "  kubectl kustomize . | ray-webhook diff -f -\n\n"
         "What a file leaves out counts as unchanged, unless the last `kubectl apply` had it.\n\n"
-        "exit status: 0 nothing changes, 1 something does, 2 a file cannot be read or the cluster not be looked at"
+        "exit status: 0 nothing changes, 1 something does, 2 a file cannot be read or the cluster "
+        "not be looked at"
     )
     parser.add_argument(
-        "-f", "--filename", action="append", required=True, metavar="PATH", help="a file, a folder or -; may be repeated"
+        "-f",
+        "--filename",
+        action="append",
+        required=True,
+        metavar="PATH",
+        help="a file, a folder or -; may be repeated",
     )
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how it is shown (default: text)")
+    add_output(parser)
     add_connection(parser, all_namespaces=False)
 
 
@@ -121,7 +129,11 @@ def _finding(finding: Finding) -> str:
 def _data(compared: _Compared) -> dict[str, Any]:
     comparison = compared.comparison
     if comparison is None:
-        return {"object": compared.name, "new": True, "found": [_entry(each) for each in compared.findings]}
+        return {
+            "object": compared.name,
+            "new": True,
+            "found": [_entry(each) for each in compared.findings],
+        }
     return {
         "object": compared.name,
         "new": False,
@@ -133,4 +145,9 @@ def _data(compared: _Compared) -> dict[str, Any]:
 
 
 def _entry(finding: Finding) -> dict[str, str]:
-    return {"rule": finding.rule, "level": finding.level, "path": finding.path, "message": finding.message}
+    return {
+        "rule": finding.rule,
+        "level": finding.level,
+        "path": finding.path,
+        "message": finding.message,
+    }

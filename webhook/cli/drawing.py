@@ -1,4 +1,6 @@
-"""The picture of a cluster, drawn: a row for each replica with its hosts, then what is wrong and what to do."""
+"""The picture of a cluster, drawn: a row for each replica with its hosts, then what is wrong and
+what to do.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -11,7 +13,7 @@ from rich.text import Text
 from webhook.cli.terminal import mark, style, symbols
 from webhook.status import model
 from webhook.status.diagnosis import Trouble
-from webhook.status.words import counted, hosts
+from webhook.status.words import counted, duration
 
 _HOSTS: Final = {
     model.READY: ("■", "#", "fine"),
@@ -21,7 +23,12 @@ _HOSTS: Final = {
     model.FAILED: ("✗", "x", "error"),
     model.TWICE: ("◆", "2", "error"),
 }
-_STATES: Final = {model.COMPLETE: "fine", model.COMING: "info", model.WAITS: "error", model.GONE: "error"}
+_STATES: Final = {
+    model.COMPLETE: "fine",
+    model.COMING: "info",
+    model.WAITS: "error",
+    model.GONE: "error",
+}
 _DRAWN: Final = 64
 """Hosts that are drawn; more do not fit beside the rest of a row."""
 _ROWS: Final = 12
@@ -41,7 +48,12 @@ def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
     """Return a picture, drawn."""
     lines: list[RenderableType] = []
     for cluster in picture.clusters:
-        lines += [_title(cluster), _table(cluster, picture.now, wide=wide), *shown_troubles(cluster.troubles, picture.now), Text()]
+        lines += [
+            _title(cluster),
+            _table(cluster, picture.now, wide=wide),
+            *shown_troubles(cluster.troubles, picture.now),
+            Text(),
+        ]
     lines += shown_troubles(picture.troubles, picture.now)
     lines += [Text(line, style=style("dim")) for line in _unread(picture)]
     lines.append(_summary(picture))
@@ -49,7 +61,9 @@ def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
 
 
 def _title(cluster: model.Cluster) -> Text:
-    title = Text.assemble((f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,)))
+    title = Text.assemble(
+        (f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,))
+    )
     if cluster.suspended:
         title.append("  suspended", style=style("warning"))
     if cluster.leaving:
@@ -69,13 +83,26 @@ def _table(cluster: model.Cluster, now: float, *, wide: bool) -> Table:
     return table
 
 
-def _rows(group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide: bool) -> Iterator[Row]:
-    """Yield the rows of a group. Of many replicas, those that are complete share one, unless all is asked for."""
-    shown = [each for each in group.replicas if wide or len(group.replicas) <= _ROWS or each.state != model.COMPLETE]
+def _rows(
+    group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide: bool
+) -> Iterator[Row]:
+    """Yield the rows of a group. Of many replicas, those that are complete share one, unless all is
+    asked for.
+    """
+    shown = [
+        each
+        for each in group.replicas
+        if wide or len(group.replicas) <= _ROWS or each.state != model.COMPLETE
+    ]
     rest = [each for each in group.replicas if each not in shown]
     if rest:
         first, last = rest[0].index, rest[-1].index
-        yield Text(f"{len(rest)} replicas of {first}-{last}"), Text(), Text(), Text(model.COMPLETE, style("fine"))
+        yield (
+            Text(f"{len(rest)} replicas of {first}-{last}"),
+            Text(),
+            Text(),
+            Text(model.COMPLETE, style("fine")),
+        )
     for replica in shown:
         yield _row(group, replica, troubles, now, wide=wide)
     if group.unseated:
@@ -87,26 +114,37 @@ def _rows(group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide
         yield Text("no replicas"), Text(), Text(), Text("as asked for", style("dim"))
 
 
-def _row(group: model.Group, replica: model.Replica, troubles: tuple[Trouble, ...], now: float, *, wide: bool) -> Row:
+def _row(
+    group: model.Group,
+    replica: model.Replica,
+    troubles: tuple[Trouble, ...],
+    now: float,
+    *,
+    wide: bool,
+) -> Row:
     called = "one more" if replica.index is None else f"replica {replica.index}"
     state = Text(replica.state, style=style(_STATES[replica.state]))
     what = Text(_what(group, replica, troubles, now) or _age(replica, now))
-    row = (Text(called), _hosts(replica.hosts), Text(f"{replica.ready}/{len(replica.hosts)}"), state, what)
+    row = (
+        Text(called),
+        _hosts(replica.hosts),
+        Text(f"{replica.ready}/{len(replica.hosts)}"),
+        state,
+        what,
+    )
     return (*row, Text(replica.name), _nodes(replica)) if wide else row
 
 
-def _what(group: model.Group, replica: model.Replica, troubles: tuple[Trouble, ...], now: float) -> str:
-    """Return in a few words what is wrong with a replica: the hosts that are missing, or the ids of its diagnoses."""
+def _what(
+    group: model.Group, replica: model.Replica, troubles: tuple[Trouble, ...], now: float
+) -> str:
+    """Return in a few words what is wrong with a replica: the hosts that are missing, or the ids of
+    its diagnoses.
+    """
     if replica.state == model.COMPLETE or replica.index is None:
         return ""
     found = [each for each in troubles if (each.group, each.replica) == (group.name, replica.index)]
-    return ", ".join(f"{_about(each)}{_since(each, now)}" for each in found)
-
-
-def _about(trouble: Trouble) -> str:
-    if trouble.id == "host-missing":
-        return f"{hosts(trouble.hosts)} missing"
-    return trouble.id if len(trouble.hosts) != 1 else f"host {trouble.hosts[0]}: {trouble.id}"
+    return ", ".join(f"{each.brief}{_since(each, now)}" for each in found)
 
 
 def _age(replica: model.Replica, now: float) -> str:
@@ -116,7 +154,10 @@ def _age(replica: model.Replica, now: float) -> str:
 
 
 def _nodes(replica: model.Replica) -> Text:
-    return Text(" ".join(dict.fromkeys(host.node for host in replica.hosts if host.node)), style=style("dim"))
+    return Text(
+        " ".join(dict.fromkeys(host.node for host in replica.hosts if host.node)),
+        style=style("dim"),
+    )
 
 
 def _hosts(hosts: tuple[model.Host, ...]) -> Text:
@@ -135,7 +176,11 @@ def shown_troubles(troubles: tuple[Trouble, ...], now: float) -> Iterator[Render
     for trouble in troubles:
         place = f"{trouble.group}: " if trouble.group else ""
         said = Table.grid(padding=(0, 1))
-        what = Text.assemble((trouble.id, "bold"), f"  {place}{trouble.message}", (_since(trouble, now), style("dim")))
+        what = Text.assemble(
+            (trouble.id, "bold"),
+            f"  {place}{trouble.message}",
+            (_since(trouble, now), style("dim")),
+        )
         said.add_row(Text(" "), mark(trouble.level), what)
         said.add_row("", "", Text(f"{trouble.remedy}:"))
         yield said
@@ -154,17 +199,10 @@ def _summary(picture: model.Picture) -> Text:
         return Text("no RayClusters")
     if not picture.waits:
         return Text.assemble(mark("fine"), f" {what}, nothing waits")
-    return Text.assemble(mark("error"), f" {what}, {waiting} of them {'waits' if waiting == 1 else 'wait'}")
+    return Text.assemble(
+        mark("error"), f" {what}, {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+    )
 
 
 def _since(trouble: Trouble, now: float) -> str:
     return "" if trouble.since is None else f" since {duration(now - trouble.since)}"
-
-
-def duration(seconds: float) -> str:
-    """Return a time span in the largest unit that it fills: `45 s`, `12 min`, `3 h`, `5 d`."""
-    whole = max(0, int(seconds))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if whole >= size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"

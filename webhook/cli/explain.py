@@ -1,4 +1,6 @@
-"""`ray-webhook explain`: why a pod is as it is, and what a rule, a variable or a diagnosis means."""
+"""`ray-webhook explain`: why a pod is as it is, and what a rule, a variable or
+a diagnosis means.
+"""
 
 import argparse
 import sys
@@ -14,17 +16,19 @@ from rich.text import Text
 
 from webhook.cli.connection import UNREACHABLE, look
 from webhook.cli.connection import Cluster as Connection
-from webhook.cli.connection import add_arguments as add_connection
-from webhook.cli.drawing import duration, shown_troubles
+from webhook.cli.drawing import shown_troubles
 from webhook.cli.parsing import refuse, unknown
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.place import add_ignoring
 from webhook.cli.terminal import console, mark, style
 from webhook.follow.snapshot import Snapshot
-from webhook.status.account import HAS, MISSING, Account, Given, account_of, seat_labels
+from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell
 from webhook.status.examination import DIAGNOSES, examine
 from webhook.status.objects import LivePod
 from webhook.status.observed import Lookups, Observed
 from webhook.status.standing import Cluster, stand
 from webhook.status.variables import given_variables
+from webhook.status.words import duration
 from webhook.validation.ruleset import RULES
 
 _KINDS: Final = ("pod", "rule", "variable", "diagnosis")
@@ -43,9 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook explain diagnosis host-missing\n\n"
         "exit status: 0 explained, 2 there is no such thing, or the cluster cannot be looked at"
     )
-    parser.add_argument("kind", choices=_KINDS, metavar="|".join(_KINDS), help="what is to be explained")
+    parser.add_argument(
+        "kind", choices=_KINDS, metavar="|".join(_KINDS), help="what is to be explained"
+    )
     parser.add_argument("name", metavar="NAME", help="its name or id")
     add_connection(parser, all_namespaces=False)
+    add_ignoring(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _read(connection: Connection) -> Observed:
-    return await Snapshot(connection.api, connection.namespace).take()
+    where = connection.namespace
+    return await Snapshot(connection.api, where, ignoring=connection.ignoring).take()
 
 
 def _pod(observed: Observed, name: str) -> int:
@@ -69,7 +77,9 @@ def _pod(observed: Observed, name: str) -> int:
     now = time.time()
     owner = pod.controller
     clusters = stand(observed, Lookups(observed, now))
-    cluster = next((each for each in clusters if owner is not None and each.facts.uid == owner.uid), None)
+    cluster = next(
+        (each for each in clusters if owner is not None and each.facts.uid == owner.uid), None
+    )
     screen = console()
     for line in _about(pod, cluster, now):
         screen.print(line)
@@ -82,35 +92,24 @@ def _pod(observed: Observed, name: str) -> int:
 def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[RenderableType]:
     """Yield what is to be said of a pod."""
     age = "" if pod.created is None else f", created {duration(now - pod.created)} ago"
-    yield Text.assemble((f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}")
-    if cluster is None:
-        yield Text("  its RayCluster does not exist, or is being replaced")
-        return
-    if cluster.ignored:
-        yield Text("  the webhook leaves its RayCluster alone")
-        return
-    if any(each is pod for each in cluster.heads):
-        yield Text(f"  the head of RayCluster {cluster.name}, which has no seat")
-        return
-    account = account_of(cluster, pod)
+    yield Text.assemble(
+        (f"{pod.metadata.namespace}/{pod.name}", "bold"), f"  {pod.status.phase or 'Pending'}{age}"
+    )
+    what, account = tell(cluster, pod)
+    yield Text(f"  {what}")
     if account is None:
-        yield Text(f"  a worker of RayCluster {cluster.name} without a seat, which is given nothing")
         return
-    yield Text(f"  {_place(account)} of RayCluster {cluster.name}")
     for key, value in seat_labels(pod):
         yield Text(f"  label {key}={value}", style=style("dim"))
     yield _table(account)
 
 
-def _place(account: Account) -> str:
-    name = f" ({account.name})" if account.name else ""
-    return f"host {account.host} of replica {account.replica}{name} of group {account.group}"
-
-
 def _table(account: Account) -> Table:
     table = Table.grid(padding=(0, 1))
     for given in account.given:
-        table.add_row(" ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim")))
+        table.add_row(
+            " ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim"))
+        )
     return table
 
 
@@ -125,7 +124,10 @@ def _said(given: Given) -> str:
     text = f"{given.what}={_short(given.expected)}{where}"
     if given.held == HAS:
         return text
-    return f"{text}: {'the pod does not have it' if given.actual is None else f'the pod has {_short(given.actual)}'}"
+    return (
+        f"{text}: the pod "
+        f"{'does not have it' if given.actual is None else f'has {_short(given.actual)}'}"
+    )
 
 
 def _short(value: str) -> str:
@@ -136,7 +138,9 @@ def _rule(name: str) -> int:
     rule = next((each for each in RULES if each.id == name), None)
     if rule is None:
         return refuse("explain", unknown("rule", name, [each.id for each in RULES]))
-    return _documented(name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md")
+    return _documented(
+        name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md"
+    )
 
 
 def _diagnosis(name: str) -> int:
@@ -158,7 +162,9 @@ def _variable(name: str) -> int:
     found = variables.get(name)
     if found is None:
         return refuse("explain", unknown("variable of ours", name, list(variables)))
-    sys.stdout.write(f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n")
+    sys.stdout.write(
+        f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
+    )
     return 0
 
 

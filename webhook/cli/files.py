@@ -1,5 +1,8 @@
-"""The files that commands read: paths, folders and standard input, opened and handed to the reader of manifests."""
+"""The files that commands read: paths, folders and standard input, opened and handed to the reader
+of manifests.
+"""
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ from webhook.manifest.reader import Manifest, read
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-_NOTHING: Final = "no RayCluster or Pod in it (apiVersion ray.io/v1 or v1)"
+_NOTHING: Final = "no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
 _ADVICE: Final = "give the path of a YAML or JSON file, or of a folder with such files"
 
 
@@ -53,9 +56,23 @@ def _read(file: str) -> Iterator[Manifest]:
     if file == STDIN:
         return read(_shown(file), sys.stdin.buffer.read())
     try:
-        return read(file, Path(file).read_bytes())
+        data = Path(file).read_bytes()
     except OSError as error:
         raise ManifestError(file, 0, f"{error.strerror or error}: {_ADVICE}") from None
+    chart = _chart_of(file)
+    if chart is not None and b"{{" in data:
+        text = f"a template of Helm: render it first, `helm template {chart} | ray-webhook ... -`"
+        raise ManifestError(file, 0, text)
+    return read(file, data)
+
+
+def _chart_of(file: str) -> Path | None:
+    """Return the folder of the chart that a file is a template of, or None."""
+    above = Path(file).absolute().parents
+    for folder in above:
+        if folder.name == "templates" and (folder.parent / "Chart.yaml").is_file():
+            return Path(os.path.relpath(folder.parent))
+    return None
 
 
 def _shown(path: str) -> str:

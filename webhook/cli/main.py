@@ -5,22 +5,25 @@ import errno
 import os
 import sys
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Final
 
 from webhook import __version__
-from webhook.cli.parsing import WRONG, check_flags, refuse, unknown
+from webhook.cli.parsing import WRONG, Parser, refuse, unknown
 
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
-    "controller": "keep what the cluster needs for RayClusters, such as PodGroups",
+    "controller": "write events on RayClusters, and keep PodGroups where they are asked for",
     "status": "show what stands in a cluster, what is missing, and what to do",
     "explain": "tell why a pod is as it is, and what a rule, variable or diagnosis means",
+    "dashboard": "serve a page of what stands, what is missing, and what to do",
     "check": "look at an installation, or at what one needs, and say what is not right",
-    "diff": "compare RayClusters in files with those that live: findings, restarts, hosts that change",
+    "migrate": "lead over from another webhook, step by step",
+    "diff": "compare RayClusters in files with live ones: findings, restarts, hosts that change",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
-    "mutate": "show what the pods of a RayCluster, or one pod, would receive",
+    "mutate": "show what the pods of a Ray object, or one pod, would receive",
     "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
     "completion": "print what lets a shell complete commands and flags",
@@ -28,18 +31,42 @@ COMMANDS: Final = {
 
 _PROCESSES: Final = ("serve", "controller")
 
+EXTRAS: Final = {
+    **dict.fromkeys(("serve", "controller", "dashboard", "settings", "certs"), "serve"),
+    **dict.fromkeys(("status", "explain", "check", "diff", "migrate"), "cluster"),
+    "validate": "cluster",
+}
+"""What has to be installed beside the package for a command; for `validate`, to look at a cluster.
+"""
+
 INTERRUPTED: Final = 130
 """128 and the number of SIGINT, as shells have it."""
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "ray-webhook") -> int:
-    """Run one command and return its exit code: 0 done, 1 the object was refused, 2 unusable input."""
+# One return for each way to end
+def main(  # noqa: PLR0911
+    arguments: Sequence[str] | None = None, program: str = "ray-webhook"
+) -> int:
+    """Run one command and return its exit code: 0 done, 1 the object was refused,
+    2 unusable input.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in COMMANDS else None
     try:
+        if words[:2] == ["dashboard", "--in-cluster"]:  # the page as a process with settings
+            text = _sentence(COMMANDS["dashboard"])
+            process = Parser(prog=f"{program} dashboard --in-cluster", description=text)
+            return int(import_module("webhook.cli.dashboard").dashboard(words[2:], process))
         if command in _PROCESSES:  # its flags are the settings', so its parser is theirs
-            return int(getattr(import_module(f"webhook.cli.{command}"), command)(words[1:]))
+            text = _sentence(COMMANDS[command])
+            process = Parser(prog=f"{program} {command}", description=text)
+            return int(import_module(f"webhook.cli.{command}").run(words[1:], process))
         return _run(words, command, program)
+    except ModuleNotFoundError as error:
+        if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
+            raise
+        extra = f"pip install 'ray-webhook[{EXTRAS.get(command, 'serve,cluster')}]'"
+        return refuse(command, f"{error.name} is not installed, which this needs: {extra}")
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as head, has had enough
@@ -57,18 +84,27 @@ def plugin() -> int:
     return main(program="kubectl ray-webhook")
 
 
-def parser_of(program: str, wanted: Collection[str]) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Return the parser of all commands, the arguments of those that are wanted among them, and that of the last of these."""
+def parser_of(
+    program: str, wanted: Collection[str]
+) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """Return the parser of all commands, the arguments of those that are wanted among them, and
+    that of the last of these.
+    """
     description = "Seats, completes and checks Ray pods on Kubernetes."
-    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser = Parser(prog=program, description=description)
+    parser.epilog = (
+        f"`{program} COMMAND --help` has examples and the exit status of each.\n"
+        "docs: README.md, docs/status.md, docs/rules.md, docs/settings.md"
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     used = parser
     for name, text in COMMANDS.items():
-        sub = commands.add_parser(name, help=text, description=text.capitalize() + ".")
-        if name in wanted and name not in _PROCESSES:
+        sub = commands.add_parser(name, help=text, description=_sentence(text))
+        if name in wanted:
             used = sub
-            import_module(f"webhook.cli.{name}").add_arguments(sub)
+            with suppress(ModuleNotFoundError) if len(wanted) > 1 else nullcontext():
+                import_module(f"webhook.cli.{name}").add_arguments(sub)
     return parser, used
 
 
@@ -78,14 +114,21 @@ def _run(words: list[str], command: str | None, program: str) -> int:
         parser.print_usage(sys.stderr)
         parser.exit(WRONG, f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
     parsed, rest = parser.parse_known_args(words)
-    check_flags(used, rest)
+    if rest:
+        used.error(f"unrecognized arguments: {' '.join(rest)}")
     status = int(import_module(f"webhook.cli.{parsed.command}").run(parsed))
     sys.stdout.flush()
     return status
 
 
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def _forget_output() -> None:
-    """Let what is left of the output go nowhere, so that the end of the program says nothing of it."""
+    """Let what is left of the output go nowhere, so that the end of the program says
+    nothing of it.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

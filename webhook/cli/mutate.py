@@ -1,4 +1,6 @@
-"""`ray-webhook mutate`: what the pods that KubeRay would create receive, and why, without a cluster or a server."""
+"""`ray-webhook mutate`: what the pods that KubeRay would create receive, and why, without a cluster
+or a server.
+"""
 
 import argparse
 import json
@@ -11,24 +13,45 @@ import msgspec
 
 from webhook.admission.pods import Placement, PodHandler
 from webhook.cli.files import read_manifests
+from webhook.cli.parsing import refuse
 from webhook.cli.sharding import Sharded, sharded
+from webhook.cli.summary import table
 from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
 from webhook.kube.paths import dotted
 from webhook.kube.review import Denied
 from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay import cluster_for, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.manifest.writer import as_yaml
 from webhook.mutation.answer import edits, operations
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, Note, SetEnv, SetField, SetLabel, Value, Warn
+from webhook.mutation.edit import (
+    AppendResizeRule,
+    AppendTerm,
+    Change,
+    Edit,
+    Note,
+    SetAnnotation,
+    SetEnv,
+    SetField,
+    SetLabel,
+    SetPreStop,
+    Value,
+    Warn,
+)
+
+_NO_PODS: Final = (
+    "nothing in it makes pods; a RayJob with a clusterSelector runs on a RayCluster that is there"
+)
 
 
 class _Result(NamedTuple):
-    """What happens to one pod: its placement, or why it is refused; with neither it passes untouched."""
+    """What happens to one pod: its placement, or why it is refused; with neither it passes
+    untouched.
+    """
 
     pod: dict[str, Any]
     placed: Placement | None = None
@@ -36,7 +59,7 @@ class _Result(NamedTuple):
 
     @property
     def edits(self) -> list[Edit]:
-        return edits(self.placed.replica, self.placed.seat.host).all() if self.placed else []
+        return edits(self.placed.replica, self.placed.seat.host) if self.placed else []
 
     @property
     def patch(self) -> list[dict[str, Any]]:
@@ -47,12 +70,23 @@ class _Result(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook mutate -f raycluster.yaml                    each pod, and why\n"
+        "  ray-webhook mutate -f rayjob.yaml --summary              a row for each pod\n"
+        "  kubectl get raycluster x -o yaml | ray-webhook mutate -f - -o yaml\n\n"
+        "exit status: 0 every pod is admitted, 1 one is refused, 2 the input cannot be read"
+    )
     parser.add_argument(
         "-f",
-        dest="file",
+        "--filename",
+        dest="files",
+        action="append",
         required=True,
         metavar="PATH",
-        help="RayClusters and Pods: a file, a folder, or - for standard input",
+        help="RayClusters, RayJobs, RayServices, RayCronJobs and Pods: a file, a folder, or - for "
+        "standard input; may be repeated",
     )
     parser.add_argument(
         "--state",
@@ -61,29 +95,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="RayClusters and pods that are there already: a file or a folder; may be repeated",
     )
-    parser.add_argument("--multi-host-indexing", action="store_true", help="write the seat labels that KubeRay 1.6+ writes itself")
-    parser.add_argument("--explain", action="store_true", help="say what is added where, and why (the default)")
-    parser.add_argument("-o", dest="output", choices=sorted(_OUTPUTS), help="print the JSON Patches, or the resulting pods")
+    parser.add_argument(
+        "--multi-host-indexing",
+        action="store_true",
+        help="write the seat labels that KubeRay 1.6+ writes itself",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say what is added where, and why (the default)"
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="a row for each worker (the default on a terminal for more than one replica)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=sorted(_OUTPUTS),
+        help="print the JSON Patches, or the resulting pods",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot be read."""
+    """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot
+    be read.
+    """
     try:
         clusters, results = at_once(_play(arguments))
     except ManifestError as error:
-        sys.stderr.write(f"ray-webhook mutate: {error}\n")
-        return 2
+        return refuse("mutate", str(error))
     if not results and not clusters:
-        sys.stderr.write(f"ray-webhook mutate: {arguments.file}: no RayCluster or Pod in it\n")
-        return 2
-    if arguments.explain or not arguments.output:
+        return refuse("mutate", f"{', '.join(arguments.files)}: {_NO_PODS}")
+    summary = arguments.summary or (_many(results) and _free(arguments))
+    if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
             sys.stdout.write(cluster.explained())
         for number, result in enumerate(results):
             sys.stdout.write(_explain(number, result))
+    if summary:
+        stored = (_mutated(result) for result in results if not result.refused)
+        sys.stdout.write("".join(f"{line}\n" for line in table(stored)))
     if arguments.output:
         sys.stdout.write(_OUTPUTS[arguments.output](results))
-    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [(_name(each.pod), each.refused) for each in results]
+    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
+        (_name(each.pod), each.refused) for each in results
+    ]
     for name, reason in refused:
         if reason:
             sys.stderr.write(f"ray-webhook mutate: {name}: refused: {reason}\n")
@@ -92,14 +148,40 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _play(arguments: argparse.Namespace) -> tuple[list[Sharded], list[_Result]]:
     """Return what becomes of the given RayClusters, and of all pods. Raises ManifestError."""
-    given, state = read_manifests([arguments.file]), read_manifests(arguments.state)
-    sent = sharded([manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state)
+    given = [each for each in map(_made, read_manifests(arguments.files)) if each is not None]
+    state = read_manifests(arguments.state)
+    sent = sharded(
+        [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
+    )
     clusters = [cluster async for cluster in sent]
     results = _results(given, clusters, state, indexed=arguments.multi_host_indexing)
     return clusters, [result async for result in results]
 
 
-async def _results(given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool) -> AsyncIterator[_Result]:
+def _made(manifest: Manifest) -> Manifest | None:
+    """Return the RayCluster that a RayJob, RayService or RayCronJob makes; None when it makes none.
+    What is another object stays as it is.
+    """
+    if manifest.kind not in names.RAY_KINDS or manifest.kind == names.RAYCLUSTER_KIND:
+        return manifest
+    cluster = cluster_for(manifest.document)
+    return None if cluster is None else Manifest(manifest.file, cluster)
+
+
+def _many(results: list[_Result]) -> bool:
+    """Tell whether there is more than one replica."""
+    seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
+    return len({(id(each.replica), each.seat.replica) for each in seats}) > 1
+
+
+def _free(arguments: argparse.Namespace) -> bool:
+    """Tell whether the way of showing is left open, and somebody reads along."""
+    return not (arguments.explain or arguments.output) and sys.stdout.isatty()
+
+
+async def _results(
+    given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool
+) -> AsyncIterator[_Result]:
     """Play KubeRay and the API server: each pod is created after the one before it was admitted.
 
     `sent` are the RayClusters among the given ones; one that is refused has no pods.
@@ -117,7 +199,9 @@ async def _results(given: list[Manifest], sent: list[Sharded], state: list[Manif
 
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:
-    """Return the given pods without labels: they hold no seat yet, but know the uid of their RayCluster."""
+    """Return the given pods without labels: they hold no seat yet, but know the uid of their
+    RayCluster.
+    """
     return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
 
 
@@ -130,10 +214,19 @@ async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _R
     try:
         placed = await handler.place(pod, "", uid, 0.0)
     except Denied as denied:
-        return _Result(document, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
+        return _Result(
+            document,
+            refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
+        )
     if placed is None or isinstance(placed, Placement):
         return _Result(document, placed)
-    return _Result(document, refused=f"metadata.labels[{names.LABEL_CLUSTER}]: {placed.reason}: give its manifest with --state")
+    return _Result(
+        document,
+        refused=(
+            f"metadata.labels[{names.LABEL_CLUSTER}]: {placed.reason}: give its manifest with "
+            "--state"
+        ),
+    )
 
 
 def _name(pod: dict[str, Any]) -> str:
@@ -165,25 +258,37 @@ def _where(placed: Placement) -> str:
 
 def _describe(edit: Edit) -> tuple[str, str]:
     """Return what an edit does, and why."""
+    if isinstance(edit, Warn | Note):
+        return f"{'!' if isinstance(edit, Warn) else '-'} {edit.text}", ""
+    return _done(edit), f"# {edit.why}"
+
+
+def _done(edit: Change) -> str:
+    """Return what an edit does."""
     match edit:
-        case SetLabel(key, value, why):
-            return f"+ label {key}={value}", f"# {why}"
-        case SetField(name, value, why):
-            return f"+ spec.{name}{_assigned(value)}", f"# {why}"
-        case AppendResizeRule(resource, why):
-            return f"+ containers[0].resizePolicy {resource}: NotRequired", f"# {why}"
+        case SetLabel(key, value) | SetAnnotation(key, value):
+            kind = "label" if isinstance(edit, SetLabel) else "annotation"
+            return f"+ {kind} {key}={value}"
+        case SetField(name, value):
+            return f"+ spec.{name}{_assigned(value)}"
+        case AppendResizeRule(resource):
+            return f"+ containers[0].resizePolicy {resource}: NotRequired"
+        case SetPreStop(container):
+            return f"+ {dotted(container).removeprefix('spec.')}.lifecycle.preStop"
         case SetEnv():
             mark = "~" if edit.slot >= 0 else "+"
             value = f"<{edit.field_path}>" if edit.field_path else edit.value
-            return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}", f"# {edit.why}"
-        case AppendTerm(kind, term, why):
-            return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}", f"# {why}"
-        case Warn(text) | Note(text):
-            return f"{'!' if isinstance(edit, Warn) else '-'} {text}", ""
+            return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}"
+        case AppendTerm(kind, term):
+            return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}"
 
 
 def _assigned(value: Value) -> str:
-    return "".join(f".{key}={text}" for key, text in value.items()) if isinstance(value, dict) else f"={value}"
+    return (
+        "".join(f".{key}={text}" for key, text in value.items())
+        if isinstance(value, dict)
+        else f"={value}"
+    )
 
 
 def _selector(term: dict[str, Any]) -> str:
@@ -212,8 +317,16 @@ def _yaml(results: list[_Result]) -> str:
 
 def _json(results: list[_Result]) -> str:
     items = [_mutated(result) for result in results if not result.refused]
-    document = items[0] if len(results) == 1 and items else {"apiVersion": "v1", "kind": "List", "items": items}
+    document = (
+        items[0]
+        if len(results) == 1 and items
+        else {"apiVersion": "v1", "kind": "List", "items": items}
+    )
     return json.dumps(document, indent=2) + "\n"
 
 
-_OUTPUTS: Final[dict[str, Callable[[list[_Result]], str]]] = {"json": _json, "patch": _patches, "yaml": _yaml}
+_OUTPUTS: Final[dict[str, Callable[[list[_Result]], str]]] = {
+    "json": _json,
+    "patch": _patches,
+    "yaml": _yaml,
+}

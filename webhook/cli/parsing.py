@@ -10,7 +10,35 @@ from typing import Final, NoReturn
 WRONG: Final = 2
 """The exit status of a command that was not understood."""
 
-_FLAG: Final = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+_SPAN: Final = re.compile(r"(\d+)(s|m|h)?")
+_SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
+_FLAG: Final = re.compile(r"(?<!\S)--[a-z][a-z.-]*")
+_CHOICE: Final = re.compile(r"argument (.+): invalid choice: (.+) \(choose from (.+)\)", re.DOTALL)
+_UNKNOWN: Final = re.compile(r"unrecognized arguments: (\S+)")
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, with what was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program."""
+        choice, flag = _CHOICE.fullmatch(message), _UNKNOWN.match(message)
+        if choice:
+            what, word, known = choice.groups()
+            names = [each.strip("'") for each in known.split(", ")]
+            message = f"{what}: {unknown('', word.strip(chr(39)), names)}"
+        elif flag:
+            message = f"there is no argument {flag[1]}{self._near(flag[1])}"
+        else:
+            self.print_usage(sys.stderr)
+        _exit(self, message)
+
+    def _near(self, word: str) -> str:
+        """Return the flag that is meant, which may lack what is before its last dot."""
+        flags = _FLAG.findall(self.format_help())
+        known = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
+        near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=0.5)
+        return f"; did you mean {near[0] if near[0] in flags else known[near[0]]}?" if near else ""
 
 
 def meant(word: str, known: Iterable[str]) -> str:
@@ -21,8 +49,9 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 def unknown(what: str, word: str, known: Sequence[str]) -> str:
     """Return that there is no such thing, and what was probably meant or what there is."""
-    near = meant(word, known)
-    return f"there is no {what} {word}" + (near or f": there are {', '.join(sorted(known))}")
+    verb = "is only" if len(known) == 1 else "are"
+    there = meant(word, known) or f": there {verb} {', '.join(sorted(known))}"
+    return f"there is no {' '.join(filter(None, (what, word)))}{there}"
 
 
 def refuse(command: str, message: str) -> int:
@@ -31,13 +60,36 @@ def refuse(command: str, message: str) -> int:
     return WRONG
 
 
-def check_flags(parser: argparse.ArgumentParser, rest: Sequence[str]) -> None:
-    """End the program when arguments were not understood, with the flag that was probably meant."""
-    if rest:
-        known = _FLAG.findall(parser.format_help())
-        flag = rest[0].partition("=")[0]
-        _exit(parser, f"there is no argument {rest[0]}{meant(flag, known)}")
-
-
 def _exit(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     parser.exit(WRONG, f"{parser.prog}: {message}\nsee {parser.prog} --help\n")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Describe the argument by which a command's result is text or JSON."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "json"),
+        default="text",
+        help="how it is shown (default: text)",
+    )
+
+
+def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
+    """Describe the argument by which a command looks again."""
+    parser.add_argument(
+        "--wait",
+        type=span,
+        default=0.0,
+        metavar="TIME",
+        help=f"look again until {until}: 90s, 2m",
+    )
+
+
+def span(text: str) -> float:
+    """Return the seconds in a text such as `90s` or `2m`. Raises ArgumentTypeError."""
+    match = _SPAN.fullmatch(text)
+    if match is None:
+        msg = f"{text!r} is not a time: write 90s, 2m or 1h"
+        raise argparse.ArgumentTypeError(msg)
+    return float(int(match[1]) * _SECONDS[match[2]])

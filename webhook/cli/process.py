@@ -25,10 +25,14 @@ class Process(Protocol):
         """The log."""
 
 
-async def run(process: Process, started: str, settle: Callable[[], None] = lambda: None) -> int:
-    """Run until a signal and return 0, or 1 when a part failed; `settle` is called after the last part has ended."""
+async def live(process: Process, started: str, settle: Callable[[], None] = lambda: None) -> int:
+    """Run until a signal and return 0, or 1 when a part failed; `settle` is called after the last
+    part has ended.
+    """
     give_back()
-    gc.freeze()  # what is there now stays, so no collection need look at it again: that takes tens of milliseconds
+    # what is there now stays, so no collection need look at it again: that takes tens of
+    # milliseconds
+    gc.freeze()
     process.log.event("info", "started", started)
     try:
         try:

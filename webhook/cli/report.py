@@ -1,19 +1,20 @@
-"""Findings in files, as text for people, or as JSON, GitHub annotations or SARIF for machines."""
+"""What a run of `validate` has found, as text for people, or as JSON, GitHub annotations, SARIF or
+JUnit for machines.
+"""
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any, Final
-from urllib.parse import quote
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from webhook import __version__
-from webhook.validation.finding import DENY, Level
-from webhook.validation.ruleset import RULES
+from webhook.manifest.errors import ManifestError
+from webhook.validation.finding import DENY, WARN, Level
 
-DOCUMENTATION: Final = "docs/rules.md"
-_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
-_COLOURS: Final = {DENY: "\x1b[31m", "warn": "\x1b[33m"}
+_COLOURS: Final = {DENY: "\x1b[31m", WARN: "\x1b[33m"}
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
 
@@ -29,88 +30,128 @@ class Entry(Struct, frozen=True):
     message: str
 
 
-Writer = Callable[[list[Entry]], str]
+class Checked(Struct, frozen=True):
+    """One object that was checked, by its kind and name, and what was found in it."""
+
+    file: str
+    name: str
+    entries: tuple[Entry, ...]
 
 
-def text(entries: list[Entry]) -> str:
+class Report(Struct):
+    """What a run has found. `problems` are what could not be read or is not an object of Ray that
+    can be checked; `notes` are what is wrong between objects.
+    """
+
+    checked: list[Checked] = field(default_factory=list)
+    problems: list[ManifestError] = field(default_factory=list)
+    notes: list[ManifestError] = field(default_factory=list)
+    skipped: int = 0
+    known: int = 0
+    """Findings that a baseline has."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All findings, in order."""
+        return [entry for each in self.checked for entry in each.entries]
+
+
+Writer = Callable[[Report], str]
+
+
+def text(report: Report) -> str:
     """Return `file:line: level rule-id path: message`, a line for each finding."""
     return _lines(
-        f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {_one_line(entry.message)}" for entry in entries
+        f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: "
+        f"{one_line(entry.message)}"
+        for entry in report.entries
     )
 
 
-def coloured(entries: list[Entry]) -> str:
+def coloured(report: Report) -> str:
     """Return the text for a terminal."""
     return _lines(
-        f"{_BOLD}{entry.file}:{entry.line}:{_PLAIN} {_COLOURS[entry.level]}{entry.level}{_PLAIN} {entry.rule} "
-        f"{_BOLD}{entry.path}{_PLAIN}: {_one_line(entry.message)}"
-        for entry in entries
+        f"{_BOLD}{entry.file}:{entry.line}:{_PLAIN} "
+        f"{_COLOURS[entry.level]}{entry.level}{_PLAIN} {entry.rule} "
+        f"{_BOLD}{entry.path}{_PLAIN}: {one_line(entry.message)}"
+        for entry in report.entries
     )
 
 
-def as_json(entries: list[Entry]) -> str:
+def as_json(report: Report) -> str:
     """Return a JSON list of the findings."""
     fields = Entry.__struct_fields__
-    return json.dumps([{name: getattr(entry, name) for name in fields} for entry in entries], indent=2) + "\n"
+    found = [{name: getattr(entry, name) for name in fields} for entry in report.entries]
+    return json.dumps(found, indent=2) + "\n"
 
 
-def github(entries: list[Entry]) -> str:
+def github(report: Report) -> str:
     """Return workflow commands, which GitHub shows as annotations of the lines.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
     return _lines(
-        f"::{'error' if entry.level == DENY else 'warning'} file={_property(entry.file)},line={entry.line},"
+        f"::{'error' if entry.level == DENY else 'warning'} "
+        f"file={_property(entry.file)},line={entry.line},"
         f"title={_property(entry.rule)}::{_data(f'{entry.path}: {entry.message}')}"
-        for entry in entries
+        for entry in report.entries
     )
 
 
-def sarif(entries: list[Entry]) -> str:
-    """Return a SARIF 2.1.0 log, as code scanning takes it.
+def sarif(report: Report) -> str:
+    """Return a SARIF 2.1.0 log, by the module for it, which is imported when it is asked for."""
+    written: str = import_module("webhook.cli.sarif").sarif(report)
+    return written
 
-    https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+
+def junit(report: Report) -> str:
+    """Return JUnit's XML, in the same way."""
+    written: str = import_module("webhook.cli.junit").junit(report)
+    return written
+
+
+def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
+    """Return what was checked without the findings that a baseline has, and how many those are.
+
+    Lines and messages may have changed: findings are told by file, rule and path.
     """
-    index = {rule.id: number for number, rule in enumerate(RULES)}
-    driver = {
-        "name": "ray-webhook",
-        "version": __version__,
-        "rules": [_sarif_rule(rule.id, rule.level, rule.check) for rule in RULES],
-    }
-    run = {"tool": {"driver": driver}, "results": [_sarif_result(entry, index[entry.rule]) for entry in entries]}
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    left = Counter(identity(entry) for entry in known)
+    kept: list[Checked] = []
+    dropped = 0
+    for each in checked:
+        new = []
+        for entry in each.entries:
+            if left[identity(entry)]:
+                left[identity(entry)] -= 1
+                dropped += 1
+            else:
+                new.append(entry)
+        kept.append(Checked(each.file, each.name, tuple(new)))
+    return kept, dropped
 
 
-def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str, Any]:
-    what = (check.__doc__ or "").split("\n\n", 1)[0].strip()
-    return {
-        "id": name,
-        "shortDescription": {"text": " ".join(what.split())},
-        "help": {"text": f"{DOCUMENTATION}#{name}"},
-        "defaultConfiguration": {"level": _sarif_level(level)},
-    }
+def identity(entry: Entry) -> tuple[str, str, str]:
+    """Return what makes a finding the same in two runs."""
+    return relative(entry.file), entry.rule, entry.path
 
 
-def _sarif_result(entry: Entry, index: int) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(entry.file)}, "region": {"startLine": entry.line}}
-    return {
-        "ruleId": entry.rule,
-        "ruleIndex": index,
-        "level": _sarif_level(entry.level),
-        "message": {"text": f"{entry.path}: {entry.message}"},
-        "locations": [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": entry.path}]}],
-    }
-
-
-def _sarif_level(level: Level) -> str:
-    return "error" if level == DENY else "warning"
+def relative(file: str) -> str:
+    """Return a path below where the program runs without what is above, as repositories name it."""
+    path = Path(file)
+    if not path.is_absolute():
+        return path.as_posix()
+    try:
+        return path.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return file
 
 
 def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _one_line(message: str) -> str:
+def one_line(message: str) -> str:
+    """Return a message without characters that end a line or are not shown."""
     return "".join(character if character.isprintable() else " " for character in message)
 
 
@@ -122,4 +163,10 @@ def _property(value: str) -> str:
     return _data(value).replace(":", "%3A").replace(",", "%2C")
 
 
-WRITERS: Final[dict[str, Writer]] = {"text": text, "json": as_json, "github": github, "sarif": sarif}
+WRITERS: Final[dict[str, Writer]] = {
+    "text": text,
+    "json": as_json,
+    "github": github,
+    "sarif": sarif,
+    "junit": junit,
+}

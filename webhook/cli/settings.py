@@ -8,11 +8,28 @@ from webhook.settings import WrongSettingsError, read_settings, schema
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `settings` to a parser."""
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook settings check settings.yaml\n"
+        "  ray-webhook settings schema > settings.schema.json\n\n"
+        "exit status: 0 they can be used, 2 they cannot"
+    )
     commands = parser.add_subparsers(dest="what", required=True, metavar="check | schema")
-    check = commands.add_parser("check", help="tell whether files can be used as settings, with the variables that are set here")
-    check.add_argument("files", nargs="*", metavar="FILE", help="a file with settings; without one, the variables alone")
-    commands.add_parser("schema", help="print the JSON Schema of a file with settings")
+    check = commands.add_parser(
+        "check",
+        help="tell whether files can be used as settings, with the variables that are set here",
+    )
+    check.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a file with settings; without one, the variables alone",
+    )
+    schema = commands.add_parser("schema", help="print the JSON Schema of a file with settings")
+    for sub in (check, schema):
+        sub.epilog = "exit status: 0 they can be used, 2 they cannot"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +44,9 @@ def _check(file: str) -> int:
     try:
         read_settings(["--file", file] if file else [])
     except WrongSettingsError as error:
-        sys.stderr.write("".join(f"{file or 'environment'}: {line}\n" for line in str(error).splitlines()))
+        sys.stderr.write(
+            "".join(f"{file or 'environment'}: {line}\n" for line in str(error).splitlines())
+        )
         return 2
     sys.stdout.write(f"{file or 'environment'}: these settings can be used\n")
     return 0

@@ -1,4 +1,6 @@
-"""What the webhook would write into a RayCluster in a file when it is created: its shard index, and slices for Kueue."""
+"""What the webhook would write into a RayCluster in a file when it is created: its shard index, and
+slices for Kueue.
+"""
 
 import json
 from base64 import b64decode
@@ -13,12 +15,18 @@ from msgspec.structs import replace
 from webhook.admission.kueue_slices import Templates, asks, extended, operations
 from webhook.admission.shards import PATH as SHARD_INDEX
 from webhook.admission.shards import ShardHandler
-from webhook.groups.clusters import ClusterIndex, facts_of
+from webhook.groups.clusters import ClusterIndex, facts_of, is_ignored
 from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
-from webhook.kube.review import AdmissionRequest, Denied, GroupVersionKind, GroupVersionResource
+from webhook.kube.review import (
+    ALLOWED,
+    AdmissionRequest,
+    Denied,
+    GroupVersionKind,
+    GroupVersionResource,
+)
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 
@@ -45,13 +53,21 @@ class Sharded(NamedTuple):
             return ""
         annotations = self.manifest.document["metadata"]["annotations"]
         index = annotations.get(names.ANNOTATION_SHARD_INDEX)
-        place = f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}" if index else "created"
-        lines = [f"{self.name}: {place}", *(f"  {f'+ {what}':<74} # {why}" for what, why in self.told)]
+        place = (
+            f"shard {index} of {annotations[names.ANNOTATION_SHARD_GROUP]}" if index else "created"
+        )
+        lines = [
+            f"{self.name}: {place}",
+            *(f"  {f'+ {what}':<74} # {why}" for what, why in self.told),
+        ]
         return "\n".join([*lines, *(f"  ! {text}" for text in self.warnings)]) + "\n"
 
 
-async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> AsyncIterator[Sharded]:
-    """Yield each RayCluster as it comes out of its review, one after the other; one of the state's name is an update of it.
+async def sharded(
+    clusters: Sequence[Manifest], state: Sequence[Manifest]
+) -> AsyncIterator[Sharded]:
+    """Yield each RayCluster as it comes out of its review, one after the other; one of the state's
+    name is an update of it.
 
     Raises ManifestError when the shape of one is wrong.
     """
@@ -77,11 +93,15 @@ async def sharded(clusters: Sequence[Manifest], state: Sequence[Manifest]) -> As
             old_object=old,
         )
         try:
-            answer = await handler(request, 0.0)
+            alone = is_ignored(meta.labels)
+            answer = ALLOWED if alone else await handler(request, 0.0)
         except Denied as denied:
-            yield Sharded(manifest, refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes))
+            yield Sharded(
+                manifest,
+                refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
+            )
             continue
-        if old is None and asks(meta):
+        if old is None and not alone and asks(meta):
             answer = extended(answer, *operations(msgspec.convert(manifest.document, Templates)))
         patch = json.loads(b64decode(answer.patch or b"W10="))
         stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
@@ -93,6 +113,13 @@ def _told(operation: dict[str, Any]) -> tuple[str, str]:
     path, value = operation["path"], operation["value"]
     if path == SHARD_INDEX:
         return f"annotation {names.ANNOTATION_SHARD_INDEX}={value}", "its place in its shard group"
-    values = value.get("annotations", value) if isinstance(value, dict) else {path.rpartition("/")[2].replace("~1", "/"): value}
+    values = (
+        value.get("annotations", value)
+        if isinstance(value, dict)
+        else {path.rpartition("/")[2].replace("~1", "/"): value}
+    )
     where = ".".join(path.split("/")[2:4]).replace(".", "[", 1) + "]"
-    return f"{where} {' '.join(f'{key}={text}' for key, text in values.items())}", "Kueue keeps the hosts of a replica together"
+    return (
+        f"{where} {' '.join(f'{key}={text}' for key, text in values.items())}",
+        "Kueue keeps the hosts of a replica together",
+    )

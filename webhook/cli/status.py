@@ -7,26 +7,29 @@ import sys
 import time
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from msgspec import structs
 from rich.live import Live
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.connection import add_arguments as add_connection
 from webhook.cli.drawing import draw, drawing
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.place import add_ignoring
 from webhook.cli.terminal import console
+from webhook.follow.observing import Observing
 from webhook.follow.snapshot import Snapshot
 from webhook.manifest.writer import as_yaml
 from webhook.status.examination import examine
-from webhook.status.model import Picture
+from webhook.status.model import Picture, as_data
+from webhook.status.survey import Survey
+from webhook.status.world import World
 
 FINE: Final = 0
 WAITS: Final = 1
 
-_PERIOD: Final = 2.0
-"""Seconds between two looks of --watch."""
+_PERIOD: Final = 1.0
+"""Seconds between two pictures of --watch, which follows the cluster by watches."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,12 +43,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "hosts: ■ ready  ◧ starts  ◌ has no node  □ missing  ✗ ended  ◆ two pods\n\n"
         "exit status: 0 nothing waits, 1 something does, 2 the cluster cannot be looked at"
     )
-    parser.add_argument("raycluster", nargs="?", default="", metavar="RAYCLUSTER", help="only this one")
     parser.add_argument(
-        "-o", "--output", choices=("table", "wide", "json", "yaml"), default="table", help="how it is shown (default: table)"
+        "raycluster", nargs="?", default="", metavar="RAYCLUSTER", help="only this one"
     )
-    parser.add_argument("--watch", action="store_true", help="look again every 2 s, until Ctrl-C")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "wide", "json", "yaml"),
+        default="table",
+        help="how it is shown (default: table)",
+    )
+    parser.add_argument("--watch", action="store_true", help="follow what changes, until Ctrl-C")
     add_connection(parser)
+    add_ignoring(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -57,34 +67,55 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _take(cluster: Cluster) -> Picture:
-    snapshot = Snapshot(cluster.api, cluster.namespace)
+    snapshot = Snapshot(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
     observed = await snapshot.take()
     return examine(observed, time.time(), snapshot.unread)
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> Picture:
-    """Look again and again; on a terminal in place, else whenever something is new. Returns the last picture."""
+    """Follow the cluster: on a terminal in place, else print whenever something is new. Returns the
+    last picture. Raises ApiError when the cluster cannot be looked at.
+    """
     shown = console()
     picture = only(await _take(cluster), arguments.raycluster)
     live = Live(console=shown, auto_refresh=False, transient=False) if shown.is_terminal else None
     if live is None:
         _PRINTERS[arguments.output](picture)
+        sys.stdout.flush()
+    survey = Survey(World(ignoring=cluster.ignoring))
+    where = [cluster.namespace] if cluster.namespace else []
+    observing = Observing(cluster.api, survey.world, where, person=True)
+    following = asyncio.create_task(observing.run())
     try:
         if live is not None:
             live.start()
-        while True:
+        while not following.done():
             if live is not None:
                 live.update(drawing(picture, wide=arguments.output == "wide"), refresh=True)
             await asyncio.sleep(_PERIOD)
-            before, picture = picture, only(await _take(cluster), arguments.raycluster)
+            before = picture
+            if observing.settled:
+                picture = only(_seen(survey, observing), arguments.raycluster)
             if live is None and _timeless(picture) != _timeless(before):
                 _PRINTERS[arguments.output](picture)
                 sys.stdout.flush()
+        following.result()
     except asyncio.CancelledError:  # Ctrl-C: what is on the screen stays
-        return picture
+        pass
     finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
         if live is not None:
             live.stop()
+    return picture
+
+
+def _seen(survey: Survey, observing: Observing) -> Picture:
+    """Return the picture of what is known now."""
+    now = time.time()
+    survey.catch_up(now)
+    stale = {"changes": observing.trouble} if observing.trouble else {}
+    return survey.picture(now, None, {**observing.unread, **stale})
 
 
 def _timeless(picture: Picture) -> Picture:
@@ -95,18 +126,28 @@ def only(picture: Picture, name: str) -> Picture:
     """Return the part of a picture that one RayCluster has, or all of it for an empty name."""
     if not name:
         return picture
-    return structs.replace(picture, clusters=tuple(each for each in picture.clusters if each.name == name))
+    return structs.replace(
+        picture, clusters=tuple(each for each in picture.clusters if each.name == name)
+    )
 
 
-def _report(picture: Picture | None, arguments: argparse.Namespace, show: Callable[[Picture], None] | None = None) -> int:
+def _report(
+    picture: Picture | None,
+    arguments: argparse.Namespace,
+    show: Callable[[Picture], None] | None = None,
+) -> int:
     """Print a picture, and return the exit status that it has."""
     if picture is None:
         return UNREACHABLE
     chosen = only(picture, arguments.raycluster)
     if arguments.raycluster and not chosen.clusters:
-        near = get_close_matches(arguments.raycluster, [each.name for each in picture.clusters], n=1)
+        near = get_close_matches(
+            arguments.raycluster, [each.name for each in picture.clusters], n=1
+        )
         meant = f"; did you mean {near[0]}?" if near else "; -A looks in all namespaces"
-        sys.stderr.write(f"ray-webhook status: there is no RayCluster {arguments.raycluster}{meant}\n")
+        sys.stderr.write(
+            f"ray-webhook status: there is no RayCluster {arguments.raycluster}{meant}\n"
+        )
         return UNREACHABLE
     if show is not None:
         show(chosen)
@@ -129,10 +170,9 @@ def _yaml(picture: Picture) -> None:
     sys.stdout.write(as_yaml([as_data(picture)]))
 
 
-def as_data(picture: Picture) -> dict[str, Any]:
-    """Return a picture as the values of JSON."""
-    data: dict[str, Any] = msgspec.to_builtins(picture)
-    return {"waits": picture.waits, **data}
-
-
-_PRINTERS: Final[dict[str, Callable[[Picture], None]]] = {"table": _table, "wide": _wide, "json": _json, "yaml": _yaml}
+_PRINTERS: Final[dict[str, Callable[[Picture], None]]] = {
+    "table": _table,
+    "wide": _wide,
+    "json": _json,
+    "yaml": _yaml,
+}

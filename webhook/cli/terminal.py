@@ -10,8 +10,20 @@ from rich.text import Text
 _WIDE: Final = 400
 """Columns where nobody looks: lines are not broken in a file or a pipe."""
 
-_STYLES: Final = {"error": "bold red", "warning": "yellow", "info": "cyan", "fine": "green", "dim": "bright_black"}
-_MARKS: Final = {"error": ("✗", "x"), "warning": ("!", "!"), "info": ("i", "i"), "fine": ("✓", "+"), "unknown": ("?", "?")}
+_STYLES: Final = {
+    "error": "bold red",
+    "warning": "yellow",
+    "info": "cyan",
+    "fine": "green",
+    "dim": "bright_black",
+}
+_MARKS: Final = {
+    "error": ("✗", "x"),
+    "warning": ("!", "!"),
+    "info": ("i", "i"),
+    "fine": ("✓", "+"),
+    "unknown": ("?", "?"),
+}
 
 
 def console(stream: TextIO | None = None) -> Console:

@@ -3,14 +3,18 @@
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Final, TextIO
-from zoneinfo import available_timezones
 
-from msgspec import Struct, field
+import msgspec
 
 from webhook.cli.files import read_files
-from webhook.cli.report import WRITERS, Entry, coloured
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, without_known
 from webhook.kube import names
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
@@ -22,32 +26,64 @@ CLEAN: Final = 0
 DENIED: Final = 1
 UNREADABLE: Final = 2
 
+_NOTHING: Final = "no Ray object was found, so nothing was checked"
 _ON: Final = ("true", "on", "1", "yes")
 _OFF: Final = ("false", "off", "0", "no")
 
 
-class Result(Struct):
-    """What a run has found."""
+class _TimeZones(Container[str]):
+    """The names of time zones, looked up when the first one is asked for: there are some 600."""
 
-    entries: list[Entry] = field(default_factory=list)
-    problems: list[ManifestError] = field(default_factory=list)
-    objects: int = 0
-    skipped: int = 0
+    def __contains__(self, name: object) -> bool:
+        return name in _time_zones()
 
-    def status(self, *, strict: bool) -> int:
-        """Return the exit status: 2 when something could not be read, 1 for a denial, or with `strict` for a warning."""
-        if self.problems:
-            return UNREADABLE
-        failing = self.entries if strict else [entry for entry in self.entries if entry.level == DENY]
-        return DENIED if failing else CLEAN
+
+@cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(import_module("zoneinfo").available_timezones())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of `validate` to a parser."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input")
-    parser.add_argument("-f", "--filename", action="append", default=[], metavar="PATH", help="the same; may be repeated")
-    parser.add_argument("-o", "--output", choices=tuple(WRITERS), default="text", help="the format of findings (default: text)")
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook validate raycluster.yaml rayjobs/\n"
+        "  kubectl kustomize . | ray-webhook validate - -o github\n\n"
+        "exit status: 0 nothing is denied, 1 something is (with --strict: or warned of), 2 a file "
+        "cannot be read"
+    )
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input"
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="the same; may be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=tuple(WRITERS),
+        default="text",
+        help="the format of findings (default: text)",
+    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
+    parser.add_argument(
+        "--require", action="store_true", help="exit with 2 when there was nothing to check"
+    )
+    parser.add_argument(
+        "--baseline",
+        default="",
+        metavar="FILE",
+        help="leave out the findings of an earlier run, which `-o json` has written",
+    )
+    parser.add_argument(
+        "--cluster", action="store_true", help="check what lives in a cluster, in place of files"
+    )
     parser.add_argument(
         "--rule",
         action="append",
@@ -56,59 +92,157 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the level of a rule: {OFF}, {WARN} or {DENY}; may be repeated",
     )
     parser.add_argument(
-        "--gate", action="append", default=[], metavar="NAME=BOOL", help="a feature gate of the KubeRay operator; may be repeated"
+        "--gate",
+        action="append",
+        default=[],
+        metavar="NAME=BOOL",
+        help="a feature gate of the KubeRay operator; may be repeated",
     )
     parser.add_argument(
         "--kuberay",
         default="",
         metavar="RELEASE",
-        help="the release of KubeRay, such as 1.6 (default: the newest that the rules know)",
+        help=(
+            "the release of KubeRay, such as 1.6 (default: the newest that the rules know; what no "
+            "earlier one checks is a warning then)"
+        ),
     )
+    add_connection(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Check the files, print the findings, and return the exit status."""
+    """Check the files, or what lives in a cluster, print the findings, and return the exit status.
+
+    It is 2 when something could not be read, 1 for a denial, or with `--strict` for a warning.
+    """
     paths = [*arguments.filename, *arguments.paths]
     settings, problems = _settings(arguments)
-    if not paths:
-        problems.append("name at least one file, folder, or - for standard input")
+    if bool(paths) == arguments.cluster:
+        problems.append(
+            "name at least one file, folder, or - for standard input; or look at a --cluster, but "
+            "not both"
+        )
+    known, unusable = _baseline(arguments.baseline)
+    problems += unusable
     if problems:
         _say(problems)
         return UNREADABLE
-    result = collect(read_files(paths), settings)
-    writer = coloured if arguments.output == "text" and _colourful(sys.stdout) else WRITERS[arguments.output]
-    sys.stdout.write(_encodable(writer(result.entries), sys.stdout))
-    _say([f"{problem}" for problem in result.problems])
+    found = _live(arguments) if arguments.cluster else read_files(paths)
+    if found is None:
+        return UNREADABLE
+    report = collect(found, settings)
+    if arguments.require and not report.checked:
+        report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
+    report.checked, report.known = without_known(report.checked, known)
+    writer = (
+        coloured
+        if arguments.output == "text" and _colourful(sys.stdout)
+        else WRITERS[arguments.output]
+    )
+    sys.stdout.write(_encodable(writer(report), sys.stdout))
+    _say([f"{problem}" for problem in (*report.problems, *report.notes)])
     if arguments.output == "text":
-        _say([summary(result)])
-    return result.status(strict=arguments.strict)
+        _say([summary(report)])
+    return _status(report, strict=arguments.strict)
 
 
-def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Result:
+def _status(report: Report, *, strict: bool) -> int:
+    if report.problems:
+        return UNREADABLE
+    denied = any(entry.level == DENY for entry in report.entries)
+    return DENIED if denied or (strict and (report.entries or report.notes)) else CLEAN
+
+
+def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Report:
     """Return what the rules find in all objects, by file and line."""
-    result = Result()
+    report = Report()
+    first: dict[str, Manifest] = {}
     for item in found:
         if isinstance(item, ManifestError):
-            result.problems.append(item)
-        elif item.kind not in names.RAY_KINDS:
-            result.skipped += item.document is not None
-        else:
-            result.objects += 1
-            result.entries += _entries(item, settings)
-    return result
+            report.problems.append(item)
+        elif item.kind in names.RAY_KINDS:
+            name = _name(item)
+            report.checked.append(Checked(item.file, name, tuple(_entries(item, settings))))
+            if name.endswith("/"):
+                continue
+            if name in first:
+                text = f"{name} is in {first[name].file} as well: whichever is applied last counts"
+                report.notes.append(ManifestError(item.file, item.line(["metadata"]), text))
+            first.setdefault(name, item)
+        elif item.document is not None:
+            problem = _misnamed(item)
+            report.skipped += not problem
+            report.problems += [problem] if problem else []
+    return report
 
 
-def summary(result: Result) -> str:
+def _name(item: Manifest) -> str:
+    """Return `RayCluster namespace/name`; nothing behind the slash for a name that is generated."""
+    meta = item.document.get("metadata")
+    held = meta if isinstance(meta, dict) else {}
+    return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
+
+
+def _misnamed(item: Manifest) -> ManifestError | None:
+    """Return what is wrong with an object that should be one of Ray's, and is not by its kind or
+    version.
+    """
+    held = item.document if isinstance(item.document, dict) else {}
+    version, kind = held.get("apiVersion"), held.get("kind")
+    if not isinstance(version, str) or not isinstance(kind, str):
+        return None
+    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.lower()), "")
+    of_ray = version.partition("/")[0] == names.RAY_GROUP
+    if not of_ray and not (alike and "/" not in version):
+        return None
+    near = alike or next(iter(get_close_matches(kind, names.RAY_KINDS, n=1)), "")
+    meant = f": write apiVersion ray.io/v1 and kind {near}" if near else ""
+    text = f"there is no {kind[:63]} in {version[:63]}, so nothing of it was checked{meant}"
+    return ManifestError(item.file, item.line(["kind"]), text)
+
+
+def _baseline(path: str) -> tuple[list[Entry], list[str]]:
+    """Return the findings of an earlier run, which `-o json` printed, or what is wrong with it."""
+    if not path:
+        return [], []
+    try:
+        return msgspec.json.decode(Path(path).read_bytes(), type=list[Entry]), []
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        return [], [f"--baseline {path}: {error}; make one with `-o json`"]
+
+
+def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] | None:
+    """Return the Ray objects that live in a cluster; None, after saying why, when nobody can look.
+
+    Only here the client of the API server is needed, which takes a second to load.
+    """
+    live = import_module("webhook.cli.live")
+    found: list[Manifest | ManifestError] | None = live.objects(arguments)
+    return found
+
+
+def summary(report: Report) -> str:
     """Return one line about the whole run."""
-    denied = sum(entry.level == DENY for entry in result.entries)
-    warned = len(result.entries) - denied
-    skipped = f"; {_counted(result.skipped, 'other object')} skipped" if result.skipped else ""
-    return f"{_counted(result.objects, 'Ray object')}: {denied} denied, {_counted(warned, 'warning')}{skipped}"
+    denied = sum(entry.level == DENY for entry in report.entries)
+    warned = len(report.entries) - denied
+    known = f"; {report.known} known from the baseline" if report.known else ""
+    skipped = f"; {_counted(report.skipped, 'other object')} skipped" if report.skipped else ""
+    return (
+        f"{_counted(len(report.checked), 'Ray object')}: {denied} denied, "
+        f"{_counted(warned, 'warning')}{known}{skipped}"
+    )
 
 
 def _entries(item: Manifest, settings: RuleSettings) -> list[Entry]:
     entries = [
-        Entry(item.file, item.line(finding.field.tokens), finding.level, finding.rule, finding.path, finding.message)
+        Entry(
+            item.file,
+            item.line(finding.field.tokens),
+            finding.level,
+            finding.rule,
+            finding.path,
+            finding.message,
+        )
         for finding in check_file(item.kind, item.document, settings)
         if finding.level != OFF
     ]
@@ -128,7 +262,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
     except ValueError:
         kuberay = None
         problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
-    settings = RuleSettings(levels, gates, frozenset(available_timezones()), kuberay=kuberay)
+    settings = RuleSettings(levels, gates, _TimeZones(), kuberay=kuberay)
     return settings, problems + unknown_names(settings)
 
 
@@ -141,7 +275,9 @@ def _colourful(stream: TextIO) -> bool:
 
 
 def _encodable(output: str, stream: TextIO) -> str:
-    """Return what a stream can take; names in a file may have characters that its encoding lacks."""
+    """Return what a stream can take; names in a file may have characters that
+    its encoding lacks.
+    """
     encoding = stream.encoding or "utf-8"
     return output.encode(encoding, "backslashreplace").decode(encoding)
 

@@ -1,1 +1,3 @@
-"""Gangs: the PodGroups that a RayCluster should have, and what to do next about those that exist."""
+"""Gangs: the PodGroups that a RayCluster should have, and what to do next about
+those that exist.
+"""

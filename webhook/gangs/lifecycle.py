@@ -1,8 +1,10 @@
-"""The lifecycle of a RayCluster's Workload and PodGroups: from what should exist and what does, the next actions.
+"""The lifecycle of a RayCluster's Workload and PodGroups: from what should exist and what does, the
+next actions.
 
-An object that another RayCluster controls, or nobody, is never touched. What cannot be changed is left until no pod depends on it,
-then deleted, and made anew when it is gone. Pods keep a PodGroup that is being deleted, and those that come after them name
-the next one by the same name: so that it can come, the protection is taken off the one that goes.
+An object that another RayCluster controls, or nobody, is never touched. What cannot be changed is
+left until no pod depends on it, then deleted, and made anew when it is gone. Pods keep a PodGroup
+that is being deleted, and those that come after them name the next one by the same name: so that it
+can come, the protection is taken off the one that goes.
 """
 
 from msgspec import Struct
@@ -11,7 +13,9 @@ from webhook.gangs.podgroups import BASIC, Desired, PodGroup, Template, Workload
 
 
 class Identity(Struct, frozen=True, gc=False):
-    """An object as the API server has it. `controller` is the uid of the RayCluster that controls it, if one does."""
+    """An object as the API server has it. `controller` is the uid of the RayCluster that controls
+    it, if one does.
+    """
 
     name: str
     uid: str
@@ -24,7 +28,9 @@ class Identity(Struct, frozen=True, gc=False):
 
     @property
     def goes(self) -> bool:
-        """Tell whether it was made here, for this or a former RayCluster of the name, and is being deleted."""
+        """Tell whether it was made here, for this or a former RayCluster of the name, and is being
+        deleted.
+        """
         return self.deleting and self.labelled and bool(self.controller)
 
 
@@ -41,7 +47,9 @@ class SeenPodGroup(Struct, frozen=True, gc=False):
 
     @property
     def lingers(self) -> bool:
-        """Tell whether pods keep it from going, those of today or those that name it by the name of the next one."""
+        """Tell whether pods keep it from going, those of today or those that name it by the name of
+        the next one.
+        """
         return self.identity.goes and self.protection is not None
 
 
@@ -76,7 +84,9 @@ class Create(Struct, frozen=True, gc=False):
 
 
 class Resize(Struct, frozen=True, gc=False):
-    """Change minimal counts: of a PodGroup its own, of a Workload those of its templates in their order."""
+    """Change minimal counts: of a PodGroup its own, of a Workload those of its templates in their
+    order.
+    """
 
     seen: Seen
     min_counts: tuple[int, ...]
@@ -103,25 +113,38 @@ class Delete(Struct, frozen=True, gc=False):
 Action = Create | Resize | Label | Release | Delete
 
 
-def decide(desired: Desired, actual: Actual, *, resizable: bool, live: frozenset[str]) -> list[Action]:
+def decide(
+    desired: Desired, actual: Actual, *, resizable: bool, live: frozenset[str]
+) -> list[Action]:
     """Return what to do next, in order; nothing when only time can help, or nothing is left to do.
 
-    `resizable` tells whether minimal counts can be changed; `live` names PodGroups that must not be deleted for a difference.
+    `resizable` tells whether minimal counts can be changed; `live` names PodGroups that must not be
+    deleted for a difference.
     """
     wanted = {group.name: group for group in desired.pod_groups}
-    groups = [_fate(group, wanted.get(group.identity.name), desired, live, resizable=resizable) for group in actual.pod_groups]
+    groups = [
+        _fate(group, wanted.get(group.identity.name), desired, live, resizable=resizable)
+        for group in actual.pod_groups
+    ]
     done = [action for action in groups if action is not None]
-    for_workloads = [_fate_of_workload(seen, desired, actual, resizable=resizable) for seen in actual.workloads]
+    for_workloads = [
+        _fate_of_workload(seen, desired, actual, resizable=resizable) for seen in actual.workloads
+    ]
     before = [action for action in for_workloads if action is not None]
     if desired.workload and any(
-        isinstance(action, Delete) and action.seen.identity.name == desired.workload.name for action in before
+        isinstance(action, Delete) and action.seen.identity.name == desired.workload.name
+        for action in before
     ):
         return [*done, *before]  # PodGroups are made once the new Workload is there to refer to
-    missing = desired.workload is not None and desired.workload.name not in {seen.identity.name for seen in actual.workloads}
+    missing = desired.workload is not None and desired.workload.name not in {
+        seen.identity.name for seen in actual.workloads
+    }
     there = {group.identity.name for group in actual.pod_groups}
     templates = _templates(desired, actual)
     creations = [
-        Create(group, desired.workload.name if desired.workload and group.template in templates else "")
+        Create(
+            group, desired.workload.name if desired.workload and group.template in templates else ""
+        )
         for group in desired.pod_groups
         if group.name not in there
     ]
@@ -130,21 +153,40 @@ def decide(desired: Desired, actual: Actual, *, resizable: bool, live: frozenset
 
 
 def waits(desired: Desired, actual: Actual) -> bool:
-    """Tell whether something that is wished for is not there yet as it should be, so that another look is due."""
-    seen = {group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)}
-    fine = all(group.name in seen and _equal(seen[group.name], group) for group in desired.pod_groups)
-    workloads = {workload.identity.name for workload in actual.workloads if _ours(workload.identity, desired)}
+    """Tell whether something that is wished for is not there yet as it should be, so that another
+    look is due.
+    """
+    seen = {
+        group.identity.name: group for group in actual.pod_groups if _ours(group.identity, desired)
+    }
+    fine = all(
+        group.name in seen and _equal(seen[group.name], group) for group in desired.pod_groups
+    )
+    workloads = {
+        workload.identity.name for workload in actual.workloads if _ours(workload.identity, desired)
+    }
     return not fine or (desired.workload is not None and desired.workload.name not in workloads)
 
 
 def strangers(desired: Desired, actual: Actual) -> list[str]:
-    """Return the names that are wished for, but that objects have which are not this RayCluster's, and do not go by themselves."""
-    wanted = {group.name for group in desired.pod_groups} | ({desired.workload.name} if desired.workload else set())
+    """Return the names that are wished for, but that objects have which are not this RayCluster's,
+    and do not go by themselves.
+    """
+    wanted = {group.name for group in desired.pod_groups} | (
+        {desired.workload.name} if desired.workload else set()
+    )
     others = [seen.identity for seen in actual.all if seen.identity.controller != desired.uid]
     return sorted({other.name for other in others if other.name in wanted and not other.goes})
 
 
-def _fate(seen: SeenPodGroup, want: PodGroup | None, desired: Desired, live: frozenset[str], *, resizable: bool) -> Action | None:
+def _fate(
+    seen: SeenPodGroup,
+    want: PodGroup | None,
+    desired: Desired,
+    live: frozenset[str],
+    *,
+    resizable: bool,
+) -> Action | None:
     """Return what becomes of a PodGroup."""
     if want is not None and seen.lingers:
         return Release(seen)
@@ -159,17 +201,26 @@ def _fate(seen: SeenPodGroup, want: PodGroup | None, desired: Desired, live: fro
     return None if seen.identity.labelled else Label(seen)
 
 
-def _fate_of_workload(seen: SeenWorkload, desired: Desired, actual: Actual, *, resizable: bool) -> Action | None:
-    """Return what becomes of a Workload. One that should be another is kept while any PodGroup refers to it."""
+def _fate_of_workload(
+    seen: SeenWorkload, desired: Desired, actual: Actual, *, resizable: bool
+) -> Action | None:
+    """Return what becomes of a Workload. One that should be another is kept while any PodGroup
+    refers to it.
+    """
     if not _ours(seen.identity, desired):
         return None
     name, want = seen.identity.name, desired.workload
     if want is None or want.name != name:
         staying = {group.name for group in desired.pod_groups}
-        referring = any(group.workload == name and group.identity.name in staying for group in actual.pod_groups)
+        referring = any(
+            group.workload == name and group.identity.name in staying for group in actual.pod_groups
+        )
         return None if referring else Delete(seen)
     counts = {template.name: template.min_count for template in want.templates}
-    same = _shape(seen.templates) == _shape(want.templates) and seen.priority_class == want.priority_class
+    same = (
+        _shape(seen.templates) == _shape(want.templates)
+        and seen.priority_class == want.priority_class
+    )
     resized = tuple([counts.get(template.name, BASIC) for template in seen.templates])
     if same and resized == tuple([template.min_count for template in seen.templates]):
         return None if seen.identity.labelled else Label(seen)
@@ -179,7 +230,9 @@ def _fate_of_workload(seen: SeenWorkload, desired: Desired, actual: Actual, *, r
 
 
 def _templates(desired: Desired, actual: Actual) -> set[str]:
-    """Return the templates that new PodGroups can refer to: of the Workload that is to be made, else of the one there is."""
+    """Return the templates that new PodGroups can refer to: of the Workload that is to be made,
+    else of the one there is.
+    """
     want = desired.workload
     if want is None:
         return set()

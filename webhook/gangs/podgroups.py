@@ -1,4 +1,5 @@
-"""The Workload and the PodGroups that a RayCluster should have, from its facts and from the seats that are taken.
+"""The Workload and the PodGroups that a RayCluster should have, from its facts and from the seats
+that are taken.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 """
@@ -42,7 +43,9 @@ class Workload(Struct, frozen=True, gc=False):
 
 
 class PodGroup(Struct, frozen=True, gc=False):
-    """A PodGroup: of `min_count` pods at least, or BASIC, with the name of the template that it is made from."""
+    """A PodGroup: of `min_count` pods at least, or BASIC, with the name of the template that it is
+    made from.
+    """
 
     name: str
     template: str
@@ -63,7 +66,9 @@ class Desired(Struct, frozen=True, gc=False):
 
 
 class _Kind(Struct, gc=False):
-    """PodGroups of one template: those that should exist, and those of them whose pods are known."""
+    """PodGroups of one template: those that should exist, and those of them whose
+    pods are known.
+    """
 
     template: Template
     priority_class: str
@@ -73,13 +78,17 @@ class _Kind(Struct, gc=False):
 
 
 def occupied(facts: ClusterFacts, members: Membership) -> Occupied:
-    """Return which seats are taken, as far as a wish depends on them. It is cheap to get, and to compare."""
+    """Return which seats are taken, as far as what is desired depends on them: cheap to get and to
+    compare.
+    """
     keys = [GroupKey(facts.namespace, facts.uid, name) for name in facts.groups]
     return tuple([members.group(key).replica_names for key in keys])
 
 
 def desired_of(facts: ClusterFacts, taken: Occupied) -> Desired:
-    """Return what should exist: nothing without an active gang, and no PodGroups while the RayCluster is suspended."""
+    """Return what should exist: nothing without an active gang, and no PodGroups while the
+    RayCluster is suspended.
+    """
     if not facts.gang.active:
         return Desired(facts.uid)
     kinds = list(_KINDS[facts.gang.granularity](facts, taken))
@@ -106,25 +115,38 @@ def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
     priorities = {kind.priority_class for kind in kinds}
     if len(priorities) != 1 or len(kinds) > TEMPLATES_MAX:
         return None
-    return Workload(gang.workload_name(cluster), priorities.pop(), tuple([kind.template for kind in kinds]))
+    return Workload(
+        gang.workload_name(cluster), priorities.pop(), tuple([kind.template for kind in kinds])
+    )
 
 
 def _whole(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
     """Yield the one kind of a gang of the whole cluster."""
     count = _bounded(1 + sum(_pods(group) for group in facts.groups.values()))
     template = Template(gang.CLUSTER_TEMPLATE, count)
-    yield _Kind(template, _head_priority(facts), [gang.cluster_pod_group(facts.name)], any(taken), head=True)
+    yield _Kind(
+        template, _head_priority(facts), [gang.cluster_pod_group(facts.name)], any(taken), head=True
+    )
 
 
 def _by_group(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
     """Yield the head, and each worker group: one without pods has a template, but no PodGroup."""
     yield _Kind(
-        Template(gang.HEAD_TEMPLATE, BASIC), _head_priority(facts), [gang.head_pod_group(facts.name)], live=False, head=True
+        Template(gang.HEAD_TEMPLATE, BASIC),
+        _head_priority(facts),
+        [gang.head_pod_group(facts.name)],
+        live=False,
+        head=True,
     )
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
         count = _bounded(_pods(group))
         template = Template(gang.template_name(name), max(count, 1))
-        yield _Kind(template, _priority(group), [gang.group_pod_group(facts.name, name)] if count else [], bool(replicas))
+        yield _Kind(
+            template,
+            _priority(group),
+            [gang.group_pod_group(facts.name, name)] if count else [],
+            bool(replicas),
+        )
 
 
 def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
@@ -132,7 +154,11 @@ def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
         if group.num_of_hosts > 1:
             template = Template(gang.template_name(name), _bounded(group.num_of_hosts))
-            named = [gang.replica_pod_group(facts.name, name, replica) for replica in sorted(replicas) if replica]
+            named = [
+                gang.replica_pod_group(facts.name, name, replica)
+                for replica in sorted(replicas)
+                if replica
+            ]
             yield _Kind(template, _priority(group), named, live=True)
 
 

@@ -1,4 +1,6 @@
-"""The connection to the API server, as the settings name it, and where in the cluster this process is."""
+"""The connection to the API server, as the settings name it, and where in the cluster this process
+is.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -11,12 +13,16 @@ _NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespac
 
 
 def connection(config: Path | None) -> Load:
-    """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the cluster."""
+    """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the
+    cluster.
+    """
     return kubeconfig(str(config)) if config else in_cluster()
 
 
 def own_namespace(named: str, setting: str, file: Path = _NAMESPACE) -> str:
-    """Return the namespace that is named, or the pod's own. Raises ConfigurationError where there is neither."""
+    """Return the namespace that is named, or the pod's own. Raises ConfigurationError where there
+    is neither.
+    """
     try:
         return named or file.read_text().strip()
     except OSError as error:

@@ -12,12 +12,14 @@ from msgspec import structs
 from webhook.admission.pods import PodHandler, SeatClaims
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
-from webhook.admission.reviewer import ClusterReader, Mutation, Validation
+from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shards import IndexClaims, ShardHandler
 from webhook.follow.claims import LeaseClaims
-from webhook.follow.discovery import Discovery
+from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
 from webhook.follow.errors import ApiError
+from webhook.follow.kuberay import KubeRayStored
 from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
+from webhook.follow.reader import LiveReader
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState, Known, Leases
 from webhook.follow.timing import ClaimTiming
@@ -30,6 +32,7 @@ from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
+from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
@@ -38,17 +41,18 @@ from webhook.settings import Serving, Settings, Tls
 from webhook.telemetry.caches import CacheCollector
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.claims import ClaimCollector
-from webhook.telemetry.log import Log, Output, follow_log
+from webhook.telemetry.log import Log, Output, follow_logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import form_of
 from webhook.telemetry.scrape import PacedScrapes
-from webhook.telemetry.watches import WatchCollector, Watching
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
+from webhook.validation.finding import KubeRay
 from webhook.wiring.connection import connection, own_namespace
+from webhook.wiring.following import follow_metrics
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,12 @@ class _Knowledge:
     seats: SeatClaims
     indices: IndexClaims
     shards: Shards
-    reader: ClusterReader | None = None
+    reader: LiveReader | None = None
     claims: LeaseClaims | None = None
-    watches: Sequence[Watching] = ()
-    discovery: Discovery | None = None
+    cluster: ClusterState | None = None
+    discovery: Discovery[str] | None = None
+    release: Discovery[KubeRay] | None = None
+    kubernetes: Discovery[tuple[int, int]] | None = None
     conditions: dict[str, Condition] = field(default_factory=dict)
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
@@ -86,41 +92,79 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
 
     Raises CertificateError, or ManifestError for the state.
     """
-    known = _standing_in(state) if settings.standalone else _from_cluster(settings)
+    ignoring = settings.ignore.rayclusters
+    known = (
+        _standing_in(state, ignoring=ignoring) if settings.standalone else _from_cluster(settings)
+    )
     log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
-    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members))
-    metrics.gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.", lambda: known.members.assumed)
-    metrics.gauge("ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet.", lambda: known.shards.assumed)
-    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters))
-    metrics.registry.register(WatchCollector(known.watches))
+    metrics.gauge(
+        "ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members)
+    )
+    metrics.gauge(
+        "ray_webhook_assumed_seats",
+        "Seats handed out whose pod was not seen yet.",
+        lambda: known.members.assumed,
+    )
+    metrics.gauge(
+        "ray_webhook_assumed_shards",
+        "Shard indices handed out, RayCluster not seen yet.",
+        lambda: known.shards.assumed,
+    )
+    metrics.gauge(
+        "ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters)
+    )
+    if known.cluster is not None:
+        follow_metrics(metrics, known.cluster)
     if known.claims is not None:
         metrics.registry.register(ClaimCollector(known.claims))
     kept = settings.scheduling.publish or settings.standalone
-    metrics.gauge("ray_webhook_scheduling_kept", "1 when PodGroups are kept, by `ray-webhook controller`.", lambda: float(kept))
+    metrics.gauge(
+        "ray_webhook_scheduling_kept",
+        "1 when PodGroups are kept, by `ray-webhook controller`.",
+        lambda: float(kept),
+    )
     observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
-    follow_log("webhook", log)
-    follow_log("uvicorn.error", log)
+    follow_logs(log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
     keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
-    gate = Gate({"certificate": lambda: tls.valid(time()), **known.conditions}, {"certificate": certificates.expiry})
+    gate = Gate(
+        {"certificate": lambda: tls.valid(time()), **known.conditions},
+        {"certificate": certificates.expiry},
+    )
 
-    policy = Policy(known.discovery is None, kept, settings.resize.policy, settings.affinity.apart)
+    policy = Policy(
+        known.discovery is None,
+        kept,
+        settings.resize.policy,
+        settings.affinity.apart,
+        settings.termination.drain_seconds,
+        settings.topology.zones == "on",
+    )
     pods = PodHandler(known.clusters, known.seats, policy)
-    rays = RayHandler(settings.validation.rules())
+    rays = RayHandler(settings.validation.rules(ignoring=ignoring))
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    shards, resize = ShardHandler(known.indices), ResizeHandler(known.clusters, settings.resize.beyond)
-    mutation = Mutation(pods, known.reader, shards)
-    metrics.registry.register(CacheCollector({"reviews": mutation.reviews, "patches": pods.patches}))
+    if known.release is not None:
+        known.release.subscribe(lambda release: _go_by(rays, release))
+    if known.kubernetes is not None:
+        known.kubernetes.subscribe(lambda release: _place(pods, release))
+    shards, resize = (
+        ShardHandler(known.indices),
+        ResizeHandler(known.clusters, settings.resize.beyond),
+    )
+    mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
+    metrics.registry.register(
+        CacheCollector({"reviews": mutation.reviews, "patches": pods.patches})
+    )
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
     }
 
     def exposition() -> tuple[bytes, str]:
-        observer.settle()
+        observer.flush()
         return metrics.exposition()
 
     host = settings.serving.host
@@ -146,33 +190,55 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         gate.draining = True
         await asyncio.sleep(settings.serving.drain_seconds)
 
-    return Service({"reviews": reviews, "admin": admin, **keepers, **known.runnables}, reviews, admin, drain, log, observer.settle)
+    return Service(
+        {"reviews": reviews, "admin": admin, **keepers, **known.runnables},
+        reviews,
+        admin,
+        drain,
+        log,
+        observer.flush,
+    )
 
 
 def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of a listener: no more connections than there are descriptors for, with two listeners."""
-    return Bounds(min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB)
+    """Return the bounds of a listener: no more connections than there are descriptors for, with two
+    listeners.
+    """
+    return Bounds(
+        min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB
+    )
 
 
-def _standing_in(manifests: Sequence[Manifest]) -> _Knowledge:
-    state = load_state(manifests)
+def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge:
+    state = load_state(manifests, ignoring=ignoring)
     shards = Shards(state.clusters, inf)
     return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
 
 
 def _from_cluster(settings: Settings) -> _Knowledge:
-    clusters, members = ClusterIndex(), Membership()
+    clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
     shards = Shards(clusters)
     namespace = own_namespace(settings.claims.namespace, "claims.namespace")
-    leases = Leases(namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds))
+    leases = Leases(
+        namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds)
+    )
     known = Known(clusters, members, shards)
-    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces, leases=leases)
+    cluster = ClusterState(
+        connection(settings.kubeconfig), known, settings.namespaces, leases=leases
+    )
     claims = cluster.claims
     if claims is None:
         msg = "the state of a cluster that was given Leases has claims"
         raise RuntimeError(msg)
-    discovery = Discovery(cluster.api, settings.scheduling.discovery_seconds)
+    seconds = settings.scheduling.discovery_seconds
+    discovery = Discovery(PodGroupsServed(cluster.api), seconds)
+    release = Discovery(KubeRayStored(cluster.api), seconds)
     cluster.beside["discovery"] = discovery
+    kubernetes = Discovery(KubernetesRelease(cluster.api), seconds)
+    if not settings.validation.kuberay:
+        cluster.beside["release"] = release
+    if settings.topology.zones == "auto":
+        cluster.beside["kubernetes"] = kubernetes
     return _Knowledge(
         clusters,
         members,
@@ -181,13 +247,19 @@ def _from_cluster(settings: Settings) -> _Knowledge:
         shards,
         cluster.reader,
         claims,
-        cluster.watches,
+        cluster,
         discovery,
+        release,
+        kubernetes,
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
             "Leases": cluster.leases_known,
             "discovery": lambda: discovery.answered,
+            "release of KubeRay": lambda: release.answered or "release" not in cluster.beside,
+            "release of Kubernetes": lambda: (
+                kubernetes.answered or "kubernetes" not in cluster.beside
+            ),
         },
         {"cluster": cluster},
     )
@@ -199,8 +271,22 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
 
 
-def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver) -> dict[str, Runnable]:
-    """Return what looks after the certificate. A pair in files has to be usable at the start. Raises CertificateError."""
+def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:
+    """Let pods know zone and region where this release of Kubernetes tells them."""
+    pods.policy = structs.replace(pods.policy, zones=release is not None and release >= ZONES_SINCE)
+
+
+def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
+    """Let Ray objects be checked as this release of KubeRay does."""
+    rays.settings = structs.replace(rays.settings, kuberay=release)
+
+
+def _keepers(
+    tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver
+) -> dict[str, Runnable]:
+    """Return what looks after the certificate. A pair in files has to be usable at the start.
+    Raises CertificateError.
+    """
     if tls.source == "files":
         files = CertificateFiles(tls.certificate, tls.key)
         keeper = Keeper(files, context, observer, tls.poll_seconds, tls.client_ca)
@@ -210,4 +296,7 @@ def _keepers(tls: Tls, config: Path | None, context: SwappingContext, observer: 
     vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
     name = f"{own.service}.{own.namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
-    return {"certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca), "secret": vault}
+    return {
+        "certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca),
+        "secret": vault,
+    }

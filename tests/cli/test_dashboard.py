@@ -1,0 +1,158 @@
+"""`ray-webhook dashboard`, as a process: on files, on a cluster, and in a cluster."""
+
+import asyncio
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.dashboard.test_following import store
+from tests.follow.fake_api import FakeApi, Object
+from tests.status.samples import samples
+from tests.status.scenes import Scene
+from tests.status.served import kubeconfig, serving
+from webhook.cli.main import main
+
+Capture = pytest.CaptureFixture[str]
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "webhook.cli.main", "dashboard"]
+
+
+@contextmanager
+def running(*arguments: str, **environment: str) -> Iterator[str]:
+    """Run the command, and yield what it says first; it has to end well by a signal."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PATH": "/usr/bin", **environment},
+        cwd=ROOT,
+    )
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert "http://" in line, line + process.stderr.read()
+        yield line
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+        assert process.returncode == 0
+
+
+def address_in(line: str) -> str:
+    """Return the first address in a line."""
+    found = re.search(r"http://\S+", line)
+    assert found
+    return found[0]
+
+
+def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
+    with running("--state", "tests/state.yaml", "--state", "examples", "--port", "0") as line:
+        address = address_in(line)
+        assert address.startswith("http://127.0.0.1:")
+        with httpx.Client(follow_redirects=True, timeout=30) as client:
+            assert client.get(address.partition("/enter")[0] + "/api/v1/status").status_code == 401
+            page = client.get(address)
+            assert "multi-slice" in page.text
+            found = client.get(str(page.url.join("/api/v1/status"))).json()
+            assert "not in the files" in found["unread"]["events"]
+
+
+def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as fake:
+            store(fake, samples()["host-missing"].scene())
+            config = kubeconfig(tmp_path, fake.port)
+            await asyncio.to_thread(look, str(config))
+
+    def look(config: str) -> None:
+        with (
+            running("-A", "--port", "0", "--kubeconfig", config) as line,
+            httpx.Client(follow_redirects=True, timeout=30) as client,
+        ):
+            page = client.get(address_in(line))
+            status = str(page.url.join("/api/v1/status"))
+            while not (found := client.get(status).json())["clusters"]:
+                pass
+            assert found["waits"] is True
+
+    asyncio.run(story())
+
+
+def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_path: Path) -> None:
+    def judge(review: Object) -> Object:
+        spec = review["spec"]
+        if review["kind"] == "TokenReview":
+            known = spec["token"] in {"alice", "bob"}
+            return {"authenticated": known, "user": {"username": spec["token"]}}
+        namespace = spec["resourceAttributes"]["namespace"]
+        return {"allowed": (spec["user"], namespace) == ("alice", "team")}
+
+    async def story() -> None:
+        async with FakeApi().serving() as fake:
+            fake.judge = judge
+            store(fake, Scene())
+            await asyncio.to_thread(look, str(kubeconfig(tmp_path, fake.port)))
+
+    def look(config: str) -> None:
+        ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_DASHBOARD__ADMIN_PORT": "0"}
+        with running("--in-cluster", "--kubeconfig", config, **ports) as line:
+            page, ready = re.findall(r"http://[^/ ]+", line)
+            while httpx.get(f"{ready}/readyz").status_code != httpx.codes.OK:
+                pass
+            assert "ray_webhook_dashboard_looks" in httpx.get(f"{ready}/metrics").text
+            assert httpx.get(f"{page}/api/v1/status").status_code == 401
+            seen = {}
+            for user in ("alice", "bob"):
+                bearer = {"authorization": f"Bearer {user}"}
+                url = f"{page}/api/v1/status"
+                while user == "alice" and not httpx.get(url, headers=bearer).json()["clusters"]:
+                    pass
+                found = httpx.get(url, headers=bearer).json()
+                seen[user] = [each["name"] for each in found["clusters"]]
+            assert seen == {"alice": ["llama"], "bob": []}
+            stranger = httpx.get(f"{page}/api/v1/status", headers={"authorization": "Bearer x"})
+            assert stranger.status_code == 401
+
+    asyncio.run(story())
+
+
+def test_a_cluster_that_cannot_be_looked_at_is_told_at_once(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with serving(Scene(), tmp_path) as (server, config):
+        server.refused.add("/api/v1/pods")
+        assert main(["dashboard", "-A", "--kubeconfig", str(config), "--port", "0"]) == 2
+    assert "ask for the right" in capsys.readouterr().err
+    assert main(["dashboard", "-A", "--kubeconfig", str(config), "--port", "0"]) == 2
+    assert "is the API server up" in capsys.readouterr().err
+
+
+def test_what_cannot_be_used_is_told_by_name(tmp_path: Path, capsys: Capture) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a, labels: 7}\n")
+    assert main(["dashboard", "--state", str(wrong), "--port", "0"]) == 2
+    assert "wrong.yaml" in capsys.readouterr().err
+    assert main(["dashboard", "--state", str(tmp_path / "none")]) == 2
+    assert "none" in capsys.readouterr().err
+    assert main(["dashboard", "--port", "0", "--in-cluster"]) == 2
+    assert "has to be the first flag" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["dashboard", "--state", "examples", "--port", port]) == 2
+    assert "choose another" in capsys.readouterr().err
+
+
+def test_a_setting_that_does_not_exist_stops_the_process(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["dashboard", "--in-cluster", "--dashboard.prot", "1"])
+    assert ended.value.code == 2
+    assert "did you mean --dashboard.port?" in capsys.readouterr().err

@@ -1,0 +1,243 @@
+"""`ray-webhook migrate`: the way over from Google's webhook for TPUs, from its first step to its
+last.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import former
+from tests.builders import Object, manifest
+from tests.status.scenes import CREATED, Scene
+from tests.status.served import Server, serving
+from webhook.cli.main import main
+from webhook.kube import names
+from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
+from webhook.status.installation import FORMER, second_webhook
+
+Capture = pytest.CaptureFixture[str]
+VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
+BUNDLE = base64.b64encode(b"a certificate").decode()
+
+
+def a_former_scene() -> Scene:
+    """Return a RayCluster whose workers the former webhook completed, and it alone is there."""
+    scene = Scene()
+    workers: list[Object] = []
+    for document in expand(scene.cluster, as_cluster(manifest(scene.cluster))):
+        if document["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_HEAD:
+            continue
+        pod = former.admitted(document, workers)
+        name = f"llama-tpu-worker-{len(workers)}"
+        pod["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": CREATED}
+        pod["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        workers.append(pod)
+    scene.pods = {pod["metadata"]["name"]: pod for pod in workers}
+    scene.webhooks = [configuration("mutating")]
+    return scene
+
+
+def configuration(kind: str) -> Object:
+    """Return one of its configurations."""
+    service = {"name": FORMER, "namespace": "ray-system", "path": f"/{kind[:-3]}e"}
+    webhook = {
+        "name": f"{FORMER}.ray-system.svc",
+        "clientConfig": {"service": service},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "operations": ["CREATE"]}],
+        "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+    }
+    return {"metadata": {"name": f"kuberay-tpu-{kind}-webhook-cfg"}, "webhooks": [webhook]}
+
+
+def deployment(**annotations: str) -> Object:
+    """Return its Deployment."""
+    meta = {"name": FORMER, "namespace": "ray-system", "annotations": annotations}
+    return {"metadata": meta}
+
+
+def answering(server: Server, *, validating: bool = True, left: bool = True) -> None:
+    """Let the server answer what is asked beside the scene."""
+    server.answers |= {
+        VALIDATING: {"items": [configuration("validating")] if validating else []},
+        DEPLOYMENTS: {"items": [deployment()] if left else []},
+        SLICES: {"items": [{"endpoints": [{"conditions": {"ready": True}}]}]},
+    }
+
+
+def ours(policy: str = "Ignore", bundle: str = BUNDLE) -> Object:
+    """Return the mutating configuration of this webhook."""
+    found: Object = Scene().webhooks[0]
+    for entry in found["webhooks"]:
+        entry["failurePolicy"] = policy
+        entry["clientConfig"]["caBundle"] = bundle
+    return found
+
+
+def way(
+    folder: Path, capsys: Capture, scene: Scene, *, validating: bool = True, left: bool = True
+) -> tuple[int, dict[str, Any]]:
+    """Return the exit status and what is said of the way."""
+    with serving(scene, folder) as (server, kubeconfig):
+        answering(server, validating=validating, left=left)
+        flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
+        status = main(["migrate", "--from", FORMER, *flags])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def states(data: dict[str, Any]) -> dict[str, str]:
+    """Return the state of each step."""
+    return {step["id"]: step["state"] for step in data["steps"]}
+
+
+def test_the_way_leads_from_step_to_step_until_nothing_is_left(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    scene = a_former_scene()
+    order = ["install", "unregister", "remove", "restart", "fail-closed"]
+
+    def look(**there: bool) -> dict[str, str]:
+        status, data = way(tmp_path, capsys, scene, **there)
+        assert status == (0 if data["done"] else 1)
+        assert list(states(data)) == order
+        return states(data)
+
+    fine = {"restart": "done"}
+    later = dict.fromkeys(order, "later")
+    assert look() == later | fine | {"install": "next"}
+    scene.webhooks = [configuration("mutating"), ours(bundle="")]
+    assert look() == later | fine | {"install": "next"}, "it does not answer yet"
+    scene.webhooks = [configuration("mutating"), ours()]
+    assert look() == later | fine | {"install": "done", "unregister": "next"}
+    scene.webhooks = [ours()]
+    assert look() == later | fine | {"install": "done", "unregister": "next"}, "one is left"
+    done = dict.fromkeys(order, "done")
+    assert look(validating=False) == done | {"remove": "next", "fail-closed": "later"}
+    assert look(validating=False, left=False) == done | {"fail-closed": "next"}
+    scene.webhooks = [ours("Fail")]
+    assert look(validating=False, left=False) == done
+
+
+def test_pods_of_the_former_webhook_are_adopted_as_they_are(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    (group,) = way(tmp_path, capsys, a_former_scene())[1]["groups"]
+    assert (group["adopted"], group["carried"], group["restart"]) == (8, 0, "")
+
+
+def test_commands_name_what_is_there(tmp_path: Path, capsys: Capture) -> None:
+    scene = a_former_scene()
+    scene.webhooks += [ours()]
+    steps = {step["id"]: step for step in way(tmp_path, capsys, scene)[1]["steps"]}
+    assert steps["unregister"]["commands"] == [
+        "kubectl delete mutatingwebhookconfiguration kuberay-tpu-mutating-webhook-cfg",
+        "kubectl delete validatingwebhookconfiguration kuberay-tpu-validating-webhook-cfg",
+    ]
+    assert steps["remove"]["commands"] == [
+        f"kubectl delete -n ray-system deployment,service,serviceaccount {FORMER}"
+    ]
+    assert steps["install"]["commands"] == []
+
+
+def test_what_helm_installed_is_uninstalled_by_helm(tmp_path: Path, capsys: Capture) -> None:
+    with serving(a_former_scene(), tmp_path) as (server, kubeconfig):
+        answering(server)
+        release = {
+            "meta.helm.sh/release-name": "tpu",
+            "meta.helm.sh/release-namespace": "default",
+        }
+        server.answers[DEPLOYMENTS] = {"items": [deployment(**release)]}
+        main(["migrate", "--from", FORMER, "--kubeconfig", str(kubeconfig)])
+    assert "helm uninstall tpu -n default" in capsys.readouterr().out
+
+
+def _two_in_one_seat(scene: Scene) -> None:
+    scene.told("llama-tpu-worker-1", TPU_WORKER_ID="0")
+
+
+def _without_marks(scene: Scene) -> None:
+    scene.changed("llama-tpu-worker-1", metadata={"labels": {"replicaIndex": None}})
+
+
+def _under_a_cut_name(scene: Scene) -> None:
+    scene.changed("llama-tpu-worker-1", spec={"subdomain": "ama-headless"})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_two_in_one_seat, "llama-tpu-worker-0 and llama-tpu-worker-1 both are host 0"),
+        (_without_marks, "1 pod has no seat, llama-tpu-worker-1 first"),
+        (_under_a_cut_name, "llama-tpu-worker-1 is found under ama-headless"),
+    ],
+)
+def test_a_group_that_cannot_be_adopted_is_created_anew(
+    tmp_path: Path,
+    capsys: Capture,
+    change: Callable[[Scene], None],
+    why: str,
+) -> None:
+    scene = a_former_scene()
+    change(scene)
+    data = way(tmp_path, capsys, scene)[1]
+    (group,) = data["groups"]
+    assert why in group["restart"]
+    assert states(data)["restart"] == "later"
+    (step,) = (step for step in data["steps"] if step["id"] == "restart")
+    assert step["commands"] == [
+        "kubectl delete pod -n team -l ray.io/cluster=llama,ray.io/group=tpu"
+    ]
+
+
+def test_what_may_not_be_read_is_said_and_is_no_step_that_is_done(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    scene = a_former_scene()
+    scene.webhooks = [ours()]
+    with serving(scene, tmp_path) as (server, kubeconfig):
+        answering(server, validating=False, left=False)
+        server.refused |= {VALIDATING, DEPLOYMENTS}
+        flags = ["--kubeconfig", str(kubeconfig), "-o", "json"]
+        assert main(["migrate", "--from", FORMER, *flags]) == 1
+    data = json.loads(capsys.readouterr().out)
+    assert data["unread"] == {
+        "validatingwebhookconfigurations": "forbidden",
+        "deployments": "forbidden",
+    }
+    assert states(data)["unregister"] == "next"
+
+
+def test_it_waits_for_the_next_step_and_no_longer(tmp_path: Path, capsys: Capture) -> None:
+    scene = a_former_scene()
+    with serving(scene, tmp_path) as (server, kubeconfig):
+        answering(server)
+        flags = ["--kubeconfig", str(kubeconfig), "--wait", "1s"]
+        assert main(["migrate", "--from", FORMER, *flags]) == 1
+    out = capsys.readouterr().out
+    assert "8 pods are adopted as they are" in out
+    assert "4 steps left" in out
+
+
+def test_it_is_the_webhook_that_status_complains_of() -> None:
+    scene = a_former_scene()
+    scene.webhooks += [ours()]
+    (symptom,) = second_webhook(scene.observed())
+    assert f"migrate --from {FORMER}" in symptom.remedy
+
+
+def test_adopted_pods_are_fine_to_status() -> None:
+    scene = a_former_scene()
+    scene.webhooks = [ours("Fail")]
+    assert scene.ids() == ["head-missing"]
+
+
+def test_only_a_webhook_that_is_known_can_be_left(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["migrate", "--from", "another"])
+    assert FORMER in capsys.readouterr().err

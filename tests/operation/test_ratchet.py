@@ -1,0 +1,255 @@
+"""Stored objects that the rules would refuse today can still be edited by people and controllers.
+
+The server judges them over HTTPS: an update that adds no mistake is allowed, and one that adds a
+mistake is denied for that one alone.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.apiserver import ApiServer, object_review
+from tests.parity.mutants import EXAMPLES, Json, mutants, seeds
+from tests.server import serving
+from webhook.kube import names
+from webhook.validation.finding import DENY
+from webhook.validation.ruleset import check, check_file
+from webhook.validation.schema import pruned
+from webhook.validation.settings import DEFAULTS
+
+COUNT = 500
+CLUSTER_AT = {
+    "RayCluster": (),
+    "RayJob": ("rayClusterSpec",),
+    "RayService": ("rayClusterConfig",),
+    "RayCronJob": ("jobTemplate", "rayClusterSpec"),
+}
+OF_THE_CRD = {"schema-violated", "field-type-wrong", "value-not-decodable"}
+POD = {
+    "spec": {
+        "containers": [
+            {
+                "name": "ray",
+                "image": "example.com/ray:own",
+                "resources": {"limits": {"cpu": "1", "memory": "4Gi"}},
+            }
+        ]
+    }
+}
+
+
+def stored() -> list[Json]:
+    """Return broken objects as an API server without the webhook would have kept them."""
+    found: list[Json] = []
+    for value in mutants(seeds(EXAMPLES), 11):
+        kept = pruned(value["kind"], value, None)
+        wrong = {each.rule for each in check_file(kept["kind"], kept) if each.level == DENY}
+        if wrong and not wrong & OF_THE_CRD:
+            kept["metadata"].setdefault("name", "generated-x1")
+            found.append(kept)
+        if len(found) == COUNT:
+            break
+    return found
+
+
+@pytest.fixture(scope="module", name="objects")
+def _objects() -> list[Json]:
+    return stored()
+
+
+@pytest.fixture(scope="module", name="api")
+def _api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with (
+        serving(tmp_path_factory.mktemp("ratchet"), [], "--log.admissions", "denied") as server,
+        ApiServer(server.url, server.authority) as api,
+    ):
+        yield api
+
+
+def cluster_of(value: Json) -> Json | None:
+    """Return the spec of the RayCluster of an object, if it has one."""
+    held = value.get("spec")
+    for name in CLUSTER_AT[value["kind"]]:
+        held = held.get(name) if isinstance(held, dict) else None
+    return held if isinstance(held, dict) else None
+
+
+def groups_of(value: Json) -> list[Json]:
+    """Return the worker groups of an object."""
+    return (cluster_of(value) or {}).get("workerGroupSpecs") or []
+
+
+def _finalizer(value: Json) -> None:
+    value["metadata"]["finalizers"] = ["ray.io/gcs-ft-redis-cleanup-finalizer"]
+
+
+def _note(value: Json) -> None:
+    value["metadata"].setdefault("annotations", {})["example.com/note"] = "x"
+
+
+def _label(value: Json) -> None:
+    value["metadata"].setdefault("labels", {})["team"] = "a"
+
+
+def _owner(value: Json) -> None:
+    owner = {"apiVersion": "example.com/v1", "kind": "Pipeline", "name": "a", "uid": "1"}
+    value["metadata"]["ownerReferences"] = [owner]
+
+
+def _apply(value: Json) -> None:
+    held = value["metadata"].setdefault("annotations", {})
+    held["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
+    value["metadata"]["managedFields"] = [{"manager": "kubectl", "operation": "Update"}]
+
+
+def _deletion(value: Json) -> None:
+    value["metadata"] |= {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []}
+
+
+def _scale(value: Json) -> None:
+    for group in groups_of(value):
+        group["replicas"] = 3
+
+
+def _autoscale(value: Json) -> None:
+    for group in groups_of(value)[:1]:
+        group["replicas"] = 1
+        group["scaleStrategy"] = {"workersToDelete": ["a"]}
+
+
+def _status(value: Json) -> None:
+    value["status"] = {"state": "ready", "observedGeneration": 2}
+
+
+def _variable(value: Json) -> None:
+    for group in groups_of(value):
+        for container in group.get("template", {}).get("spec", {}).get("containers") or []:
+            container.setdefault("env", []).append({"name": "TEAM", "value": "a"})
+
+
+def _admit(value: Json) -> None:
+    """Let Kueue admit it, or stop it."""
+    spec = value.get("spec")
+    if isinstance(spec, dict) and value["kind"] != "RayCronJob":
+        spec["suspend"] = not spec.get("suspend", False)
+
+
+def _raise(value: Json) -> None:
+    """Let groups grow further, which mends bounds by a part."""
+    for group in groups_of(value):
+        most = group.get("maxReplicas")
+        if most is not None and most < 2**31 - 1:
+            group["maxReplicas"] = most + 1
+
+
+def _add(value: Json, **fields: object) -> bool:
+    """Add a worker group, with fields of its own."""
+    spec = cluster_of(value)
+    if spec is None or not isinstance(spec.get("workerGroupSpecs"), list):
+        return False
+    group = {"groupName": "added", "minReplicas": 0, "maxReplicas": 1, "rayStartParams": {}}
+    spec["workerGroupSpecs"].append({**group, "template": copy.deepcopy(POD), **fields})
+    return True
+
+
+def _grow(value: Json) -> None:
+    _add(value)
+
+
+EDITS = (
+    _raise,
+    _grow,
+    _finalizer,
+    _note,
+    _label,
+    _owner,
+    _apply,
+    _deletion,
+    _scale,
+    _autoscale,
+    _status,
+    _variable,
+)
+
+
+def updated(api: ApiServer, old: Json, edit: Callable[[Json], None]) -> Json:
+    """Send an update to the server, and return its response."""
+    new = copy.deepcopy(old)
+    edit(new)
+    return api.review(object_review(new, old=old), "/validate")
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.strip("_"))
+def test_an_edit_that_breaks_nothing_more_passes(
+    edit: Callable[[Json], None], objects: list[Json], api: ApiServer
+) -> None:
+    assert len(objects) == COUNT
+    for old in objects:
+        response = updated(api, old, edit)
+        assert response["allowed"], (response["status"], old)
+
+
+def test_kueue_admits_and_stops_what_waits_in_its_queue(
+    objects: list[Json], api: ApiServer
+) -> None:
+    for value in objects:
+        old = copy.deepcopy(value)
+        old["metadata"].setdefault("labels", {})[names.LABEL_KUEUE_QUEUE] = "queue"
+        response = updated(api, old, _admit)
+        assert response["allowed"], (response["status"], old)
+
+
+class Mistake(NamedTuple):
+    """Something wrong that can be added to any object that has place for it, and who says so."""
+
+    rule: str
+    add: Callable[[Json], bool]
+
+
+def _profile(value: Json) -> bool:
+    """Name a profile that there is not."""
+    value["metadata"].setdefault("annotations", {})[names.ANNOTATION_PROFILES] = "nonsense"
+    return True
+
+
+def _seat(value: Json) -> bool:
+    """Add a group whose template claims a seat."""
+    seat = {"metadata": {"labels": {names.LABEL_REPLICA_INDEX: "0"}}}
+    return _add(value, template={**POD, **seat})
+
+
+def _hosts(value: Json) -> bool:
+    """Add a group without hosts."""
+    return _add(value, numOfHosts=-1)
+
+
+MISTAKES = (
+    Mistake("annotation-value-invalid", _profile),
+    Mistake("seat-label-in-template", _seat),
+    Mistake("num-of-hosts-invalid", _hosts),
+)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.rule)
+def test_an_edit_that_adds_a_mistake_is_denied_for_that_one_alone(
+    mistake: Mistake, objects: list[Json], api: ApiServer
+) -> None:
+    tried = 0
+    for old in objects:
+        new = copy.deepcopy(old)
+        if not mistake.add(new) or mistake.rule in denied_in(old):
+            continue
+        tried += 1
+        response = api.review(object_review(new, old=old), "/validate")
+        assert not response["allowed"], old
+        causes = response["status"]["details"]["causes"]
+        said = [cause["message"].rpartition("(")[2].rstrip(")") for cause in causes]
+        assert said == [mistake.rule], (causes, old)
+    assert tried > COUNT // 2
+
+
+def denied_in(value: Json) -> set[str]:
+    """Return the rules that would refuse an object that is new."""
+    return {each.rule for each in check(value["kind"], value, DEFAULTS) if each.level == DENY}

@@ -1,0 +1,52 @@
+"""Whether Ray is told zone and region: the API server's release says it, unless a switch does."""
+
+import asyncio
+import base64
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.apiserver import pod_review
+from tests.control.publishing import a_cluster
+from tests.follow.fake_api import RAYCLUSTERS, FakeApi
+from tests.follow.objects import a_pod
+from tests.operation.test_scheduling import Served, serving
+from webhook.groups.gang import WORKER_GROUP
+from webhook.kube import names
+from webhook.settings import Scheduling, Topology
+
+
+@pytest.mark.parametrize(
+    ("minor", "zones", "expected"),
+    [
+        ("35", "auto", True),
+        ("37+", "auto", True),
+        ("34", "auto", False),
+        ("", "auto", False),
+        ("37", "off", False),
+        ("34", "on", True),
+    ],
+)
+def test_ray_is_told_where_the_api_server_knows_it_unless_a_switch_says_otherwise(
+    tmp_path: Path, minor: str, zones: Literal["auto", "on", "off"], *, expected: bool
+) -> None:
+    async def story() -> None:
+        async with (
+            FakeApi(minor=minor).serving() as api,
+            serving(api, tmp_path, Scheduling(), Topology(zones=zones)) as served,
+        ):
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            await served.until_ready()
+            found = await patch(served)
+            for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION):
+                assert (name in found) is expected
+
+    asyncio.run(story())
+
+
+async def patch(served: Served) -> str:
+    """Return the patch of a worker pod that is created."""
+    review = pod_review(a_pod("", group="tpu"), dry_run=True)
+    response = (await served.reviews.post("/mutate", json=review)).json()["response"]
+    return base64.b64decode(response["patch"]).decode()

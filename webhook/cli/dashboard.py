@@ -1,0 +1,146 @@
+"""`ray-webhook dashboard`: the page, for one person on a laptop or for everybody in a cluster."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from webhook.cli.connection import advice_on, place_of
+from webhook.cli.files import read_files
+from webhook.cli.parsing import refuse
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.place import add_ignoring
+from webhook.cli.process import live
+from webhook.dashboard.access import OwnAccess
+from webhook.dashboard.stated import observed_in
+from webhook.follow.client import Api
+from webhook.follow.errors import ApiError, ConfigurationError
+from webhook.follow.kubeconfig import load_of
+from webhook.follow.snapshot import Snapshot
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import Manifest
+from webhook.runtime import supervise
+from webhook.settings import WrongSettingsError, read_settings
+from webhook.telemetry.stdout import DescriptorOutput
+from webhook.wiring.dashboard import Page, build, build_own, build_stated
+
+IN_CLUSTER = "--in-cluster"
+"""The flag with which the command is a process with settings."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook dashboard -A            by your own kubeconfig and rights\n"
+        "  ray-webhook dashboard --state out/  of objects in files, such as `make demo` leaves\n"
+        "  ray-webhook dashboard --in-cluster  as a Deployment runs it, with settings\n\n"
+        "`ray-webhook dashboard --in-cluster --help` lists these.\n"
+        "It listens on 127.0.0.1 and prints an address that lets one browser in.\n\n"
+        "exit status: 0 ended by Ctrl-C, 2 the cluster cannot be looked at"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8090, help="where it listens; 0 takes any free port"
+    )
+    parser.add_argument(
+        "--state",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="PATH",
+        help="a file or folder with RayClusters and pods, in place of a cluster",
+    )
+    parser.add_argument(
+        IN_CLUSTER, action="store_true", help="serve everybody with a token; the first flag, if so"
+    )
+    add_connection(parser)
+    add_ignoring(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve one person until Ctrl-C."""
+    if arguments.in_cluster:
+        return refuse("dashboard", f"{IN_CLUSTER} has to be the first flag, before settings")
+    try:
+        if arguments.state:
+            observed = observed_in([_certain(each) for each in read_files(arguments.state)])
+            page, access = build_stated(observed, arguments.port, ignoring=arguments.ignoring)
+        else:
+            path, namespace = place_of(arguments)
+            load = load_of(path, arguments.context)
+            asyncio.run(_try(Api(load), namespace))
+            page, access = build_own(load, namespace, arguments.port, ignoring=arguments.ignoring)
+        port = page.server.bind()
+    except ApiError as error:
+        return refuse("dashboard", f"{error}{advice_on(error)}")
+    except (ConfigurationError, ManifestError) as error:
+        return refuse("dashboard", str(error))
+    except OSError as error:
+        where = f"port {arguments.port} of 127.0.0.1"
+        return refuse("dashboard", f"cannot listen on {where}: {error.strerror}; choose another")
+    return uvloop.run(_serve(page, access, port))
+
+
+def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Serve everybody until a signal; return 0 then, 2 when the start is not possible, 1 when a
+    part of the process failed.
+    """
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook dashboard --in-cluster --file settings.yaml\n"
+        "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team\n\n"
+        "The settings are those of `ray-webhook serve`: docs/settings.md.\n\n"
+        "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
+    )
+    try:
+        settings = read_settings(arguments, "dashboard", parser)
+    except WrongSettingsError as error:
+        see = f"see `ray-webhook dashboard {IN_CLUSTER} --help` for every setting"
+        return refuse("dashboard", f"{error}\n{see}")
+    own = settings.dashboard
+    try:
+        process = build(settings, DescriptorOutput(sys.stdout.fileno()))
+        port, admin = process.page.bind(), process.admin.bind()
+    except OSError as error:
+        ports = f"port {own.port} of {own.host}, or {own.admin_port} of {own.admin_host}"
+        return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")
+    sys.stderr.write(
+        f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "
+        f"http://127.0.0.1:{admin}/readyz says when it is ready\n"
+    )
+    sys.stderr.flush()
+    return uvloop.run(live(process, "following the cluster"))
+
+
+async def _try(api: Api, namespace: str) -> None:
+    """Look once, so that a cluster that cannot be looked at is told here and not in a browser."""
+    await api.open()
+    try:
+        await Snapshot(api, namespace).take()
+    finally:
+        await api.close()
+
+
+async def _serve(page: Page, access: OwnAccess, port: int) -> int:
+    await page.live.look()
+    sys.stderr.write(
+        f"ray-webhook dashboard: http://127.0.0.1:{port}/enter?token={access.token}\n"
+        "open it; Ctrl-C ends the dashboard\n"
+    )
+    sys.stderr.flush()
+    try:
+        await supervise(page.runnables, page.drain)
+    except ExceptionGroup as group:
+        return refuse("dashboard", "; ".join(str(error) for error in group.exceptions))
+    return 0
+
+
+def _certain(found: Manifest | ManifestError) -> Manifest:
+    if isinstance(found, ManifestError):
+        raise found
+    return found

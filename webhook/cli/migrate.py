@@ -1,0 +1,134 @@
+"""`ray-webhook migrate`: the way over from another webhook, step by step, as the cluster stands."""
+
+import argparse
+import json
+import sys
+import time
+from typing import Any, Final
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from webhook.cli.connection import UNREACHABLE, Cluster, look
+from webhook.cli.parsing import add_output, add_wait
+from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.place import add_ignoring
+from webhook.cli.terminal import console, mark, style
+from webhook.follow.former import read_installed
+from webhook.status.installation import FORMER
+from webhook.status.migration import GroupVerdict, Migration, Step, migration
+from webhook.status.words import counted
+
+OVER: Final = 0
+LEFT: Final = 1
+
+_PERIOD: Final = 2.0
+"""Seconds between two looks of --wait."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        f"  ray-webhook migrate --from {FORMER}             what is done, and what to do next\n"
+        f"  ray-webhook migrate --from {FORMER} --wait 2m   after a step, until it is done\n\n"
+        "Nothing is changed: it prints the commands. docs/migrate.md tells the whole story.\n\n"
+        "exit status: 0 nothing is left to do, 1 something is, 2 the cluster cannot be looked at"
+    )
+    parser.add_argument(
+        "--from", dest="former", required=True, choices=(FORMER,), help="the webhook that is there"
+    )
+    add_wait(parser, "the next step is done")
+    add_output(parser)
+    add_connection(parser, all_namespaces=False)
+    add_ignoring(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look, and once more after each step."""
+    arguments.all_namespaces = not arguments.namespace  # a webhook is that of the whole cluster
+    deadline = time.monotonic() + arguments.wait
+    first: Migration | None = None
+    while True:
+        found = look(arguments, _take)
+        if found is None:
+            return UNREACHABLE
+        way, unread = found
+        first = first or way
+        if way.done or _done(way) > _done(first) or time.monotonic() >= deadline:
+            break
+        time.sleep(_PERIOD)
+    if arguments.output == "json":
+        sys.stdout.write(json.dumps(_data(way, unread), indent=2) + "\n")
+    else:
+        _show(way, unread)
+    return OVER if way.done else LEFT
+
+
+async def _take(cluster: Cluster) -> tuple[Migration, dict[str, str]]:
+    installed, unread = await read_installed(
+        cluster.api, cluster.namespace, ignoring=cluster.ignoring
+    )
+    return migration(installed, time.time()), unread
+
+
+def _done(way: Migration) -> int:
+    return sum(step.state == "done" for step in way.steps)
+
+
+def _data(way: Migration, unread: dict[str, str]) -> dict[str, Any]:
+    groups = [{**msgspec.to_builtins(each), "command": each.command} for each in way.groups]
+    return {
+        "done": way.done,
+        "groups": groups,
+        "steps": [msgspec.to_builtins(each) for each in way.steps],
+        "unread": unread,
+    }
+
+
+def _show(way: Migration, unread: dict[str, str]) -> None:
+    screen = console()
+    screen.print(Text("worker groups with TPUs", style="bold"))
+    table = Table.grid(padding=(0, 1))
+    for group in way.groups:
+        table.add_row(" ", mark("warning" if group.restart else "fine"), Text(_told(group)))
+    if not way.groups:
+        table.add_row(" ", mark("info"), Text("there is none"))
+    screen.print(table)
+    screen.print()
+    screen.print(Text("steps", style="bold"))
+    table = Table.grid(padding=(0, 1))
+    for number, step in enumerate(way.steps, 1):
+        table.add_row(" ", _mark(step), Text(f"{number}. {step.text}"))
+        for command in step.commands:
+            table.add_row("", "", Text(f"   {command}", style=style("info")))
+        if step.state == "next" and step.check:
+            table.add_row("", "", Text(f"   then look: {step.check}", style=style("info")))
+    screen.print(table)
+    for what, why in unread.items():
+        screen.print(Text(f"{what} could not be read: {why}", style=style("warning")))
+    screen.print()
+    left = len(way.steps) - _done(way)
+    last = "nothing is left to do" if way.done else f"{counted(left, 'step')} left"
+    screen.print(Text.assemble(mark("fine" if way.done else "info"), f" {last}"))
+
+
+def _mark(step: Step) -> Text:
+    marks = {"done": "fine", "next": "info"}
+    return mark(marks[step.state]) if step.state in marks else Text(" ")
+
+
+def _told(group: GroupVerdict) -> str:
+    name = f"{group.namespace}/{group.cluster} {group.group}"
+    if group.restart:
+        return f"{name}: create it anew, as {group.restart}"
+    parts = []
+    if group.adopted:
+        are = "is" if group.adopted == 1 else "are"
+        parts.append(f"{counted(group.adopted, 'pod')} {are} adopted as they are")
+    if group.carried:
+        carry = "carries its seat" if group.carried == 1 else "carry their seat"
+        parts.append(f"{counted(group.carried, 'pod')} {carry}")
+    return f"{name}: {', '.join(parts)}"

@@ -1,0 +1,91 @@
+"""A report as SARIF 2.1.0, as code scanning takes it."""
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+from webhook import __version__
+from webhook.cli.report import Entry, Report, identity, relative
+from webhook.manifest.errors import ManifestError
+from webhook.validation.finding import DENY, Level
+from webhook.validation.ruleset import RULES
+
+DOCUMENTATION: Final = "docs/rules.md"
+_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+_ADDRESS: Final = re.compile(r"https://[^\s)]+")
+
+
+def sarif(report: Report) -> str:
+    """Return a SARIF 2.1.0 log, as code scanning takes it.
+
+    https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+    """
+    index = {rule.id: number for number, rule in enumerate(RULES)}
+    driver = {
+        "name": "ray-webhook",
+        "version": __version__,
+        "rules": [_sarif_rule(rule.id, rule.level, rule.check) for rule in RULES],
+    }
+    seen: Counter[str] = Counter()
+    notifications = [
+        *(_notification(each, "error") for each in report.problems),
+        *(_notification(each, "warning") for each in report.notes),
+    ]
+    invocation = {
+        "executionSuccessful": not report.problems,
+        "toolExecutionNotifications": notifications,
+    }
+    run = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "results": [_sarif_result(entry, index[entry.rule], seen) for entry in report.entries],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _sarif_rule(name: str, level: Level, check: Callable[..., Any]) -> dict[str, Any]:
+    paragraphs = [" ".join(each.split()) for each in (check.__doc__ or "").split("\n\n")]
+    source = _ADDRESS.search(check.__doc__ or "")
+    found = {
+        "id": name,
+        "shortDescription": {"text": paragraphs[0].strip()},
+        "fullDescription": {"text": " ".join(paragraphs[:2]).strip()},
+        "help": {"text": f"{DOCUMENTATION}#{name}"},
+        "defaultConfiguration": {"level": _sarif_level(level)},
+    }
+    return found | ({"helpUri": source[0].rstrip(".")} if source else {})
+
+
+def _sarif_result(entry: Entry, index: int, seen: Counter[str]) -> dict[str, Any]:
+    where = [{"fullyQualifiedName": entry.path}]
+    told = "\n".join(identity(entry))
+    seen[told] += 1
+    digest = hashlib.sha256(f"{told}\n{seen[told]}".encode(errors="replace")).hexdigest()
+    return {
+        "ruleId": entry.rule,
+        "ruleIndex": index,
+        "level": _sarif_level(entry.level),
+        "message": {"text": f"{entry.path}: {entry.message}"},
+        "locations": [
+            {"physicalLocation": _place(entry.file, entry.line), "logicalLocations": where}
+        ],
+        "partialFingerprints": {"fileRulePath/v1": digest},
+    }
+
+
+def _notification(problem: ManifestError, level: str) -> dict[str, Any]:
+    place = {"physicalLocation": _place(problem.file, problem.line)}
+    return {"level": level, "message": {"text": problem.problem}, "locations": [place]}
+
+
+def _place(file: str, line: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(relative(file))}}
+    return place | ({"region": {"startLine": line}} if line else {})
+
+
+def _sarif_level(level: Level) -> str:
+    return "error" if level == DENY else "warning"

@@ -1,0 +1,78 @@
+"""What pods receive, a row each: place, host name, and the variables of the first container."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from webhook.kube import names
+
+Object = dict[str, Any]
+
+SHOWN: Final = (
+    names.TPU_WORKER_ID,
+    names.TPU_NAME,
+    names.MEGASCALE_SLICE_ID,
+    names.NODE_RANK,
+    names.NNODES,
+    names.MASTER_ADDR,
+    names.RAY_SHARD_INDEX,
+)
+"""The variables that tell hosts apart."""
+
+_ALL: Final = 13
+_FIRST: Final = 3
+_LAST: Final = 2
+"""Of a group of more than `_ALL` workers, this many at each end have a row."""
+
+
+def table(pods: Iterable[Object]) -> Iterator[str]:
+    """Yield the lines of a table of workers, as they are stored; others are left out."""
+    groups: dict[tuple[str, str], list[Object]] = {}
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if names.LABEL_REPLICA_INDEX in labels:
+            place = labels.get(names.LABEL_CLUSTER, ""), labels.get(names.LABEL_GROUP, "")
+            groups.setdefault(place, []).append(pod)
+    if not groups:
+        yield "no worker has a seat"
+        return
+    widths = [max(len(head), *(len(place[i]) for place in groups)) for i, head in enumerate(_HEADS)]
+    yield _line(widths, *_HEADS, "replica", "host", "host name", "variables of containers[0]")
+    for found in groups.values():
+        many = len(found) > _ALL
+        for pod in found[:_FIRST] if many else found:
+            yield _row(widths, pod)
+        if many:
+            yield f"… {len(found) - _FIRST - _LAST} more"
+            for pod in found[-_LAST:]:
+                yield _row(widths, pod)
+
+
+_HEADS: Final = ("cluster", "group")
+
+
+def _row(widths: list[int], pod: Object) -> str:
+    labels, spec = pod["metadata"]["labels"], pod["spec"]
+    container = (spec.get("containers") or [{}])[0]
+    env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
+    shown = [f"{name}={env[name]}" for name in SHOWN if name in env]
+    peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
+    shown += [f"{names.TPU_WORKER_HOSTNAMES}=({peers + 1} hosts)"] if peers else []
+    group = spec.get("schedulingGroup")
+    shown += [f"podGroupName={group['podGroupName']}"] if group else []
+    rules = [rule["resourceName"] for rule in container.get("resizePolicy") or ()]
+    shown += [f"resizePolicy={','.join(rules)}"] if rules else []
+    return _line(
+        widths,
+        labels.get(names.LABEL_CLUSTER, ""),
+        labels.get(names.LABEL_GROUP, ""),
+        labels[names.LABEL_REPLICA_INDEX],
+        labels.get(names.LABEL_HOST_INDEX, "0"),
+        spec.get("hostname") or "-",
+        " ".join(shown) or "-",
+    )
+
+
+def _line(widths: list[int], *cells: str) -> str:
+    cluster, group, replica, host, name, variables = cells
+    where = f"{cluster:<{widths[0]}} {group:<{widths[1]}} {replica:>7} {host:>4}"
+    return f"{where}  {name:<16} {variables}"

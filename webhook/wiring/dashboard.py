@@ -1,0 +1,137 @@
+"""The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic."""
+
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+
+from webhook.dashboard.access import Access, OwnAccess, TokenAccess
+from webhook.dashboard.board import Board
+from webhook.dashboard.drawing import HtmlDrawer
+from webhook.dashboard.live import Live, Source
+from webhook.dashboard.site import DashboardSite
+from webhook.dashboard.stated import Stated
+from webhook.follow.client import Api, Load
+from webhook.follow.observing import Observing
+from webhook.http.application import admin_application
+from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
+from webhook.http.server import HttpServer
+from webhook.http.site import LOOPBACK, site_application
+from webhook.runtime import Runnable
+from webhook.serving.gate import Gate
+from webhook.settings import Settings
+from webhook.status.observed import Observed
+from webhook.status.survey import Survey
+from webhook.status.world import World
+from webhook.telemetry.log import Log, Output, follow_logs
+from webhook.telemetry.process_metrics import ProcessMetrics
+from webhook.telemetry.readable import form_of
+from webhook.telemetry.watches import WatchCollector
+from webhook.wiring.connection import connection
+
+_BOUNDS = Bounds(connections=200, in_flight=PROBES_IN_FLIGHT)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page, and what keeps it up to date."""
+
+    live: Live
+    server: HttpServer
+    runnables: dict[str, Runnable] = field(default_factory=dict)
+
+    async def drain(self) -> None:
+        """Let those go who wait for news."""
+        self.live.close()
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """Everything that runs, by name, and what a stop does first."""
+
+    runnables: dict[str, Runnable]
+    page: HttpServer
+    admin: HttpServer
+    drain: Callable[[], Awaitable[None]]
+    log: Log
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """Follows a cluster while its connection is open."""
+
+    api: Api
+    observing: Observing
+
+    async def run(self) -> None:
+        """Follow until cancelled. Raises ConfigurationError."""
+        await self.api.open()
+        try:
+            await self.observing.run()
+        finally:
+            await self.api.close()
+
+
+def build(settings: Settings, output: Output) -> Dashboard:
+    """Return the process as it runs in a cluster, for all whose token the API server knows."""
+    log = Log(output, "dashboard", form_of(settings.log.format, output))
+    metrics, own = ProcessMetrics("dashboard"), settings.dashboard
+    follow_logs(log)
+    api, world = Api(connection(settings.kubeconfig)), World(ignoring=settings.ignore.rayclusters)
+    observing = Observing(api, world, settings.namespaces)
+    access = TokenAccess(api, world.occupied)
+    page = _page(observing, world, access, own.host, own.port, LOOPBACK | {*own.hosts})
+
+    live, survey = page.live, page.live.survey
+    metrics.gauge("ray_webhook_clusters", "RayClusters known.", lambda: len(world.clusters.all))
+    metrics.gauge("ray_webhook_pods", "Pods of Ray known.", lambda: len(world.pods.all))
+    metrics.gauge("ray_webhook_dashboard_looks", "Looks at changes.", lambda: live.looks)
+    metrics.gauge("ray_webhook_dashboard_seconds", "CPU of these.", lambda: live.seconds)
+    metrics.gauge(
+        "ray_webhook_dashboard_remembered", "Replicas remembered.", lambda: survey.remembered
+    )
+    metrics.gauge(
+        "ray_webhook_dashboard_worked_out", "Replicas worked out anew.", lambda: survey.worked_out
+    )
+    metrics.registry.register(WatchCollector(lambda: observing.watches))
+    gate = Gate({"RayClusters and pods": lambda: observing.synced})
+    admin = HttpServer(
+        admin_application(gate, metrics.exposition), own.admin_host, own.admin_port, bounds=_BOUNDS
+    )
+
+    async def drain() -> None:
+        gate.draining = True
+        await page.drain()
+
+    runnables = {**page.runnables, "cluster": _Followed(api, observing), "admin": admin}
+    return Dashboard(runnables, page.server, admin, drain, log)
+
+
+def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
+    """Return the page for one person, by whose kubeconfig a cluster is looked at."""
+    api, world, access = Api(load), World(ignoring=ignoring), OwnAccess()
+    observing = Observing(api, world, [namespace] if namespace else [], person=True)
+    page = _page(observing, world, access, "127.0.0.1", port, LOOPBACK)
+    page.runnables["cluster"] = _Followed(api, observing)
+    return page, access
+
+
+def build_stated(observed: Observed, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
+    """Return the page of what was read from files."""
+    world, access = World(ignoring=ignoring), OwnAccess()
+    world.load(observed)
+    return _page(Stated(observed), world, access, "127.0.0.1", port, LOOPBACK), access
+
+
+def _page(
+    source: Source,
+    world: World,
+    access: Access,
+    host: str,
+    port: int,
+    hosts: Collection[str],
+) -> Page:
+    drawer = HtmlDrawer()
+    live = Live(source, Survey(world), Board(drawer))
+    site = DashboardSite(live, access, drawer)
+    app = site_application(site, hosts, "ray-webhook")
+    server = HttpServer(app, host, port, bounds=_BOUNDS)
+    return Page(live, server, {"page": server, "live": live})
