@@ -13,12 +13,15 @@ PAGE: Final = CHART / "README.md"
 
 _HEAD: Final = """# Chart
 
-Generated from `values.yaml` by `python -m tests.manifests.chart_page`; a test fails when it is out of date.
-`docs/install.md` walks through the installation, which has two steps; `manifests/README.md` gives the reason for each choice.
+Generated from `values.yaml` by `python -m tests.manifests.chart_page`; a test fails when it is out
+of date. `docs/install.md` walks through the installation, which has two steps;
+`manifests/README.md` gives the reason for each choice.
 
 ```
-helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace --set image.repository=YOUR/ray-webhook
-helm upgrade ray-webhook manifests/chart --namespace ray-webhook --reuse-values --set mutating.failurePolicy=Fail
+helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace \\
+    --set image.repository=YOUR/ray-webhook
+helm upgrade ray-webhook manifests/chart --namespace ray-webhook --reuse-values \\
+    --set mutating.failurePolicy=Fail
 ```
 
 | value | default | |
@@ -35,7 +38,9 @@ def page() -> str:
 
 
 def _values(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each value with the comment above it, by its path; those with values of their own only when one is said of them."""
+    """Yield each value with the comment above it, by its path; those with values of their own only
+    when one is said of them.
+    """
     path: list[str] = []
     said: list[str] = []
     for line in text.splitlines():

@@ -1,4 +1,6 @@
-"""Writes the schema of the chart's `config` from the settings: `python -m tests.manifests.chart_schema`."""
+"""Writes the schema of the chart's `config` from the settings: `python -m
+tests.manifests.chart_schema`.
+"""
 
 import json
 from pathlib import Path
@@ -17,8 +19,12 @@ ELSEWHERE: Final = (
     "tls.key",
     "tls.self_signed",
     "scheduling.publish",
+    "repair.enabled",
     "resize.beyond",
     "controller",
+    "dashboard.port",
+    "dashboard.admin_host",
+    "dashboard.admin_port",
     "claims.namespace",
     "file",
     "standalone",
@@ -29,7 +35,9 @@ ELSEWHERE: Final = (
 
 
 def config() -> dict[str, Any]:
-    """Return the schema of `config`: that of a file with settings, without what is set elsewhere."""
+    """Return the schema of `config`: that of a file with settings, without what
+    is set elsewhere.
+    """
     found = schema()
     for name in ELSEWHERE:
         *sections, last = name.split(".")
@@ -42,14 +50,18 @@ def config() -> dict[str, Any]:
 
 
 def _plain(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return a schema without titles and defaults, which Helm does not read; a setting may be called `title` one day."""
+    """Return a schema without titles and defaults, which Helm does not read; a setting may be
+    called `title` one day.
+    """
     if isinstance(node, list):
         return [_plain(item) for item in node]
     if not isinstance(node, dict):
         return node
     kept = {key: value for key, value in node.items() if key not in {"title", "default", "format"}}
     return {
-        key: {name: _plain(each) for name, each in value.items()} if key == "properties" else _plain(value)
+        key: {name: _plain(each) for name, each in value.items()}
+        if key == "properties"
+        else _plain(value)
         for key, value in kept.items()
     }
 

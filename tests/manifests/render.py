@@ -29,41 +29,60 @@ _CHART_ONLY = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 def kustomize(folder: str) -> list[Object]:
     """Return the objects of a kustomization, such as `manifests/overlays/self-signed`."""
-    return _objects(_run("kustomize", "build", str(ROOT / folder)).stdout)
+    return _objects(run("kustomize", "build", str(ROOT / folder)).stdout)
 
 
 def with_component(mode: str, component: str) -> list[Object]:
-    """Return the objects of an overlay of an administrator's own: those of a mode, with one more component."""
+    """Return the objects of an overlay of an administrator's own: those of a mode, with one more
+    component.
+    """
     return own_overlay(mode, [component])
 
 
 def own_overlay(mode: str, components: Sequence[str] = (), **fields: object) -> list[Object]:
-    """Return the objects of an overlay of an administrator's own, with more fields of a kustomization.
+    """Return the objects of an overlay of an administrator's own, with more fields of a
+    kustomization.
 
     Paths in `transformers` are of the manifests, as those of components are.
     """
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         path = os.path.relpath(ROOT / "manifests", folder)
-        parts: dict[str, object] = {"resources": [f"{path}/overlays/{mode}"], "images": [{"name": "ray-webhook", **_NAMED}]}
+        parts: dict[str, object] = {
+            "resources": [f"{path}/overlays/{mode}"],
+            "images": [{"name": "ray-webhook", **_NAMED}],
+        }
         parts["components"] = [f"{path}/components/{component}" for component in components]
         transformers = fields.pop("transformers", ())
         assert isinstance(transformers, Sequence)
         parts["transformers"] = [f"{path}/{transformer}" for transformer in transformers]
         head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
         (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts, **fields}))
-        return _objects(_run("kustomize", "build", str(folder)).stdout)
+        return _objects(run("kustomize", "build", str(folder)).stdout)
 
 
 def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
-    """Return the objects of the chart."""
-    return _objects(template(*flags, release=release, namespace=namespace).stdout)
+    """Return the objects of the chart, without those that only `helm test` makes."""
+    return _objects(template("--skip-tests", *flags, release=release, namespace=namespace).stdout)
 
 
-def template(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> subprocess.CompletedProcess[str]:
+def template(
+    *flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook"
+) -> subprocess.CompletedProcess[str]:
     """Render the chart. Raises CalledProcessError when Helm refuses."""
     named = ("--set", f"image.repository={IMAGE}")
-    return _run("helm", "template", release, str(CHART), "--namespace", namespace, "--kube-version", KUBE_VERSION, *named, *flags)
+    return run(
+        "helm",
+        "template",
+        release,
+        str(CHART),
+        "--namespace",
+        namespace,
+        "--kube-version",
+        KUBE_VERSION,
+        *named,
+        *flags,
+    )
 
 
 def overlay(mode: str) -> list[Object]:
@@ -73,15 +92,20 @@ def overlay(mode: str) -> list[Object]:
 
 def one(objects: Iterable[Object], kind: str, name: str | None = None) -> Object:
     """Return the only object of a kind, or of kind and name."""
-    (found,) = (found for found in objects if found["kind"] == kind and name in {None, found["metadata"]["name"]})
+    (found,) = (
+        found
+        for found in objects
+        if found["kind"] == kind and name in {None, found["metadata"]["name"]}
+    )
     return found
 
 
 def by_identity(objects: Iterable[Object]) -> dict[Identity, Object]:
     """Return objects by kind and name, without what only the way of rendering makes different.
 
-    That is: the hash in the name of a generated ConfigMap and Helm's checksum, which both roll the pod; labels that say who
-    manages; the pull policy, which the chart spells out; the spelling of the file with settings.
+    That is: the hash in the name of a generated ConfigMap and Helm's checksum, which both roll the
+    pod; labels that say who manages; the pull policy, which the chart spells out; the spelling of
+    the file with settings.
     """
     return {(found["kind"], found["metadata"]["name"]): found for found in map(_normal, objects)}
 
@@ -117,11 +141,13 @@ def _objects(text: str) -> list[Object]:
     return [document for document in yaml.safe_load_all(text) if document]
 
 
-def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = build.binary(program)
     if not path.exists():
         text = f"{program} is not built: run `make tools`, which needs Go"
         if os.environ.get("CI"):
             pytest.fail(text)
         pytest.skip(text)
-    return subprocess.run([path, *arguments], capture_output=True, text=True, check=True, timeout=60)
+    return subprocess.run(
+        [path, *arguments], capture_output=True, text=True, check=True, timeout=60
+    )

@@ -8,17 +8,41 @@ import httpx
 import pytest
 import yaml
 
-from tests.control.publishing import a_cluster, counts, groups_of, opted_out, publishing, run, templates
+from tests.builders import NAMESPACE
+from tests.control.publishing import (
+    a_cluster,
+    counts,
+    groups_of,
+    opted_out,
+    publishing,
+    run,
+    templates,
+)
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
-from tests.follow.fake_api import RAYCLUSTERS, FakeApi
+from tests.dashboard.test_following import following as dashboard_following
+from tests.dashboard.test_following import store
+from tests.follow.fake_api import RAYCLUSTERS, REVIEWS, FakeApi
 from tests.follow.following import eventually
 from tests.manifests.environment import config_map, environment
-from tests.manifests.render import MODES, Object, kustomize, one, overlay, own_overlay, with_component
+from tests.manifests.render import (
+    MODES,
+    Object,
+    helm,
+    kustomize,
+    one,
+    overlay,
+    own_overlay,
+    with_component,
+)
 from tests.server import Running, serving
+from tests.status.scenes import Scene
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
+from webhook.dashboard.access import TokenAccess
+from webhook.follow import kuberay
 from webhook.groups.gang import WORKER_GROUP
 from webhook.http.server import GRACE_SECONDS
+from webhook.http.site import Sight
 from webhook.kube import names
 from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
 
@@ -45,7 +69,9 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
             settings = read_settings([])
         assert settings.serving.drain_seconds == 10
         assert settings.scheduling.publish
-        assert settings.tls.source == ("self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files")
+        assert settings.tls.source == (
+            "self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files"
+        )
         assert settings.tls.self_signed == DEFAULTS.tls.self_signed
         assert settings.controller == DEFAULTS.controller
 
@@ -57,25 +83,36 @@ def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) ->
     (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "settings")
     (volume,) = (each for each in pod["volumes"] if each["name"] == "settings")
     (held,) = config_map(objects, "settings")["data"]
-    assert config_map(objects, "components")["data"][variable("file")] == f"{mount['mountPath']}/{held}"
+    assert (
+        config_map(objects, "components")["data"][variable("file")]
+        == f"{mount['mountPath']}/{held}"
+    )
     assert volume["configMap"]["name"] == config_map(objects, "settings")["metadata"]["name"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -> None:
     objects = overlay(mode)
-    ports = {port["name"]: port for port in one(objects, "Service")["spec"]["ports"]}
-    container = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    ports = {port["name"]: port for port in one(objects, "Service", "ray-webhook")["spec"]["ports"]}
+    container = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]["containers"][
+        0
+    ]
     listening = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert listening == {"https": Serving().port, "admin": Serving().admin_port}
     assert {port["targetPort"] for port in ports.values()} == listening.keys()
     for webhook in webhooks(objects):
         service = webhook["clientConfig"]["service"]
-        assert (service["port"], service["name"]) == (ports["https"]["port"], one(objects, "Service")["metadata"]["name"])
+        assert (service["port"], service["name"]) == (
+            ports["https"]["port"],
+            one(objects, "Service", "ray-webhook")["metadata"]["name"],
+        )
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
     assert monitor["endpoints"][0]["port"] in ports
-    assert monitor["selector"]["matchLabels"].items() <= one(objects, "Service")["metadata"]["labels"].items()
+    assert (
+        monitor["selector"]["matchLabels"].items()
+        <= one(objects, "Service", "ray-webhook")["metadata"]["labels"].items()
+    )
 
 
 PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
@@ -88,7 +125,12 @@ def entries(mode: str) -> dict[str, Object]:
 
 def webhooks(objects: list[Object]) -> list[Object]:
     """Return the webhooks of both configurations."""
-    return [webhook for found in objects if found["kind"].endswith("WebhookConfiguration") for webhook in found["webhooks"]]
+    return [
+        webhook
+        for found in objects
+        if found["kind"].endswith("WebhookConfiguration")
+        for webhook in found["webhooks"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,13 +143,22 @@ def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
         for webhook in one(with_component("self-signed", "resize-check"), kind)["webhooks"]
     }
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
-        assert {client.get(server.url + path).status_code for path in paths} == {httpx.codes.METHOD_NOT_ALLOWED}
+        assert {client.get(server.url + path).status_code for path in paths} == {
+            httpx.codes.METHOD_NOT_ALLOWED
+        }
 
 
 def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
-    container = one(overlay("self-signed"), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    container = one(overlay("self-signed"), "Deployment", "ray-webhook")["spec"]["template"][
+        "spec"
+    ]["containers"][0]
     paths = {container[probe]["httpGet"]["path"] for probe in PROBES}
-    paths |= {endpoint["path"] for endpoint in one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]["endpoints"]}
+    paths |= {
+        endpoint["path"]
+        for endpoint in one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"][
+            "endpoints"
+        ]
+    }
     assert paths == {"/livez", "/readyz", "/metrics"}
     assert [httpx.get(server.admin + path).status_code for path in paths] == [200, 200, 200]
 
@@ -126,23 +177,49 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
             "values": [names.NODE_TYPE_HEAD, names.NODE_TYPE_WORKER],
         }
         (rule,) = found[name]["rules"]
-        assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], [resource], operations)
+        assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (
+            [""],
+            [resource],
+            operations,
+        )
     for entry in webhooks(with_component("self-signed", "resize-check")):
         name, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert name["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
 
 
-def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_the_code_reads() -> None:
+def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:
+    """Else the setting `ignore.rayclusters` could not take that away."""
+    chart = helm("--set", "resizeCheck.enabled=true")
+    objects = [*with_component("self-signed", "resize-check"), *chart]
+    for entry in webhooks(objects):
+        conditions = [each["expression"] for each in entry.get("matchConditions", ())]
+        selectors = entry.get("objectSelector", {}).get("matchExpressions", ())
+        assert not any(names.LABEL_IGNORE in text for text in conditions)
+        assert names.LABEL_IGNORE not in {each["key"] for each in selectors}
+
+
+def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_the_code_reads() -> (
+    None
+):
     found = entries("self-signed")["shards.admission.ray.io"]
     (rule,) = found["rules"]
-    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([names.RAY_GROUP], ["rayclusters"], ["CREATE", "UPDATE"])
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == (
+        [names.RAY_GROUP],
+        ["rayclusters"],
+        ["CREATE", "UPDATE"],
+    )
     grouped, unsettled = (condition["expression"] for condition in found["matchConditions"])
     assert f'"{names.ANNOTATION_SHARD_GROUP}" in' in grouped
-    assert f'(oldObject == null && has(object.metadata.annotations) && "{names.ANNOTATION_KUEUE_SLICES}" in' in grouped
+    assert (
+        "(oldObject == null && has(object.metadata.annotations) && "
+        f'"{names.ANNOTATION_KUEUE_SLICES}" in'
+    ) in grouped
     assert f'["{names.ANNOTATION_SHARD_GROUP}", "{names.ANNOTATION_SHARD_INDEX}"]' in unsettled
     assert found["sideEffects"] == "NoneOnDryRun"
-    assert found["reinvocationPolicy"] == "Never", "an index that is to be generated a name for cannot be told from another's"
+    assert found["reinvocationPolicy"] == "Never", (
+        "an index that is to be generated a name for cannot be told from another's"
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -155,7 +232,9 @@ def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode
         found["kind"] for found in webhook_configurations(without)
     ]
     data = config_map(with_it, "components")["data"]
-    assert data == config_map(without, "components")["data"] | {variable("resize.beyond"): DEFAULTS.resize.beyond}
+    assert data == config_map(without, "components")["data"] | {
+        variable("resize.beyond"): DEFAULTS.resize.beyond
+    }
     assert list(named_permissions(with_it)) == list(named_permissions(without))
 
 
@@ -170,7 +249,10 @@ def test_nothing_fails_closed_before_the_component_that_says_so_is_added(mode: s
 @pytest.mark.parametrize("mode", MODES)
 def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(mode: str) -> None:
     waves = {
-        found["kind"]: found["metadata"].get("annotations", {}).get("argocd.argoproj.io/sync-wave", "0") for found in overlay(mode)
+        found["kind"]: found["metadata"]
+        .get("annotations", {})
+        .get("argocd.argoproj.io/sync-wave", "0")
+        for found in overlay(mode)
     }
     later = {kind for kind, wave in waves.items() if int(wave) > 0}
     assert later == {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
@@ -179,16 +261,27 @@ def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(m
 @pytest.mark.parametrize("mode", MODES)
 def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
     objects = overlay(mode)
-    deployment = one(objects, "Deployment")["spec"]
+    deployment = one(objects, "Deployment", "ray-webhook")["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
     assert deployment["replicas"] == 2
-    assert deployment["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    assert deployment["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+    }
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    security = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    security = {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert container["securityContext"] == security
-    drain = float(yaml.safe_load(config_map(objects, "settings")["data"]["settings.yaml"])["serving"]["drain_seconds"])
+    drain = float(
+        yaml.safe_load(config_map(objects, "settings")["data"]["settings.yaml"])["serving"][
+            "drain_seconds"
+        ]
+    )
     assert drain > 0
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE_SECONDS
     assert pod["enableServiceLinks"] is False
@@ -197,7 +290,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
 
 def test_the_mounted_secret_is_where_the_settings_look() -> None:
     objects = overlay("cert-manager")
-    pod = one(objects, "Deployment")["spec"]["template"]["spec"]
+    pod = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]
     (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "tls")
     (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
     files = {Path(mount["mountPath"]) / item["path"] for item in volume["secret"]["items"]}
@@ -205,7 +298,7 @@ def test_the_mounted_secret_is_where_the_settings_look() -> None:
     assert "subPath" not in mount
     leaf = one(objects, "Certificate", "ray-webhook-tls")["spec"]
     assert leaf["secretName"] == volume["secret"]["secretName"]
-    service = one(objects, "Service")["metadata"]
+    service = one(objects, "Service", "ray-webhook")["metadata"]
     name = f"{service['name']}.{service['namespace']}.svc"
     assert leaf["dnsNames"] == [name, f"{name}.cluster.local"]
 
@@ -219,7 +312,10 @@ def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer
     assert root["isCA"]
     assert leaf["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
     for found in webhook_configurations(overlay("cert-manager")):
-        assert found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == "ray-webhook/ray-webhook-tls"
+        assert (
+            found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+            == "ray-webhook/ray-webhook-tls"
+        )
     for found in webhook_configurations(overlay("self-signed")):
         assert "cert-manager.io/inject-ca-from" not in found["metadata"]["annotations"]
 
@@ -232,11 +328,16 @@ def webhook_configurations(objects: list[Object]) -> list[Object]:
 def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Path) -> None:
     with registry() as objects:
         with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
-        done = {(method, *re.findall(r"/([a-z]+)/([a-z-]+)$", path)[0]) for method, path in objects.requests}
+        done = {
+            (method, *re.findall(r"/([a-z]+)/([a-z-]+)$", path)[0])
+            for method, path in objects.requests
+        }
     verbs = {"GET": "get", "PATCH": "patch"}
     wanted = {(verbs[method], resource, name) for method, resource, name in done}
-    assert wanted == set(named_permissions(overlay("self-signed")))
-    assert list(named_permissions(overlay("cert-manager"))) == []
+    definition = ("get", *kuberay.PATH.split("/")[-2:])
+    leased = {(verb, "leases", DEFAULTS.controller.lease) for verb in ("get", "patch")}
+    assert {*wanted, definition} | leased == set(named_permissions(overlay("self-signed")))
+    assert {definition} | leased == set(named_permissions(overlay("cert-manager")))
 
 
 def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
@@ -244,16 +345,22 @@ def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
     for role in objects:
         for rule in role.get("rules", ()) if "Role" in role["kind"] else ():
             for name in rule.get("resourceNames", ()):
-                yield from ((verb, resource, name) for verb in rule["verbs"] for resource in rule["resources"])
+                yield from (
+                    (verb, resource, name)
+                    for verb in rule["verbs"]
+                    for resource in rule["resources"]
+                )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_own_namespace(mode: str) -> None:
+def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_own_namespace(
+    mode: str,
+) -> None:
     objects = overlay(mode)
     unnamed = [
         (role["kind"], rule["apiGroups"], rule["resources"], rule["verbs"])
         for role in objects
-        if "Role" in role["kind"]
+        if "Role" in role["kind"] and "controller" not in role["metadata"]["name"]
         for rule in role.get("rules", ())
         if "resourceNames" not in rule
     ]
@@ -264,22 +371,65 @@ def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_
         ("Role", ["coordination.k8s.io"], ["leases"], [*read, "create", "update"]),
     ]
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
-    assert accounts == {one(objects, "ServiceAccount")["metadata"]["name"]}
-    assert one(objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"] in accounts
+    assert accounts == {"ray-webhook", "ray-webhook-controller"}
+    assert (
+        one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]["serviceAccountName"]
+        in accounts
+    )
+
+
+READ_BY_CONTROLLER = {
+    (verb, what)
+    for verb in ("list", "watch")
+    for what in (
+        "pods",
+        "rayclusters",
+        "nodes",
+        "namespaces",
+        "podgroups",
+        "mutatingwebhookconfigurations",
+    )
+}
+LEASED = {(verb, "leases") for verb in ("create", "get", "patch")}
+TOLD = {(verb, "events") for verb in ("create", "get", "patch")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: str) -> None:
+    assert granted(overlay(mode), "ray-webhook-controller") == READ_BY_CONTROLLER | LEASED | TOLD
+
+
+def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no_controller() -> (
+    None
+):
+    flags = "controller.events=false,schedulingGroups.publish=true"
+    objects = helm("--set", flags)
+    assert not {right for right in granted(objects, "ray-webhook-controller") if "events" in right}
+    assert config_map(objects, "components")["data"][variable("controller.events")] == "false"
+    without = helm("--set", "controller.events=false")
+    assert not [found for found in without if "controller" in found["metadata"]["name"]]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> None:
     objects = with_component(mode, "scheduling-groups")
     assert granted(objects, "ray-webhook") == granted(overlay(mode), "ray-webhook")
-    read = {("list", "pods"), ("watch", "pods"), ("list", "rayclusters"), ("watch", "rayclusters")}
-    written = {(verb, what) for verb in ("create", "delete", "list", "patch") for what in (PODGROUPS, WORKLOADS)}
-    leased = {(verb, "leases") for verb in ("create", "get", "patch")}
-    assert granted(objects, "ray-webhook-controller") == read | written | leased
+    written = {
+        (verb, what)
+        for verb in ("create", "delete", "list", "patch")
+        for what in (PODGROUPS, WORKLOADS)
+    }
+    everything = READ_BY_CONTROLLER | LEASED | TOLD | written
+    assert granted(objects, "ray-webhook-controller") == everything
     role = one(objects, "Role", "ray-webhook-controller")
-    assert [rule.get("resourceNames") for rule in role["rules"]] == [None, [DEFAULTS.controller.lease]]
+    assert [rule.get("resourceNames") for rule in role["rules"]] == [
+        None,
+        [DEFAULTS.controller.lease],
+    ]
     pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
-    assert pod["containers"][0]["env"] == [{"name": variable("controller.lease"), "value": DEFAULTS.controller.lease}]
+    assert pod["containers"][0]["env"] == [
+        {"name": variable("controller.lease"), "value": DEFAULTS.controller.lease}
+    ]
     assert pod["serviceAccountName"] == "ray-webhook-controller"
 
 
@@ -290,14 +440,29 @@ def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
         for found in objects
         if account in {subject["name"] for subject in found.get("subjects", ())}
     }
-    rules = [rule for found in objects if (found["kind"], found["metadata"]["name"]) in bound for rule in found["rules"]]
-    return {(verb, resource) for rule in rules for verb in rule["verbs"] for resource in rule["resources"]}
+    rules = [
+        rule
+        for found in objects
+        if (found["kind"], found["metadata"]["name"]) in bound
+        for rule in found["rules"]
+    ]
+    return {
+        (verb, resource)
+        for rule in rules
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_controller(mode: str) -> None:
+def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_controller(
+    mode: str,
+) -> None:
     objects = with_component(mode, "scheduling-groups")
-    for name, other in (("ray-webhook", "ray-webhook-controller"), ("ray-webhook-controller", "ray-webhook")):
+    for name, other in (
+        ("ray-webhook", "ray-webhook-controller"),
+        ("ray-webhook-controller", "ray-webhook"),
+    ):
         labels = one(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
         for found in objects:
             selector = selected(found)
@@ -315,7 +480,9 @@ def selected(found: Object) -> dict[str, str]:
 
 def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() -> None:
     objects = with_component("self-signed", "scheduling-groups")
-    (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]["containers"]
+    (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"][
+        "containers"
+    ]
     assert container["ports"] == [{"name": "admin", "containerPort": DEFAULTS.controller.port}]
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     service = one(objects, "Service", "ray-webhook-controller")
@@ -336,20 +503,76 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
             await eventually(lambda: templates(api) == {"head": 0, "worker-tpu": 20})
             opted_out(api)
             await eventually(lambda: not api.objects(WORKLOADS))
-        done.update((request.verb, request.resource) for request in api.requests if request.resource in {PODGROUPS, WORKLOADS})
+        done.update(
+            (request.verb, request.resource)
+            for request in api.requests
+            if request.resource in {PODGROUPS, WORKLOADS}
+        )
 
     run(story)
-    role = one(with_component("self-signed", "scheduling-groups"), "ClusterRole", "ray-webhook-scheduling-groups")
+    role = one(
+        with_component("self-signed", "scheduling-groups"),
+        "ClusterRole",
+        "ray-webhook-scheduling-groups",
+    )
     (rule,) = role["rules"]
     assert rule["apiGroups"] == [names.SCHEDULING_GROUP]
     assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
+
+
+def test_the_page_listens_and_is_probed_where_its_settings_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = with_component("self-signed", "dashboard")
+    for key, value in environment(objects, "ray-webhook-dashboard", tmp_path).items():
+        monkeypatch.setenv(key, value)
+    found = read_settings([], "dashboard").dashboard
+    assert found == DEFAULTS.dashboard
+    assert found.host == "127.0.0.1"
+    pod = one(objects, "Deployment", "ray-webhook-dashboard")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"] == ["dashboard", "--in-cluster"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    assert ports == {"page": found.port, "admin": found.admin_port}
+    assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
+    service = one(objects, "Service", "ray-webhook-dashboard")["spec"]
+    assert {each["targetPort"]: each["port"] for each in service["ports"]} == ports
+    network = one(objects, "NetworkPolicy", "ray-webhook-dashboard")["spec"]
+    assert [port["port"] for rule in network["ingress"] for port in rule["ports"]] == ["admin"]
+
+
+@pytest.mark.parametrize("namespaces", [[], [NAMESPACE]])
+def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) -> None:
+    async def story(api: FakeApi) -> None:
+        api.served.add("v1beta1")
+        store(api, Scene())
+        async with dashboard_following(api, namespaces) as followed:
+            await eventually(lambda: followed.whole and api.watching >= 10)
+            access = TokenAccess(followed.api, followed.world.occupied)
+            api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
+            assert await access.sight("", "token") == Sight("alice", frozenset())
+        done.update((request.verb, request.resource) for request in api.requests)
+
+    done: set[tuple[str, str]] = set()
+    run(story)
+    role = one(with_component("self-signed", "dashboard"), "ClusterRole", "ray-webhook-dashboard")
+    granted = {
+        (verb, resource)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+    }
+    assert done - {("list", "")} == granted  # discovery is for everybody
+    assert {verb for verb, resource in granted if resource not in REVIEWS} == {"list", "watch"}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_component_for_scheduling_groups_says_to_the_webhook_that_pod_groups_are_kept(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in environment(with_component(mode, "scheduling-groups"), "ray-webhook", tmp_path).items():
+    for name, value in environment(
+        with_component(mode, "scheduling-groups"), "ray-webhook", tmp_path
+    ).items():
         monkeypatch.setenv(name, value)
     assert read_settings([]).scheduling.publish
     assert not DEFAULTS.scheduling.publish

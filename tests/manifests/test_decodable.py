@@ -18,7 +18,9 @@ def expressions() -> str:
     """Return all expressions of the policy as one text without spaces."""
     policy, _ = yaml.safe_load_all(POLICY.read_text())
     spec = policy["spec"]
-    return "".join("".join(each["expression"].split()) for each in (*spec["variables"], *spec["validations"]))
+    return "".join(
+        "".join(each["expression"].split()) for each in (*spec["variables"], *spec["validations"])
+    )
 
 
 def ports(kind: str) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""The pages about installation name files that exist, and the samples are ones that the webhook completes."""
+"""The pages about installation name files that exist, and the samples are ones that the webhook
+completes.
+"""
 
 import re
 
@@ -15,7 +17,9 @@ PAGES = ("docs/install.md", "manifests/README.md")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_path_in_a_page_exists(page: str) -> None:
     text = (ROOT / page).read_text()
-    paths = set(re.findall(r"(?:-k|-f) (manifests/[\w./-]+)", text)) | set(re.findall(r"`(manifests/[\w./-]+)`", text))
+    paths = set(re.findall(r"(?:-k|-f) (manifests/[\w./-]+)", text)) | set(
+        re.findall(r"`(manifests/[\w./-]+)`", text)
+    )
     assert len(paths) >= 3
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
 
@@ -27,7 +31,9 @@ def test_every_variable_in_a_page_is_a_setting(page: str) -> None:
         assert f"`{variable}`" in settings
 
 
-def test_the_sample_cluster_receives_seats_and_tpu_variables(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sample_cluster_receives_seats_and_tpu_variables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["mutate", "-f", str(ROOT / "manifests" / "samples" / "tpu-slice.yaml")]) == 0
     shown = capsys.readouterr().out
     assert names.LABEL_HOST_INDEX in shown
@@ -35,5 +41,7 @@ def test_the_sample_cluster_receives_seats_and_tpu_variables(capsys: pytest.Capt
 
 
 def test_the_sample_namespace_is_one_that_is_left_alone() -> None:
-    (namespace,) = yaml.safe_load_all((ROOT / "manifests" / "samples" / "ignored-namespace.yaml").read_text())
+    (namespace,) = yaml.safe_load_all(
+        (ROOT / "manifests" / "samples" / "ignored-namespace.yaml").read_text()
+    )
     assert namespace["metadata"]["labels"] == {names.LABEL_IGNORE: "true"}

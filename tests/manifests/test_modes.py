@@ -44,26 +44,68 @@ def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> No
 
 
 def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None:
-    data = config_map(helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny"), "components")["data"]
+    data = config_map(
+        helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny"), "components"
+    )["data"]
     assert data["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
     assert "RAY_WEBHOOK_RESIZE__BEYOND" not in config_map(helm(), "components")["data"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str) -> None:
-    from_chart = by_identity(helm("--set", f"certificates.source={mode},schedulingGroups.publish=true"))
+    from_chart = by_identity(
+        helm("--set", f"certificates.source={mode},schedulingGroups.publish=true")
+    )
     from_overlay = by_identity(with_component(mode, "scheduling-groups"))
     del from_overlay["Namespace", "ray-webhook"]
     assert from_chart == from_overlay
-    assert config_map([*from_chart.values()], "components")["data"]["RAY_WEBHOOK_SCHEDULING__PUBLISH"] == "true"
+    assert (
+        config_map([*from_chart.values()], "components")["data"]["RAY_WEBHOOK_SCHEDULING__PUBLISH"]
+        == "true"
+    )
     plain = by_identity(overlay(mode))
     assert from_overlay.keys() - plain.keys() == {
         ("ClusterRole", "ray-webhook-scheduling-groups"),
         ("ClusterRoleBinding", "ray-webhook-scheduling-groups"),
-        *((kind, "ray-webhook-controller") for kind in CONTROLLER),
     }
-    unchanged = {identity: found for identity, found in plain.items() if identity[0] not in {"ConfigMap", "Namespace"}}
+    assert {(kind, "ray-webhook-controller") for kind in CONTROLLER} <= plain.keys()
+    unchanged = {
+        identity: found
+        for identity, found in plain.items()
+        if identity[0] not in {"ConfigMap", "Namespace"}
+    }
     assert {identity: from_overlay[identity] for identity in unchanged} == unchanged
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_repair_of_the_chart_is_that_of_the_component(mode: str) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode},repair.enabled=true"))
+    from_overlay = by_identity(with_component(mode, "repair"))
+    del from_overlay["Namespace", "ray-webhook"]
+    assert from_chart == from_overlay
+    assert (
+        config_map([*from_chart.values()], "components")["data"]["RAY_WEBHOOK_REPAIR__ENABLED"]
+        == "true"
+    )
+    plain = by_identity(overlay(mode))
+    assert from_overlay.keys() - plain.keys() == {
+        ("ClusterRole", "ray-webhook-repair"),
+        ("ClusterRoleBinding", "ray-webhook-repair"),
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_dashboard_of_the_chart_is_that_of_the_component(mode: str) -> None:
+    from_chart = by_identity(helm("--set", f"certificates.source={mode},dashboard.enabled=true"))
+    from_overlay = by_identity(with_component(mode, "dashboard"))
+    del from_overlay["Namespace", "ray-webhook"]
+    assert from_chart == from_overlay
+    plain = by_identity(overlay(mode))
+    assert from_overlay.keys() - plain.keys() == {
+        (kind, "ray-webhook-dashboard")
+        for kind in CONTROLLER
+        if kind not in {"Role", "RoleBinding"}
+    }
 
 
 CONTROLLER = (
@@ -80,8 +122,14 @@ CONTROLLER = (
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
-    flags = ("--set", "monitoring.serviceMonitor=true,monitoring.prometheusRule=true")
-    from_chart = by_identity(found for found in helm(*flags) if found["apiVersion"].startswith("monitoring"))
+    parts = ("serviceMonitor", "prometheusRule", "dashboard.enabled")
+    flags = ("--set", ",".join(f"monitoring.{part}=true" for part in parts))
+    from_chart = by_identity(
+        found
+        for found in helm(*flags)
+        if found["apiVersion"].startswith("monitoring") or "dashboard" in found["metadata"]["name"]
+    )
+    assert len(from_chart) == 3
     assert from_chart == by_identity(kustomize("manifests/monitoring"))
 
 
@@ -89,7 +137,14 @@ POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 
 def test_every_object_of_a_namespace_names_it() -> None:
-    cluster_wide = {"Namespace", "ClusterRole", "ClusterRoleBinding", "PriorityClass", "FlowSchema", *POLICIES}
+    cluster_wide = {
+        "Namespace",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "FlowSchema",
+        *POLICIES,
+    }
     for mode in MODES:
         for found in overlay(mode):
             if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:
@@ -97,11 +152,19 @@ def test_every_object_of_a_namespace_names_it() -> None:
 
 
 def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: Path) -> None:
-    objects = helm("--set", "certificates.source=self-signed,resizeCheck.enabled=true", release="second", namespace="elsewhere")
+    objects = helm(
+        "--set",
+        "certificates.source=self-signed,resizeCheck.enabled=true",
+        release="second",
+        namespace="elsewhere",
+    )
     assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
     settings = environment(objects, "second-ray-webhook", tmp_path)
     assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE"] == "elsewhere"
-    assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"] == one(objects, "Secret")["metadata"]["name"]
+    assert (
+        settings["RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"]
+        == one(objects, "Secret")["metadata"]["name"]
+    )
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         for webhook in one(objects, kind)["webhooks"]:
             assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
@@ -114,7 +177,9 @@ def references(objects: list[Object]) -> list[str]:
     for item in objects:
         found += [item["metadata"]["name"], item.get("roleRef", {}).get("name", "")]
         found += [subject["name"] for subject in item.get("subjects", ())]
-        found += [webhook["clientConfig"]["service"]["name"] for webhook in item.get("webhooks", ())]
+        found += [
+            webhook["clientConfig"]["service"]["name"] for webhook in item.get("webhooks", ())
+        ]
         found += [name for rule in item.get("rules", ()) for name in rule.get("resourceNames", ())]
     return found
 
@@ -133,9 +198,14 @@ def references(objects: list[Object]) -> list[str]:
         ("config.scheduling.publish=true", "config/scheduling"),
         ("config.serving.drain_seconds=601", "config/serving/drain_seconds"),
         ("config.log.admissions=some", "config/log/admissions"),
-        ("config.validation.levels.tpu-topology-mismatch=loud", "config/validation/levels/tpu-topology-mismatch"),
+        (
+            "config.validation.levels.tpu-topology-mismatch=loud",
+            "config/validation/levels/tpu-topology-mismatch",
+        ),
         ("config.surving.drain_seconds=1", "surving"),
         ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
+        ("dashboard.enabled=maybe", "dashboard/enabled"),
+        ("config.dashboard.port=1", "config/dashboard"),
         ("image.repository=", "image/repository"),
         ("image.digest=latest", "image/digest"),
     ],
@@ -147,7 +217,10 @@ def test_values_that_cannot_work_are_refused_by_name(flag: str, complaint: str) 
 
 
 def test_values_reach_the_objects() -> None:
-    flags = "image.tag=v9,mutating.failurePolicy=Ignore,ignoredNamespaces={a,b},networkPolicy.enabled=false,priorityClassName=high"
+    flags = (
+        "image.tag=v9,mutating.failurePolicy=Ignore,ignoredNamespaces={a,b},"
+        "networkPolicy.enabled=false,priorityClassName=high"
+    )
     objects = helm("--set", f"{flags},schedulingGroups.publish=true")
     for name in ("ray-webhook", "ray-webhook-controller"):
         pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
@@ -155,7 +228,12 @@ def test_values_reach_the_objects() -> None:
         assert pod["priorityClassName"] == "high"
     for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
         assert webhook["failurePolicy"] == "Ignore"
-        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == ["ray-webhook", "kube-system", "a", "b"]
+        assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [
+            "ray-webhook",
+            "kube-system",
+            "a",
+            "b",
+        ]
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 
@@ -164,8 +242,13 @@ def test_the_image_has_to_be_named_and_may_have_a_registry_and_a_digest() -> Non
         template("--set", "image.repository=null")
     assert "repository" in refusal.value.stderr
     digest = f"sha256:{'0' * 64}"
-    flags = f"image.registry=registry.example.com,image.repository=tools/ray-webhook,image.digest={digest}"
-    (container,) = one(helm("--set", flags), "Deployment")["spec"]["template"]["spec"]["containers"]
+    flags = (
+        "image.registry=registry.example.com,image.repository=tools/ray-webhook,"
+        f"image.digest={digest}"
+    )
+    (container,) = one(helm("--set", flags), "Deployment", "ray-webhook")["spec"]["template"][
+        "spec"
+    ]["containers"]
     assert container["image"] == f"registry.example.com/tools/ray-webhook@{digest}"
 
 
@@ -175,7 +258,10 @@ def test_the_schema_of_the_chart_is_that_of_the_settings() -> None:
 
 
 def test_settings_of_the_chart_reach_the_file() -> None:
-    flags = "config.serving.drain_seconds=20,config.namespaces={a,b},config.validation.levels.tpu-topology-mismatch=warn"
+    flags = (
+        "config.serving.drain_seconds=20,config.namespaces={a,b},"
+        "config.validation.levels.tpu-topology-mismatch=warn"
+    )
     file = yaml.safe_load(config_map(helm("--set", flags), "settings")["data"]["settings.yaml"])
     assert (file["apiVersion"], file["kind"]) == ("config.admission.ray.io/v1alpha1", "Settings")
     assert file["serving"]["drain_seconds"] == 20
@@ -186,15 +272,21 @@ def test_settings_of_the_chart_reach_the_file() -> None:
 @pytest.mark.parametrize("written_as", ["off", "warn"])
 def test_a_level_is_written_without_quotes(written_as: str, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
-    values.write_text(f"config: {{validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}}}")
+    values.write_text(
+        f"config: {{validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}}}"
+    )
     file = tmp_path / "settings.yaml"
     file.write_text(config_map(helm("--values", str(values)), "settings")["data"]["settings.yaml"])
-    assert read_settings(["--file", str(file)]).validation.levels == {"tpu-topology-mismatch": written_as}
+    assert read_settings(["--file", str(file)]).validation.levels == {
+        "tpu-topology-mismatch": written_as
+    }
 
 
 def test_the_chart_fails_closed_like_the_component() -> None:
     for mode in MODES:
-        from_chart = by_identity(helm("--set", f"certificates.source={mode},mutating.failurePolicy=Fail"))
+        from_chart = by_identity(
+            helm("--set", f"certificates.source={mode},mutating.failurePolicy=Fail")
+        )
         from_overlay = by_identity(own_overlay(mode, ["fail-closed"]))
         del from_overlay["Namespace", "ray-webhook"]
         assert from_chart == from_overlay
@@ -202,25 +294,40 @@ def test_the_chart_fails_closed_like_the_component() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "fields", [{"namespace": "elsewhere"}, {"namePrefix": "team-"}, {"namespace": "elsewhere", "namePrefix": "team-"}]
+    "fields",
+    [
+        {"namespace": "elsewhere"},
+        {"namePrefix": "team-"},
+        {"namespace": "elsewhere", "namePrefix": "team-"},
+    ],
 )
+@pytest.mark.parametrize("part", ["scheduling-groups", "repair"])
 def test_another_namespace_or_prefix_in_an_overlay_reaches_everything_that_names_the_old_one(
-    mode: str, fields: dict[str, str]
+    mode: str, fields: dict[str, str], part: str
 ) -> None:
-    components = ["fail-closed", "resize-check", "scheduling-groups"]
-    transformers = [f"names/{mode}", "names/scheduling-groups"]
+    components = ["fail-closed", "resize-check", part, "dashboard"]
+    transformers = [f"names/{mode}", f"names/{part}", "names/dashboard"]
     objects = own_overlay(mode, components, transformers=transformers, **fields)
     texts = {text for found in objects for text in strings(found)}
     prefix, namespace = fields.get("namePrefix", ""), fields.get("namespace", "ray-webhook")
     if namespace != "ray-webhook":
-        assert [text for text in texts if ".ray-webhook." in text or text.startswith("ray-webhook/")] == []
+        assert [
+            text for text in texts if ".ray-webhook." in text or text.startswith("ray-webhook/")
+        ] == []
     if prefix and namespace != "ray-webhook":
-        assert [text for text in texts if "ray-webhook" in text.replace(f"{prefix}ray-webhook", "")] == []
-    names = [f"{prefix}ray-webhook.{namespace}.svc", f"{prefix}ray-webhook.{namespace}.svc.cluster.local"]
+        assert [
+            text for text in texts if "ray-webhook" in text.replace(f"{prefix}ray-webhook", "")
+        ] == []
+    names = [
+        f"{prefix}ray-webhook.{namespace}.svc",
+        f"{prefix}ray-webhook.{namespace}.svc.cluster.local",
+    ]
     if mode == "cert-manager":
         assert one(objects, "Certificate", f"{prefix}ray-webhook-tls")["spec"]["dnsNames"] == names
     accounts = {
-        (found["metadata"]["namespace"], found["metadata"]["name"]) for found in objects if found["kind"] == "ServiceAccount"
+        (found["metadata"]["namespace"], found["metadata"]["name"])
+        for found in objects
+        if found["kind"] == "ServiceAccount"
     }
     for found in objects:
         assert found["metadata"].get("namespace", namespace) == namespace
@@ -229,7 +336,10 @@ def test_another_namespace_or_prefix_in_an_overlay_reaches_everything_that_names
         for webhook in found.get("webhooks", ()):
             service = webhook["clientConfig"]["service"]
             assert (service["namespace"], service["name"]) == (namespace, f"{prefix}ray-webhook")
-            assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [namespace, "kube-system"]
+            assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [
+                namespace,
+                "kube-system",
+            ]
             if mode == "cert-manager":
                 annotation = found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
                 assert annotation == f"{namespace}/{prefix}ray-webhook-tls"
@@ -237,7 +347,9 @@ def test_another_namespace_or_prefix_in_an_overlay_reaches_everything_that_names
 
 
 def strings(value: object) -> list[str]:
-    """Return every text in an object but labels and selectors, names of containers and images, and paths of files."""
+    """Return every text in an object but labels and selectors, names of containers and images, and
+    paths of files.
+    """
     if isinstance(value, dict):
         left_out = {"labels", "matchLabels", "selector", "image", "mountPath", "data"}
         return [

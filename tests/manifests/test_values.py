@@ -2,11 +2,16 @@
 
 import json
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.manifests.chart_page import PAGE, page
-from tests.manifests.render import CHART, ROOT, Object, helm, one
+from tests.manifests.environment import environment
+from tests.manifests.render import CHART, ROOT, Object, helm, one, template
+from webhook.settings import read_settings
 
 
 def pod(objects: list[Object], name: str = "ray-webhook") -> Object:
@@ -16,33 +21,56 @@ def pod(objects: list[Object], name: str = "ray-webhook") -> Object:
 
 
 def test_names_and_labels_can_be_your_own() -> None:
-    objects = helm("--set", "fullnameOverride=gate,commonLabels.team=ml,podLabels.tier=edge,schedulingGroups.publish=true")
+    objects = helm(
+        "--set",
+        "fullnameOverride=gate,commonLabels.team=ml,podLabels.tier=edge,schedulingGroups.publish=true",
+    )
     assert {found["metadata"]["name"].partition("-")[0] for found in objects} == {"gate"}
     assert {found["metadata"]["labels"]["team"] for found in objects} == {"ml"}
     for name in ("gate", "gate-controller"):
         labels = one(objects, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
         assert (labels["team"], labels["tier"]) == ("ml", "edge")
         assert "team" not in one(objects, "Deployment", name)["spec"]["selector"]["matchLabels"]
-    assert one(helm("--set", "nameOverride=gate", release="x"), "Deployment")["metadata"]["name"] == "x-gate"
+    assert (
+        one(helm("--set", "nameOverride=gate", release="x"), "Deployment", "x-gate")["metadata"][
+            "name"
+        ]
+        == "x-gate"
+    )
 
 
 def test_the_account_can_be_one_that_exists() -> None:
     objects = helm("--set", "serviceAccount.create=false,serviceAccount.name=theirs")
-    assert "ServiceAccount" not in {found["kind"] for found in objects}
+    accounts = [found["metadata"]["name"] for found in objects if found["kind"] == "ServiceAccount"]
+    assert accounts == ["ray-webhook-controller"]
     assert pod(objects)["serviceAccountName"] == "theirs"
-    assert {subject["name"] for found in objects for subject in found.get("subjects", ())} == {"theirs"}
+    assert {subject["name"] for found in objects for subject in found.get("subjects", ())} == {
+        "theirs",
+        "ray-webhook-controller",
+    }
 
 
 def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook() -> None:
     objects = helm("--set", "webhook.port=10250,webhook.adminPort=9090,webhook.hostNetwork=true")
     (container,) = pod(objects)["containers"]
-    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {"https": 10250, "admin": 9090}
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
+        "https": 10250,
+        "admin": 9090,
+    }
     data = one(objects, "ConfigMap", "ray-webhook-components")["data"]
-    assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_SERVING__ADMIN_PORT"]) == ("10250", "9090")
-    assert (pod(objects)["hostNetwork"], pod(objects)["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_SERVING__ADMIN_PORT"]) == (
+        "10250",
+        "9090",
+    )
+    assert (pod(objects)["hostNetwork"], pod(objects)["dnsPolicy"]) == (
+        True,
+        "ClusterFirstWithHostNet",
+    )
     plain = helm()
     assert "dnsPolicy" not in pod(plain)
-    assert "RAY_WEBHOOK_SERVING__PORT" not in one(plain, "ConfigMap", "ray-webhook-components")["data"]
+    assert (
+        "RAY_WEBHOOK_SERVING__PORT" not in one(plain, "ConfigMap", "ray-webhook-components")["data"]
+    )
 
 
 def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
@@ -60,11 +88,23 @@ def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
         "extraEnv": [{"name": "MINE", "value": "1"}],
         "extraVolumes": [{"name": "mine", "emptyDir": {}}],
         "extraVolumeMounts": [{"name": "mine", "mountPath": "/mine"}],
-        "extraObjects": [{"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "{{ .Release.Name }}-mine"}}],
-        "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}],
+        "extraObjects": [
+            {
+                "apiVersion": "v1",
+                "kind": "LimitRange",
+                "metadata": {"name": "{{ .Release.Name }}-mine"},
+            }
+        ],
+        "topologySpreadConstraints": [
+            {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        ],
         "terminationGracePeriodSeconds": 60,
     }
-    flags = [word for key, value in extra.items() for word in ("--set-json", f"{key}={json.dumps(value)}")]
+    flags = [
+        word
+        for key, value in extra.items()
+        for word in ("--set-json", f"{key}={json.dumps(value)}")
+    ]
     objects = helm("--set", f"certificates.source={mode}", *flags)
     (container,) = pod(objects)["containers"]
     assert container["args"] == ["serve", "--log.admissions=denied"]
@@ -76,14 +116,64 @@ def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
     assert pod(objects)["terminationGracePeriodSeconds"] == 60
 
 
+@pytest.mark.parametrize("kind", ["configMap", "secret"])
+def test_authorities_of_clients_are_mounted_where_the_setting_says(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = f"webhook.clientAuthorities.{kind}=theirs,config.tls.client_names={{api}}"
+    objects = helm("--set", flags)
+    (container,) = pod(objects)["containers"]
+    (mount,) = (each for each in container["volumeMounts"] if each["name"] == "clients")
+    (volume,) = (each for each in pod(objects)["volumes"] if each["name"] == "clients")
+    held = volume[kind]
+    assert held.get("name", held.get("secretName")) == "theirs"
+    for name, value in environment(objects, "ray-webhook", tmp_path).items():
+        monkeypatch.setenv(name, value)
+    tls = read_settings([]).tls
+    assert str(tls.client_ca) == f"{mount['mountPath']}/{held['items'][0]['path']}"
+    assert tls.client_names == ["api"]
+
+
+def test_authorities_of_clients_are_in_one_place_and_nowhere_unless_named() -> None:
+    both = "webhook.clientAuthorities.secret=a,webhook.clientAuthorities.configMap=b"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        template("--set", both)
+    assert "not both" in caught.value.stderr
+    assert "clients" not in {volume["name"] for volume in pod(helm())["volumes"]}
+
+
+def test_reviews_come_from_everywhere_or_from_the_addresses_that_are_named() -> None:
+    for blocks in ([], ["172.16.0.0/28", "fd00::/108"]):
+        objects = helm("--set-json", f"networkPolicy.reviewsFrom={json.dumps(blocks)}")
+        policy = one(objects, "NetworkPolicy", "ray-webhook")
+        (reviews,) = (
+            rule for rule in policy["spec"]["ingress"] if rule["ports"] == [{"port": "https"}]
+        )
+        assert [each["ipBlock"]["cidr"] for each in reviews.get("from", ())] == blocks
+    with pytest.raises(subprocess.CalledProcessError):
+        template("--set-json", 'networkPolicy.reviewsFrom=["everywhere"]')
+
+
+def test_probes_have_times_of_your_own_and_nothing_else() -> None:
+    (container,) = pod(helm("--set", "probes.liveness.periodSeconds=30"))["containers"]
+    probe = container["livenessProbe"]
+    assert (probe["periodSeconds"], probe["failureThreshold"]) == (30, 3)
+    assert probe["httpGet"] == {"path": "/livez", "port": "admin"}
+    with pytest.raises(subprocess.CalledProcessError):
+        template("--set", "probes.liveness.httpGet=x")
+
+
 def test_monitoring_stacks_find_what_is_theirs() -> None:
-    flags = "serviceMonitor=true,prometheusRule=true,labels.release=prom,interval=30s,podMonitoring=true,dashboard.enabled=true"
+    flags = (
+        "serviceMonitor=true,prometheusRule=true,labels.release=prom,interval=30s,"
+        "podMonitoring=true,dashboard.enabled=true"
+    )
     objects = helm("--set", ",".join(f"monitoring.{flag}" for flag in flags.split(",")))
     for kind in ("ServiceMonitor", "PrometheusRule"):
         assert one(objects, kind)["metadata"]["labels"]["release"] == "prom"
     for kind in ("ServiceMonitor", "PodMonitoring"):
         assert one(objects, kind)["spec"]["endpoints"][0]["interval"] == "30s"
-    labels = one(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    labels = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["metadata"]["labels"]
     selector = one(objects, "PodMonitoring")["spec"]["selector"]
     assert selector["matchLabels"].items() <= labels.items()
     (names,) = selector["matchExpressions"]
@@ -94,14 +184,43 @@ def test_monitoring_stacks_find_what_is_theirs() -> None:
     assert json.loads(dashboard["data"]["ray-webhook.json"]) == json.loads(shipped)
 
 
+def test_helm_test_checks_from_a_namespace_that_is_looked_after_with_rights_that_do_not_last() -> (
+    None
+):
+    shown = template("--set", "test.namespace=team", "--show-only", "templates/test.yaml").stdout
+    objects = [found for found in yaml.safe_load_all(shown) if found]
+    assert {found["metadata"]["annotations"]["helm.sh/hook"] for found in objects} == {"test"}
+    for found in objects:
+        policy = found["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+        assert policy == "before-hook-creation,hook-succeeded"
+    pod = one(objects, "Pod")
+    assert pod["spec"]["serviceAccountName"] == one(objects, "ServiceAccount")["metadata"]["name"]
+    (container,) = pod["spec"]["containers"]
+    assert container["args"][-2:] == ["--namespace", "team"]
+    service = one(helm(), "Service", "ray-webhook")["spec"]["selector"]
+    assert not service.items() <= pod["metadata"]["labels"].items()
+
+
+def test_helm_test_can_be_left_out() -> None:
+    assert "ray-webhook-test" not in template("--set", "test.enabled=false").stdout
+
+
 def test_the_page_of_the_chart_is_up_to_date() -> None:
     assert PAGE.read_text() == page(), "run `python -m tests.manifests.chart_page`"
 
 
 def test_every_value_that_a_template_reads_is_in_the_values() -> None:
     read = {
-        name for template in (CHART / "templates").iterdir() for name in re.findall(r"\.Values\.([a-zA-Z]+)", template.read_text())
+        name
+        for template in (CHART / "templates").iterdir()
+        for name in re.findall(r"\.Values\.([a-zA-Z]+)", template.read_text())
     }
-    values = {line.partition(":")[0] for line in (CHART / "values.yaml").read_text().splitlines() if line[:1].isalpha()}
-    schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys() - {"global"}
+    values = {
+        line.partition(":")[0]
+        for line in (CHART / "values.yaml").read_text().splitlines()
+        if line[:1].isalpha()
+    }
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys() - {
+        "global"
+    }
     assert read == values == schema

@@ -16,6 +16,21 @@ app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-control
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* The page. */}}
+{{- define "ray-webhook.dashboard" -}}
+{{ include "ray-webhook.name" . }}-dashboard
+{{- end }}
+
+{{- define "ray-webhook.dashboardSelector" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-dashboard
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "ray-webhook.testSelector" -}}
+app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
 {{- define "ray-webhook.selector" -}}
 app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -49,11 +64,25 @@ RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
 {{- if ne (int .Values.webhook.adminPort) 8080 }}
 RAY_WEBHOOK_SERVING__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
 {{- end }}
+{{- with .Values.webhook.clientAuthorities }}
+{{- if and .configMap .secret }}
+{{- fail "webhook.clientAuthorities: name a ConfigMap or a Secret, not both" }}
+{{- end }}
+{{- if or .configMap .secret }}
+RAY_WEBHOOK_TLS__CLIENT_CA: /etc/ray-webhook/clients/{{ .key }}
+{{- end }}
+{{- end }}
 {{- if .Values.resizeCheck.enabled }}
 RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
 {{- if .Values.schedulingGroups.publish }}
 RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
+{{- end }}
+{{- if .Values.repair.enabled }}
+RAY_WEBHOOK_REPAIR__ENABLED: "true"
+{{- end }}
+{{- if not .Values.controller.events }}
+RAY_WEBHOOK_CONTROLLER__EVENTS: "false"
 {{- end }}
 {{- end }}
 

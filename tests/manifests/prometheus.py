@@ -1,0 +1,25 @@
+"""Prometheus and promtool, as Debian packages them: unpacked by `make prometheus`."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.manifests.render import ROOT
+
+_UNPACKED: Final = ROOT / ".cache" / "prometheus" / "usr" / "bin"
+
+
+def program(name: str) -> Path:
+    """Return the path of `prometheus` or `promtool`. Skips where there is none, and fails in CI."""
+    unpacked, installed = _UNPACKED / name, shutil.which(name)
+    if unpacked.exists():
+        return unpacked
+    if installed:
+        return Path(installed)
+    text = f"{name} is not there: run `make prometheus`, which unpacks Debian's package"
+    if os.environ.get("CI"):
+        pytest.fail(text)
+    pytest.skip(text)

@@ -1,0 +1,164 @@
+"""Every alert fires when it should, and only then, as promtool says; each has a page."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.manifests.prometheus import program
+from tests.manifests.render import ROOT
+
+Object = dict[str, Any]
+Series = dict[str, str]
+"""Values of a series, as promtool expands them, by name and labels."""
+
+RULE = ROOT / "manifests" / "monitoring" / "prometheusrule.yaml"
+SPEC = yaml.safe_load(RULE.read_text())["spec"]
+RULES = {rule["alert"]: rule for group in SPEC["groups"] for rule in group["rules"]}
+
+SERVE = 'ray_webhook_build_info{process="serve"}'
+CONTROLLER = 'ray_webhook_build_info{process="controller"}'
+GROUP = 'raycluster_namespace="team",raycluster="llama",group="tpu"'
+SINCE = f"ray_webhook_replica_incomplete_since_timestamp_seconds{{{GROUP}}}"
+EXPIRY = "ray_webhook_certificate_expiry_timestamp_seconds"
+DURATION = "ray_webhook_admission_duration_seconds_bucket"
+OURS = 'name="pods.admission.ray.io"'
+REJECTED = "apiserver_admission_webhook_rejection_count"
+
+
+class Case(NamedTuple):
+    """What makes an alert fire after an hour, what is like it and does not, and its labels."""
+
+    fires: Series
+    quiet: Series
+    labels: Mapping[str, str] = MappingProxyType({})
+
+
+def slow(share: str) -> Series:
+    """Return a histogram in which a share of 200 reviews a minute takes half a second."""
+    fast = str(200 - int(share))
+    return {
+        f'{DURATION}{{le="0.025"}}': f"0+{fast}x70",
+        f'{DURATION}{{le="0.5"}}': "0+200x70",
+        f'{DURATION}{{le="+Inf"}}': "0+200x70",
+    }
+
+
+CASES = {
+    "RayWebhookDown": Case({CONTROLLER: "1x70"}, {SERVE: "1x70"}, {"process": "serve"}),
+    "RayWebhookCertificateExpires": Case({EXPIRY: "500000x70"}, {EXPIRY: "900000x70"}),
+    "RayWebhookCertificateRejected": Case(
+        {"ray_webhook_certificate_rejected": "1x70"},
+        {"ray_webhook_certificate_rejected": "0x55 1x15"},
+    ),
+    "RayWebhookFails": Case(
+        {'ray_webhook_refused_requests_total{status="500"}': "0+1x70"},
+        {'ray_webhook_refused_requests_total{status="400"}': "0+1x70"},
+    ),
+    "RayWebhookSlow": Case(slow("10"), slow("1")),
+    "RayWebhookSchedulingGroupsFail": Case(
+        {'ray_webhook_scheduling_failures_total{reason="forbidden"}': "0+1x70"},
+        {'ray_webhook_scheduling_failures_total{reason="conflict"}': "0+1x70"},
+    ),
+    "RayWebhookControllerDown": Case(
+        {"ray_webhook_scheduling_kept": "1x70", SERVE: "1x70"},
+        {"ray_webhook_scheduling_kept": "1x70", SERVE: "1x70", CONTROLLER: "1x70"},
+    ),
+    "RayWebhookReplicaIncomplete": Case(
+        {SINCE: "60x70"},
+        {SINCE: "3000x70"},
+        {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
+    ),
+    "RayWebhookPodsWithoutSeat": Case(
+        {f"ray_webhook_pods_without_seat{{{GROUP}}}": "2x70"},
+        {f"ray_webhook_pods_without_seat{{{GROUP}}}": "0x57 2x13"},
+        {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
+    ),
+    "RayWebhookSecondWebhook": Case(
+        {'ray_webhook_troubles{diagnosis="second-webhook"}': "1x70"},
+        {'ray_webhook_troubles{diagnosis="host-missing"}': "1x70"},
+        {"diagnosis": "second-webhook"},
+    ),
+    "RayWebhookWatchStale": Case(
+        {'ray_webhook_watch_age_seconds{watch="pods"}': "0+60x70"},
+        {'ray_webhook_watch_age_seconds{watch="pods"}': "65x70"},
+        {"watch": "pods"},
+    ),
+    "RayWebhookNobodyLeads": Case(
+        {'ray_webhook_leader{instance="a"}': "0x70", 'ray_webhook_leader{instance="b"}': "0x70"},
+        {'ray_webhook_leader{instance="a"}': "0x70", 'ray_webhook_leader{instance="b"}': "1x70"},
+    ),
+    "RayWebhookCallsFail": Case(
+        {f'{REJECTED}{{{OURS},error_type="calling_webhook_error"}}': "0+1x70"},
+        {f'{REJECTED}{{{OURS},error_type="no_error"}}': "0+1x70"},
+    ),
+}
+
+
+def test_every_alert_has_a_case() -> None:
+    assert CASES.keys() == RULES.keys()
+
+
+def expected(name: str, labels: Mapping[str, str]) -> list[Object]:
+    """Return the alert as promtool expects it."""
+    rule = RULES[name]
+
+    def filled(text: str) -> str:
+        return re.sub(r"{{ \$labels\.(\w+) }}", lambda found: labels.get(found[1], ""), text)
+
+    annotations = {key: filled(text) for key, text in rule["annotations"].items()}
+    return [{"exp_labels": {**rule["labels"], **labels}, "exp_annotations": annotations}]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_alert_fires_when_it_should_and_only_then(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(SPEC))
+    tests = [
+        {
+            "interval": "1m",
+            "input_series": [{"series": key, "values": text} for key, text in series.items()],
+            "alert_rule_test": [{"eval_time": "1h", "alertname": name, "exp_alerts": alerts}],
+        }
+        for series, alerts in ((case.fires, expected(name, case.labels)), (case.quiet, []))
+    ]
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": tests}))
+    done = subprocess.run(
+        [str(program("promtool")), "test", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_promtool_finds_nothing_wrong_with_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(SPEC))
+    command = [
+        str(program("promtool")),
+        "check",
+        "rules",
+        "--lint=all",
+        "--lint-fatal",
+        "rules.yaml",
+    ]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_runbook_of_an_alert_is_a_section_of_a_page(name: str) -> None:
+    page, _, anchor = RULES[name]["annotations"]["runbook_url"].partition("#")
+    headings = re.findall(r"^## (.+)$", (ROOT / page).read_text(), re.MULTILINE)
+    assert anchor == name.lower()
+    assert name in headings
+    assert len(headings) == len(RULES)
