@@ -1,4 +1,6 @@
-"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status as an exception."""
+"""A small client of the Kubernetes API for tests: JSON in, JSON out, and a Status
+as an exception.
+"""
 
 import json
 import ssl
@@ -23,13 +25,17 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 @dataclass(frozen=True)
 class Resource:
-    """Where objects of one kind live: `v1` is the core group, `namespaced` says whether their path has a namespace."""
+    """Where objects of one kind live: `v1` is the core group, `namespaced` says whether their path
+    has a namespace.
+    """
 
     group_version: str
     plural: str
     namespaced: bool = True
 
-    def path(self, namespace: str | None, name: str | None = None, subresource: str | None = None) -> str:
+    def path(
+        self, namespace: str | None, name: str | None = None, subresource: str | None = None
+    ) -> str:
         """The URL path of the collection, of one object, or of its subresource."""
         root = "api" if "/" not in self.group_version else "apis"
         scope = ["namespaces", namespace] if self.namespaced and namespace else []
@@ -41,6 +47,7 @@ NODES = Resource("v1", "nodes", namespaced=False)
 NAMESPACES = Resource("v1", "namespaces", namespaced=False)
 PODS = Resource("v1", "pods")
 SERVICES = Resource("v1", "services")
+SECRETS = Resource("v1", "secrets")
 SERVICE_ACCOUNTS = Resource("v1", "serviceaccounts")
 EVENTS = Resource("events.k8s.io/v1", "events")
 CRDS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", namespaced=False)
@@ -51,13 +58,19 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io/v1", "priorityclasses", namespace
 POD_GROUP_VERSION = f"scheduling.k8s.io/{chosen().pod_groups or NEWEST.pod_groups}"
 POD_GROUPS = Resource(POD_GROUP_VERSION, "podgroups")
 WORKLOADS = Resource(POD_GROUP_VERSION, "workloads")
-MUTATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False)
-VALIDATING_WEBHOOKS = Resource("admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False)
+MUTATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", namespaced=False
+)
+VALIDATING_WEBHOOKS = Resource(
+    "admissionregistration.k8s.io/v1", "validatingwebhookconfigurations", namespaced=False
+)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server said: the decoded body (empty where it is not JSON) and its warnings, unquoted."""
+    """What the API server said: the decoded body (empty where it is not JSON) and its warnings,
+    unquoted.
+    """
 
     code: int
     body: Json
@@ -65,7 +78,9 @@ class Answer:
 
 
 class ApiError(Exception):
-    """A refusal. `status` is the Status object of the answer; denials of webhooks are in its message and details."""
+    """A refusal. `status` is the Status object of the answer; denials of webhooks are in its
+    message and details.
+    """
 
     def __init__(self, code: int, status: Json) -> None:
         super().__init__(f"{code} {status.get('reason', '')}: {status.get('message', '')}")
@@ -100,17 +115,26 @@ class Api:
         items: Objects = self.request("GET", resource.path(namespace), query=query).body["items"]
         return items
 
-    def create(self, resource: Resource, body: Json | bytes, namespace: str | None = None, **query: str) -> Json:
+    def create(
+        self, resource: Resource, body: Json | bytes, namespace: str | None = None, **query: str
+    ) -> Json:
         """The object as it was stored; `dryRun="All"` stores nothing. Bytes are YAML."""
         return self.request("POST", resource.path(namespace), body, query=query).body
 
     def patch(
-        self, resource: Resource, name: str, body: Json | Objects, namespace: str | None = None, kind: str = MERGE_PATCH
+        self,
+        resource: Resource,
+        name: str,
+        body: Json | Objects,
+        namespace: str | None = None,
+        kind: str = MERGE_PATCH,
     ) -> Json:
         """The object after a merge patch, or a patch of another kind."""
         return self.request("PATCH", resource.path(namespace, name), body, kind).body
 
-    def delete(self, resource: Resource, name: str, namespace: str | None = None, grace: int | None = None) -> Json:
+    def delete(
+        self, resource: Resource, name: str, namespace: str | None = None, grace: int | None = None
+    ) -> Json:
         """The object as it was, or a Status. `grace` 0 removes a pod at once, kubelet or not."""
         return self.request("DELETE", resource.path(namespace, name), _delete_options(grace)).body
 
@@ -143,7 +167,10 @@ class Api:
             headers["Content-Type"] = content_type
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         try:
-            with self._opener.open(Request(url, data, headers, method=method), timeout=self._timeout) as answer:  # noqa: S310 - the URL is our own kubeconfig's
+            with self._opener.open(
+                Request(url, data, headers, method=method),  # noqa: S310
+                timeout=self._timeout,
+            ) as answer:
                 warnings = tuple(_warning(each) for each in answer.headers.get_all("Warning", []))
                 return Answer(answer.status, _decode(answer.read()), warnings)
         except HTTPError as error:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.installation import CONTROLLER, NAMESPACE, WEBHOOK, Right
+from tests.e2e.installation import CONTROLLER, DASHBOARD, NAMESPACE, WEBHOOK, Right
 
 
 class AuditLog:
@@ -13,11 +13,21 @@ class AuditLog:
     def __init__(self, folder: Path) -> None:
         policy, self._log = folder / "policy.json", folder / "audit.log"
         rules = [
-            {"level": "Metadata", "users": [*map(_user, (WEBHOOK, CONTROLLER))], "omitStages": ["RequestReceived"]},
+            {
+                "level": "Metadata",
+                "users": [*map(_user, (WEBHOOK, CONTROLLER, DASHBOARD))],
+                "omitStages": ["RequestReceived"],
+            },
             {"level": "None"},
         ]
-        policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules}))
-        self.flags = [f"--audit-policy-file={policy}", f"--audit-log-path={self._log}", "--audit-log-mode=blocking"]
+        policy.write_text(
+            json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
+        )
+        self.flags = [
+            f"--audit-policy-file={policy}",
+            f"--audit-log-path={self._log}",
+            "--audit-log-mode=blocking",
+        ]
 
     def requests(self, account: str = WEBHOOK) -> "list[Asked]":
         """The requests of an account that were answered, but for discovery."""
@@ -33,20 +43,29 @@ class AuditLog:
 
     def _all(self, account: str) -> "list[Asked]":
         entries = [json.loads(line) for line in self._log.read_text().splitlines()]
-        return [_asked(entry) for entry in entries if entry["user"]["username"] == _user(account)]
+        asked = [_asked(entry) for entry in entries if entry["user"]["username"] == _user(account)]
+        return [each for each in asked if not each.given_up]
 
 
 class Asked(NamedTuple):
-    """A request: its answer, and the right that it needed; one that is for no resource needs its path."""
+    """A request: its answer, and the right that it needed; one that is for no resource needs its
+    path. `message` says what was wrong with it.
+    """
 
     code: int
     right: Right
+    message: str = ""
 
     @property
     def discovers(self) -> bool:
-        """Whether it asked what the API server serves."""
+        """Whether it asked what the API server serves, or of which release it is."""
         _, resource, verb = self.right
-        return verb == "get" and resource.startswith("/apis")
+        return verb == "get" and resource.startswith(("/apis", "/version"))
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the process that asked was killed before the answer: that counts as an error."""
+        return "context canceled" in self.message
 
 
 def _user(account: str) -> str:
@@ -54,8 +73,11 @@ def _user(account: str) -> str:
 
 
 def _asked(entry: dict[str, Any]) -> Asked:
-    reference, code = entry.get("objectRef"), entry["responseStatus"]["code"]
+    reference, status = entry.get("objectRef"), entry["responseStatus"]
+    code, message = status["code"], status.get("message", "")
     if reference is None:
-        return Asked(code, ("", entry["requestURI"], entry["verb"]))
-    resource = "/".join(part for part in (reference["resource"], reference.get("subresource")) if part)
-    return Asked(code, (reference.get("apiGroup", ""), resource, entry["verb"]))
+        return Asked(code, ("", entry["requestURI"], entry["verb"]), message)
+    resource = "/".join(
+        part for part in (reference["resource"], reference.get("subresource")) if part
+    )
+    return Asked(code, (reference.get("apiGroup", ""), resource, entry["verb"]), message)

@@ -1,4 +1,6 @@
-"""A TCP balancer on loopback, as kube-proxy is one: it goes on using a backend for a while after that has died."""
+"""A TCP balancer on loopback, as kube-proxy is one: it goes on using a backend for a while after
+that has died.
+"""
 
 import asyncio
 import threading
@@ -11,9 +13,13 @@ LOOK_SECONDS = 0.1
 
 
 class Balancer:
-    """Passes connections on, one backend after the other; one that is not ready is left out after `lag` seconds."""
+    """Passes connections on, one backend after the other; one that is not ready is left out after
+    `lag` seconds.
+    """
 
-    def __init__(self, port: int, backends: Sequence[tuple[int, Callable[[], bool]]], lag: float) -> None:
+    def __init__(
+        self, port: int, backends: Sequence[tuple[int, Callable[[], bool]]], lag: float
+    ) -> None:
         self._port = port
         self._backends = list(backends)
         self._lag = lag
@@ -22,7 +28,10 @@ class Balancer:
         self._loop = asyncio.new_event_loop()
         self._stopped = threading.Event()
         self._ended = asyncio.Event()
-        self._threads = [threading.Thread(target=self._serve, daemon=True), threading.Thread(target=self._look, daemon=True)]
+        self._threads = [
+            threading.Thread(target=self._serve, daemon=True),
+            threading.Thread(target=self._look, daemon=True),
+        ]
 
     def start(self) -> None:
         """Listen."""
@@ -76,7 +85,9 @@ class Balancer:
 
     def _choose(self) -> int:
         now = monotonic()
-        used = [port for port, _ in self._backends if self._dead_since.get(port, now) + self._lag >= now]
+        used = [
+            port for port, _ in self._backends if self._dead_since.get(port, now) + self._lag >= now
+        ]
         self._next += 1
         ports = used or [port for port, _ in self._backends]
         return ports[self._next % len(ports)]

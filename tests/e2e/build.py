@@ -1,7 +1,9 @@
-"""Builds the programs of a control plane from Go modules into the cache directory, and says where they are.
+"""Builds the programs of a control plane from Go modules into the cache directory, and says where
+they are.
 
-`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that it cannot be built here.
-Which versions it builds, `versions.chosen()` says: those of the newest pair lie in `bin/`, others in folders of their own.
+`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that it cannot
+be built here. Which versions it builds, `versions.chosen()` says: those of the newest pair lie in
+`bin/`, others in folders of their own.
 """
 
 import argparse
@@ -24,7 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CACHE_VARIABLE = "E2E_CACHE"
 ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 CRDS_VARIABLE = "E2E_KUBERAY_CRDS"
-"""A folder with the CustomResourceDefinitions (*.yaml or *.yaml.gz) of a KubeRay whose module is not pinned."""
+"""A folder with the CustomResourceDefinitions (*.yaml or *.yaml.gz) of a KubeRay whose module is
+not pinned.
+"""
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS = "crds"
 CANNOT_BUILD = 2
@@ -40,7 +44,8 @@ class CannotBuildError(Exception):
 class Tool:
     """A program and the Go package it is built from.
 
-    `module` is the folder under tools/ whose go.mod pins it; those of KubeRay and Kubernetes hold a folder for each version.
+    `module` is the folder under tools/ whose go.mod pins it; those of KubeRay and Kubernetes hold a
+    folder for each version.
     """
 
     name: str
@@ -48,18 +53,30 @@ class Tool:
     package: str
     asset: bool = False
     """Whether KUBEBUILDER_ASSETS, where it is set, holds this program."""
+    manifests: str = ""
+    """The folder of its Go module that kubectl renders into what installs it."""
+    definitions: str = ""
+    """The folder of its Go module whose files are its CustomResourceDefinitions."""
+    ours: bool = False
+    """Whether it is built from a main package beside go.mod, as its own is in no module that Go's
+    proxies serve. Then `package` names the module that it is made of.
+    """
 
     @property
     def pins(self) -> Path:
         """The folder of the go.mod that pins it, for the chosen pair."""
         folder = PINS / self.module / chosen().of(self.module)
         if not folder.is_dir():
-            raise CannotBuildError(f"{self.name}: {folder} is not there; `python -m tests.e2e.pin` makes it")
+            raise CannotBuildError(
+                f"{self.name}: {folder} is not there; `python -m tests.e2e.pin` makes it"
+            )
         return folder
 
     @property
     def cache(self) -> Path:
-        """The folder of what is built of its module: one of its own unless the version is the newest pair's."""
+        """The folder of what is built of its module: one of its own unless the version is the
+        newest pair's.
+        """
         version = chosen().of(self.module)
         if version == NEWEST.of(self.module):
             return cache_directory()
@@ -73,6 +90,14 @@ TOOLS = (
     Tool("kuberay-operator", "kuberay", KUBERAY_MODULE),
     Tool("kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager"),
     Tool("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler"),
+    Tool("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", manifests="config/default"),
+    Tool(
+        "cert-manager",
+        "cert-manager",
+        "github.com/cert-manager/cert-manager",
+        definitions="deploy/crds",
+        ours=True,
+    ),
     Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
@@ -80,18 +105,31 @@ BY_NAME = {tool.name: tool for tool in TOOLS}
 SERVING = ("etcd", "kube-apiserver", "kubectl")
 OPERATOR = "kuberay-operator"
 SCHEDULING = ("kube-controller-manager", "kube-scheduler")
-"""What only the stories of PodGroups start."""
+"""What only the stories of PodGroups and of Kueue start."""
+KUEUE = "kueue"
+CERT_MANAGER = "cert-manager"
 
 
 def required() -> tuple[str, ...]:
     """The programs that the stories of the chosen pair start."""
     pair = chosen()
-    operator, scheduling = (OPERATOR,) if pair.operator else (), SCHEDULING if pair.operator and pair.pod_groups else ()
-    return (*SERVING, *operator, *scheduling)
+    operator, scheduling = (
+        (OPERATOR,) if pair.operator else (),
+        SCHEDULING if pair.operator and pair.pod_groups else (),
+    )
+    return (
+        *SERVING,
+        *operator,
+        *scheduling,
+        *((KUEUE,) if pair.kueue else ()),
+        *((CERT_MANAGER,) if pair.cert_manager else ()),
+    )
 
 
 def cache_directory() -> Path:
-    """Where programs and CRDs are kept: `.cache/e2e` at the repository root unless the environment says otherwise."""
+    """Where programs and CRDs are kept: `.cache/e2e` at the repository root unless the environment
+    says otherwise.
+    """
     given = os.environ.get(CACHE_VARIABLE)
     return Path(given).resolve() if given else ROOT / ".cache" / "e2e"
 
@@ -104,27 +142,40 @@ def binary(name: str) -> Path:
     return BY_NAME[name].cache / "bin" / name
 
 
+def manifests(name: str) -> Path:
+    """The file with what installs a program that has manifests of its own, built or not."""
+    return binary(name).with_suffix(".yaml")
+
+
 def crd_directory() -> Path:
     """The folder with KubeRay's CustomResourceDefinitions, as its module ships them."""
     return BY_NAME[OPERATOR].cache / CRDS
 
 
 def definitions() -> list[bytes]:
-    """KubeRay's CustomResourceDefinitions, as YAML. Raises CannotBuildError where there are none."""
+    """KubeRay's CustomResourceDefinitions, as YAML. Raises CannotBuildError where
+    there are none.
+    """
     paths = sorted(crd_directory().glob("*.yaml"))
     if not paths:
-        raise CannotBuildError(f"{crd_directory()} has no CustomResourceDefinitions; run `python -m tests.e2e.build`")
+        raise CannotBuildError(
+            f"{crd_directory()} has no CustomResourceDefinitions; run `python -m tests.e2e.build`"
+        )
     return [path.read_bytes() for path in paths]
 
 
 def missing(names: tuple[str, ...] | None = None) -> list[str]:
-    """The named programs (else all that the pair requires) and the CRDs that a build would still have to make."""
+    """The named programs (else all that the pair requires) and the CRDs that a build would still
+    have to make.
+    """
     absent = [name for name in names or required() if not _is_current(BY_NAME[name])]
     return absent if _crds_are_current() else [*absent, CRDS]
 
 
 def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int = 2) -> None:
-    """Makes the named programs (else all that the pair requires) and the CRDs exist. Raises CannotBuildError."""
+    """Makes the named programs (else all that the pair requires) and the CRDs exist. Raises
+    CannotBuildError.
+    """
     names = names or required()
     for name in names:
         path = binary(name)
@@ -138,7 +189,10 @@ def build(names: tuple[str, ...] | None = None, say: Say = print, parallel: int 
             say(f"{CRDS}: copied from KubeRay {chosen().kuberay}")
         for name in (name for name in missing(names) if name != CRDS):
             started = time.monotonic()
-            say(f"{name}: building {_version(BY_NAME[name])} (minutes when the Go build cache is cold)")
+            say(
+                f"{name}: building {_version(BY_NAME[name])} (minutes when the Go build cache is "
+                "cold)"
+            )
             _compile(BY_NAME[name], parallel)
             size = binary(name).stat().st_size / 1e6
             say(f"{name}: built in {time.monotonic() - started:.0f} s, {size:.0f} MB")
@@ -150,7 +204,8 @@ def _is_asset(tool: Tool) -> bool:
 
 def _fingerprint(tool: Tool) -> str:
     """Changes when the pinned modules or the way of building do."""
-    pins = (tool.pins / "go.mod").read_bytes() + (tool.pins / "go.sum").read_bytes()
+    files = ("go.mod", "go.sum", *(("main.go",) if tool.ours else ()))
+    pins = b"".join((tool.pins / name).read_bytes() for name in files)
     return hashlib.sha256(pins + "\0".join(_arguments(tool)).encode()).hexdigest()
 
 
@@ -185,20 +240,34 @@ def _version(tool: Tool) -> str:
     """The version that go.mod requires of the module that `tool.package` belongs to."""
     for line in (tool.pins / "go.mod").read_text().splitlines():
         words = line.removeprefix("require ").split()
-        if len(words) > 1 and words[1].startswith("v") and f"{tool.package}/".startswith(f"{words[0]}/"):
+        if (
+            len(words) > 1
+            and words[1].startswith("v")
+            and f"{tool.package}/".startswith(f"{words[0]}/")
+        ):
             return words[1]
     raise CannotBuildError(f"{tool.pins}/go.mod requires no version of {tool.package}")
 
 
 def _arguments(tool: Tool) -> list[str]:
-    """What `go build` is given. Kubernetes programs learn their version from the linker, not from their module."""
+    """What `go build` is given. Kubernetes programs learn their version from the linker, not from
+    their module.
+    """
     flags = ["-s", "-w"]
     if tool.module == "kubernetes":
         version = _version(tool)
         major, minor, _ = version.removeprefix("v").split(".", 2)
-        values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
-        flags += [f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items()]
-    return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(flags)}", tool.package]
+        values = {
+            "gitVersion": version,
+            "gitMajor": major,
+            "gitMinor": minor,
+            "gitTreeState": "clean",
+        }
+        flags += [
+            f"-X k8s.io/component-base/version.{name}={value}" for name, value in values.items()
+        ]
+    source = "." if tool.ours else tool.package
+    return ["-trimpath", "-buildvcs=false", f"-ldflags={' '.join(flags)}", source]
 
 
 def _compile(tool: Tool, parallel: int) -> None:
@@ -207,7 +276,26 @@ def _compile(tool: Tool, parallel: int) -> None:
     unfinished = target.with_name(target.name + ".new")
     _go(tool, "build", f"-p={parallel}", "-o", str(unfinished), *_arguments(tool))
     unfinished.rename(target)
+    if tool.manifests:
+        _render(tool)
+    if tool.definitions:
+        folder = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", tool.package).strip())
+        found = sorted((folder / tool.definitions).glob("*.yaml"))
+        manifests(tool.name).write_text("\n---\n".join(each.read_text() for each in found))
     _write_stamp(target, _fingerprint(tool))
+
+
+def _render(tool: Tool) -> None:
+    """Writes what installs a program, by the kubectl of the pair."""
+    kubectl = binary("kubectl")
+    if not kubectl.exists():
+        raise CannotBuildError(f"{tool.name}: kubectl renders its manifests: build that first")
+    folder = Path(_go(tool, "list", "-f", "{{.Module.Dir}}", tool.package).strip())
+    command = [str(kubectl), "kustomize", str(folder / tool.manifests)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise CannotBuildError(f"{tool.name}: kubectl says {done.stderr.decode(errors='replace')}")
+    manifests(tool.name).write_bytes(done.stdout)
 
 
 def _copy_crds() -> None:
@@ -220,7 +308,9 @@ def _copy_crds() -> None:
 
 
 def crd_sources() -> list[Path]:
-    """The files of KubeRay's CustomResourceDefinitions, of its module or given. Raises CannotBuildError."""
+    """The files of KubeRay's CustomResourceDefinitions, of its module or given. Raises
+    CannotBuildError.
+    """
     return _crds_of_module() if chosen().operator else _given_crds()
 
 
@@ -233,7 +323,9 @@ def unpacked(path: Path) -> bytes:
 def module_folder() -> Path:
     """The folder of KubeRay's Go module in the module cache. Raises CannotBuildError."""
     tool = BY_NAME[OPERATOR]
-    _go(tool, "mod", "download", KUBERAY_MODULE)  # `go list` gives no folder for a module that is not downloaded
+    _go(
+        tool, "mod", "download", KUBERAY_MODULE
+    )  # `go list` gives no folder for a module that is not downloaded
     found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
     if not found:
         raise CannotBuildError(f"go says no folder of the module {KUBERAY_MODULE}")
@@ -253,12 +345,15 @@ def _given_crds() -> list[Path]:
     folder, version = os.environ.get(CRDS_VARIABLE), chosen().kuberay
     if not folder:
         raise CannotBuildError(
-            f"the module of KubeRay {version} is not pinned in tests/e2e/tools/kuberay, and {CRDS_VARIABLE}"
+            f"the module of KubeRay {version} is not pinned in tests/e2e/tools/kuberay, and "
+            f"{CRDS_VARIABLE}"
             " names no folder with its CustomResourceDefinitions"
         )
     found = sorted([*Path(folder).glob("*.yaml"), *Path(folder).glob("*.yaml.gz")])
     if not found:
-        raise CannotBuildError(f"{CRDS_VARIABLE} is {folder}, where there is no *.yaml and no *.yaml.gz")
+        raise CannotBuildError(
+            f"{CRDS_VARIABLE} is {folder}, where there is no *.yaml and no *.yaml.gz"
+        )
     return found
 
 
@@ -266,13 +361,19 @@ def _go(tool: Tool, *arguments: str) -> str:
     """Runs the go command in the tool's module and gives its standard output."""
     go = shutil.which("go")
     if go is None:
-        raise CannotBuildError(f"{tool.name}: there is no `go` on the PATH; install Go 1.26 or newer")
+        raise CannotBuildError(
+            f"{tool.name}: there is no `go` on the PATH; install Go 1.26 or newer"
+        )
     environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
     command = [*(["nice", "-n", "10"] if shutil.which("nice") else []), go, *arguments]
-    done = subprocess.run(command, cwd=tool.pins, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tool.pins, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-20:])
-        raise CannotBuildError(f"{tool.name}: `go {arguments[0]}` failed with code {done.returncode}:\n{tail}")
+        raise CannotBuildError(
+            f"{tool.name}: `go {arguments[0]}` failed with code {done.returncode}:\n{tail}"
+        )
     return done.stdout
 
 
@@ -288,16 +389,27 @@ def _locked() -> Iterator[None]:
 def main() -> int:
     """Builds what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("names", nargs="*", metavar="PROGRAM", help=f"of {', '.join(BY_NAME)}; default: what the pair needs")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="PROGRAM",
+        help=f"of {', '.join(BY_NAME)}; default: what the pair needs",
+    )
     parser.add_argument("--all", action="store_true", help="all programs")
-    parser.add_argument("-p", "--parallel", type=int, default=2, help="packages compiled at once (default 2)")
+    parser.add_argument(
+        "-p", "--parallel", type=int, default=2, help="packages compiled at once (default 2)"
+    )
     options = parser.parse_args()
     if unknown := [name for name in options.names if name not in BY_NAME]:
         parser.error(f"no such program: {', '.join(unknown)}")
     names = tuple(BY_NAME) if options.all else tuple(options.names) or required()
     started = time.monotonic()
     try:
-        build(names, lambda line: print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True), options.parallel)
+        build(
+            names,
+            lambda line: print(f"[{time.monotonic() - started:5.0f} s] {line}", flush=True),
+            options.parallel,
+        )
     except CannotBuildError as error:
         print(f"cannot build here: {error}", file=sys.stderr)
         return CANNOT_BUILD

@@ -1,4 +1,6 @@
-"""The document about compatibility: a column for each pair, a row for each story, and what is missing where."""
+"""The document about compatibility: a column for each pair, a row for each story, and what is
+missing where.
+"""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -13,15 +15,16 @@ Results = Mapping[Pair, Outcomes | None]
 HEAD: Final = f"""\
 # Compatibility
 
-`make matrix` wrote this: it runs the stories of `tests/e2e` on real programs, KubeRay's operator and a Kubernetes control
-plane without nodes, for each pair of versions, and nothing below is written by hand. CI runs two of the pairs for each
-change: {NEWEST}, and {OLD}.
+`make matrix` wrote this: it runs the stories of `tests/e2e` on real programs, KubeRay's operator
+and a Kubernetes control plane without nodes, for each pair of versions, and nothing below is
+written by hand. CI runs two of the pairs for each change: {NEWEST}, and {OLD}.
 
 """
 
 LEGEND: Final = """\
-KubeRay stands above Kubernetes. A number says how many cases of a story passed; where there is none, one did. No result is
-no success: the story did not run on this pair, or came later than the pair ran.
+KubeRay stands above Kubernetes. A number says how many cases of a story passed; where there is
+none, one did. No result is no success: the story did not run on this pair, or came later than the
+pair ran.
 """
 
 
@@ -35,7 +38,10 @@ def document(results: Results, state: str) -> str:
 
 
 def _pairs(results: Results, state: str) -> str:
-    rows = ["| KubeRay | Kubernetes | passed | failed | not run | when |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| KubeRay | Kubernetes | passed | failed | not run | when |",
+        "|---|---|---|---|---|---|",
+    ]
     for pair, found in results.items():
         rows.append(f"| {pair.kuberay} | {pair.kubernetes} | {_summary(found, state)} |")
     return "\n".join(rows) + "\n"
@@ -101,7 +107,11 @@ def _cell(outcome: Outcome | None, reasons: dict[str, int]) -> str:
     if outcome.failed:
         parts.append(f"**failed {outcome.failed}**")
     if outcome.not_run:
-        numbers = [reasons.setdefault(reason, len(reasons) + 1) for reason in outcome.reasons if not outcome.failed]
+        numbers = [
+            reasons.setdefault(reason, len(reasons) + 1)
+            for reason in outcome.reasons
+            if not outcome.failed
+        ]
         why = f" ({', '.join(map(str, numbers))})" if numbers else ""
         parts.append(f"not run{why}" if cases == 1 else f"not run {outcome.not_run}{why}")
     return ", ".join(parts)
@@ -113,7 +123,9 @@ def _sentence(name: str) -> str:
 
 
 def _module(module: str) -> str:
-    return module.removeprefix("tests.e2e.").replace("test_", "").replace("_", " ").replace(".", ": ")
+    return (
+        module.removeprefix("tests.e2e.").replace("test_", "").replace("_", " ").replace(".", ": ")
+    )
 
 
 def _capital(text: str) -> str:

@@ -1,7 +1,8 @@
-"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's resources served.
+"""A real Kubernetes control plane on loopback: etcd and kube-apiserver, with KubeRay's resources
+served.
 
-There is no kubelet, and neither scheduler nor controller manager unless a story starts one (`component`): pods stay Pending,
-and nothing collects garbage.
+There is no kubelet, and neither scheduler nor controller manager unless a story starts one
+(`component`): pods stay Pending, and nothing collects garbage.
 """
 
 import shutil
@@ -16,7 +17,17 @@ from types import TracebackType
 from typing import Self
 
 from tests.e2e import build
-from tests.e2e.api import CRDS, NAMESPACES, PODS, RAY_CLUSTERS, SERVICE_ACCOUNTS, SERVICES, Api, ApiError, Json
+from tests.e2e.api import (
+    CRDS,
+    NAMESPACES,
+    PODS,
+    RAY_CLUSTERS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Api,
+    ApiError,
+    Json,
+)
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.process import Program, accepts_connections, free_port
 
@@ -24,10 +35,12 @@ START_SECONDS = 90
 
 
 class ControlPlane:
-    """Starts on entry, ends all its processes on exit. Logs, keys and data are in `folder`, removed after a clean exit.
+    """Starts on entry, ends all its processes on exit. Logs, keys and data are in `folder`, removed
+    after a clean exit.
 
     `feature_gates` and `runtime_config` go to the API server, e.g. {"GenericWorkload": True} and
-    {"scheduling.k8s.io/v1beta1": True}; `api_server_flags` are appended to its own.
+    {"scheduling.k8s.io/v1beta1": True}; `api_server_flags` are appended to its own. With `fsync`
+    etcd writes as in a real cluster, which no story needs.
     """
 
     def __init__(
@@ -35,16 +48,21 @@ class ControlPlane:
         feature_gates: Mapping[str, bool] | None = None,
         runtime_config: Mapping[str, bool] | None = None,
         api_server_flags: Sequence[str] = (),
+        *,
+        fsync: bool = False,
     ) -> None:
         self.feature_gates = feature_gates or {}
         self._runtime_config = runtime_config or {}
         self._extra_flags = api_server_flags
+        self._fsync = fsync
         self._stack = ExitStack()
         self._programs: list[Program] = []
 
     def __enter__(self) -> Self:
         if missing := build.missing(("etcd", "kube-apiserver")):
-            raise build.CannotBuildError(f"not built: {', '.join(missing)}; run `python -m tests.e2e.build`")
+            raise build.CannotBuildError(
+                f"not built: {', '.join(missing)}; run `python -m tests.e2e.build`"
+            )
         self.folder = Path(tempfile.mkdtemp(prefix="ray-webhook-e2e-"))
         try:
             self._start()
@@ -53,7 +71,12 @@ class ControlPlane:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is not None:
             print(self.tail(), file=sys.stderr)  # before the programs write about their own end
         self._stack.close()
@@ -61,23 +84,37 @@ class ControlPlane:
             shutil.rmtree(self.folder)
 
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as that account."""
+        """A kubeconfig for any user; name it `system:serviceaccount:NAMESPACE:NAME` to be bound as
+        that account.
+        """
         return self.credentials.kubeconfig(self.server, user, groups)
 
-    def program(self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
+    def program(
+        self, name: str, flags: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> Program:
         """A built program, not started, whose log lies beside the others and is shown with them."""
         return self.process(name, [str(build.binary(name)), *flags], environment)
 
-    def process(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
+    def process(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> Program:
         """Any program, not started, whose log lies beside the others and is shown with them."""
         program = Program(command, self.folder / f"{name}.log", environment)
         self._programs.append(program)
         return program
 
     def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """What kubectl answers the administrator; `-f -` reads `stdin`. The caller looks at the return code."""
-        command = [str(build.binary("kubectl")), f"--kubeconfig={self.admin_kubeconfig}", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+        """What kubectl answers the administrator; `-f -` reads `stdin`. The caller looks at the
+        return code.
+        """
+        command = [
+            str(build.binary("kubectl")),
+            f"--kubeconfig={self.admin_kubeconfig}",
+            *arguments,
+        ]
+        return subprocess.run(
+            command, input=stdin, capture_output=True, text=True, check=False, timeout=120
+        )
 
     def stop_api_server(self) -> None:
         """Ends the API server alone. etcd keeps the objects; clients see refused connections."""
@@ -89,7 +126,9 @@ class ControlPlane:
         self._api_server.wait_until(lambda: self.api.ok("/readyz"), START_SECONDS)
 
     def namespace(self, name: str) -> str:
-        """Creates a namespace that exists from then on (nothing finalizes one), with its default service account."""
+        """Creates a namespace that exists from then on (nothing finalizes one), with its default
+        service account.
+        """
         for resource, body, place in (
             (NAMESPACES, {"metadata": {"name": name}}, None),
             (SERVICE_ACCOUNTS, {"metadata": {"name": "default"}}, name),
@@ -98,20 +137,28 @@ class ControlPlane:
         return name
 
     def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 30) -> None:
-        """Deletes a RayCluster and does the garbage collector's work: its pods and services go too."""
+        """Deletes a RayCluster and does the garbage collector's work: its pods and
+        services go too.
+        """
         self.api.delete(RAY_CLUSTERS, name, namespace)
         selector = f"ray.io/cluster={name}"
         deadline = monotonic() + seconds
-        while self.api.list(PODS, namespace, selector):  # a reconcile under way may still create some
+        while self.api.list(
+            PODS, namespace, selector
+        ):  # a reconcile under way may still create some
             if monotonic() > deadline:
-                raise TimeoutError(f"pods of RayCluster {namespace}/{name} are left after {seconds:g} s")
+                raise TimeoutError(
+                    f"pods of RayCluster {namespace}/{name} are left after {seconds:g} s"
+                )
             self.delete_pods(namespace, selector)
             sleep(0.2)
         for key in ("ray.io/cluster", "ray.io/headless-worker-svc"):
             self.api.delete_all(SERVICES, namespace, f"{key}={name}")
 
     def delete_pods(self, namespace: str, selector: str = "") -> None:
-        """Removes pods at once: with a grace period they would wait for a kubelet that is not there."""
+        """Removes pods at once: with a grace period they would wait for a kubelet that is not
+        there.
+        """
         self.api.delete_all(PODS, namespace, selector)
 
     def tail(self, lines: int = 30) -> str:
@@ -142,7 +189,7 @@ class ControlPlane:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",
+            *([] if self._fsync else ["--unsafe-no-fsync"]),
             "--log-level=warn",
         ]
 
@@ -171,7 +218,9 @@ class ControlPlane:
         return [*flags, *self._extra_flags]
 
     def _serve_ray(self) -> None:
-        """Creates KubeRay's CustomResourceDefinitions and waits until the API server serves them."""
+        """Creates KubeRay's CustomResourceDefinitions and waits until the API
+        server serves them.
+        """
         for definition in build.definitions():
             self.api.create(CRDS, definition)
         self._api_server.wait_until(self._serves_ray, START_SECONDS)

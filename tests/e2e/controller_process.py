@@ -1,24 +1,30 @@
-"""The process that writes to the cluster, as the manifests run it: with an account and settings of its own, beside the webhook."""
+"""The process that writes to the cluster, as the manifests run it: with an account and settings of
+its own, beside the webhook.
+"""
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
+
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import Program, free_port
+from tests.e2e.process import Program, Startable, free_port
 
 START_SECONDS = 60
 HOST = "127.0.0.1"
 
 
-class Controller:
-    """Started, ended and started again by stories, on the port it had; `settings` are the variables of the ConfigMap and more."""
+class Controller(Startable):
+    """Started, ended and started again by stories, on the port it had; `settings` are the variables
+    of the ConfigMap and more.
+    """
 
     def __init__(self, plane: ControlPlane, folder: Path, settings: Mapping[str, str]) -> None:
         self._plane = plane
@@ -34,6 +40,11 @@ class Controller:
         return self._program.log
 
     @property
+    def address(self) -> str:
+        """Where its probes and metrics are."""
+        return f"{HOST}:{self._port}"
+
+    @property
     def ready(self) -> bool:
         """Whether its probe says that it is in step with the cluster."""
         return self._is_ready(self._port)
@@ -45,7 +56,11 @@ class Controller:
 
     def lines(self) -> list[Json]:
         """What its log says, a line each."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+        return [
+            json.loads(line)
+            for line in self.log.read_text().splitlines()
+            if line.startswith("{") and line.endswith("}")
+        ]
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
@@ -65,15 +80,25 @@ class Controller:
         """The value of one of its metrics without labels."""
         return _value(self._admin("/metrics", self._port), name)
 
-    @contextmanager
-    def replica(self, settings: Mapping[str, str]) -> "Iterator[Controller]":
-        """Another process of the same installation, with settings of its own; ended with the block."""
-        other = Controller(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
-        other.start()
-        try:
-            yield other
-        finally:
-            other.stop()
+    def sample(self, name: str, labels: Mapping[str, str]) -> float:
+        """The value of one of its metrics with labels."""
+        return next(each.value for each in self._samples(name) if each.labels == labels)
+
+    def troubles(self, namespace: str) -> dict[str, set[str]]:
+        """Return the ids of the troubles that its metrics count in a namespace, by RayCluster."""
+        found: dict[str, set[str]] = {}
+        for each in self._samples("ray_webhook_troubles"):
+            if each.labels["raycluster_namespace"] == namespace:
+                found.setdefault(each.labels["raycluster"], set()).add(each.labels["diagnosis"])
+        return found
+
+    def replica(self, settings: Mapping[str, str]) -> "Controller":
+        """Another process of the same installation, with settings of its own, not started."""
+        return Controller(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
+
+    def _samples(self, name: str) -> list[Sample]:
+        families = text_string_to_metric_families(self._admin("/metrics", self._port))
+        return [each for family in families for each in family.samples if each.name == name]
 
     def _admin(self, path: str, port: int) -> str:
         with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
@@ -87,10 +112,17 @@ class Controller:
             return False
 
     def _process(self, port: int, settings: Mapping[str, str]) -> Program:
-        flags = [f"--host={HOST}", f"--port={port}", f"--kubeconfig={self._kubeconfig}", f"--controller.namespace={NAMESPACE}"]
+        flags = [
+            f"--host={HOST}",
+            f"--port={port}",
+            f"--kubeconfig={self._kubeconfig}",
+            f"--controller.namespace={NAMESPACE}",
+        ]
         command = [sys.executable, "-m", "webhook.cli.main", "controller", *flags]
         return self._plane.process(f"controller-{port}", command, settings)
 
 
 def _value(exposition: str, name: str) -> float:
-    return next(float(line.split()[1]) for line in exposition.splitlines() if line.startswith(f"{name} "))
+    return next(
+        float(line.split()[1]) for line in exposition.splitlines() if line.startswith(f"{name} ")
+    )

@@ -1,4 +1,6 @@
-"""The certificate authority of a test control plane: the server's certificate, service-account keys, kubeconfigs."""
+"""The certificate authority of a test control plane: the server's certificate, service-account
+keys, kubeconfigs.
+"""
 
 import datetime  # noqa: ICN001 - not the module of one class
 import ipaddress
@@ -8,7 +10,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 MASTERS = "system:masters"
@@ -36,7 +38,8 @@ class Credentials:
         self.service_account_key, self.service_account_public = self._service_account_keys()
 
     def kubeconfig(self, server: str, user: str, groups: Sequence[str] = ()) -> Path:
-        """A kubeconfig for a client certificate: the API server takes user and groups from its subject.
+        """A kubeconfig for a client certificate: the API server takes user and groups from its
+        subject.
 
         JSON is YAML, so every client reads it.
         """
@@ -46,7 +49,12 @@ class Credentials:
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": user, "user": {"client-certificate": str(certificate), "client-key": str(key)}}],
+            "users": [
+                {
+                    "name": user,
+                    "user": {"client-certificate": str(certificate), "client-key": str(key)},
+                }
+            ],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
             "current-context": "test",
         }
@@ -65,12 +73,18 @@ class Credentials:
             .sign(self._ca_key, hashes.SHA256())
         )
         stem = _file_name(common_name)
-        return self._write(f"{stem}.crt", _pem(certificate)), self._write(f"{stem}.key", _private_pem(key))
+        return self._write(f"{stem}.crt", _pem(certificate)), self._write(
+            f"{stem}.key", _private_pem(key)
+        )
 
     def _service_account_keys(self) -> tuple[Path, Path]:
         key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-        return self._write("service-account.key", _private_pem(key)), self._write("service-account.pub", public)
+        public = key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        return self._write("service-account.key", _private_pem(key)), self._write(
+            "service-account.pub", public
+        )
 
     def _write(self, name: str, content: bytes) -> Path:
         path = self._folder / name
@@ -79,7 +93,46 @@ class Credentials:
         return path
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def rotated(authority: str, service: str) -> dict[str, bytes]:
+    """The Secret of a cert-controller that finds nothing to renew: an authority, and a certificate
+    of it for a service and for loopback.
+
+    It renews what ends within 90 days, looks for the authority's name among its DNS names, and
+    reads no key of it but RSA in PKCS 1.
+    https://github.com/open-policy-agent/cert-controller/blob/v0.16.0/pkg/rotator/rotator.go
+    """
+    ca_key, key = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
+    issuer, year = _name(authority), datetime.timedelta(days=365)
+    names = [x509.DNSName(service), x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))]
+    ca = (
+        _builder(issuer, issuer, ca_key.public_key(), year)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(authority)]), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    certificate = (
+        _builder(_name(service), issuer, key.public_key(), year)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    return {
+        "ca.crt": _pem(ca),
+        "ca.key": ca_key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        ),
+        "tls.crt": _pem(certificate),
+        "tls.key": _private_pem(key),
+    }
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
+    lifetime: datetime.timedelta = _LIFETIME,
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -88,7 +141,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + _LIFETIME)
+        .not_valid_after(now + lifetime)
     )
 
 
@@ -106,4 +159,6 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 def _private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

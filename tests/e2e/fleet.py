@@ -13,13 +13,19 @@ from tests.e2e.webhook_process import START_SECONDS, Webhook
 
 
 class Fleet(Webhook):
-    """`count` processes; the API server asks the balancer, which forgets a dead one after `lag` seconds."""
+    """`count` processes; the API server asks the balancer, which forgets a dead one after `lag`
+    seconds.
+    """
 
-    def __init__(self, plane: ControlPlane, count: int, lag: float, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, plane: ControlPlane, count: int, lag: float, settings: Mapping[str, str] | None = None
+    ) -> None:
         super().__init__(plane, settings=settings)
         self.ports = [(free_port(), free_port()) for _ in range(count)]
         self.members: list[Program] = [self._process(port, admin, {}) for port, admin in self.ports]
-        self._balancer = Balancer(self._port, [(port, partial(self._is_ready, admin)) for port, admin in self.ports], lag)
+        self._balancer = Balancer(
+            self._port, [(port, partial(self._is_ready, admin)) for port, admin in self.ports], lag
+        )
 
     @property
     def ready(self) -> bool:
@@ -56,7 +62,9 @@ class Fleet(Webhook):
 
     def total(self, name: str) -> float:
         """The sum of a metric over all processes."""
-        lines = [line for _, admin in self.ports for line in self._admin("/metrics", admin).splitlines()]
+        lines = [
+            line for _, admin in self.ports for line in self._admin("/metrics", admin).splitlines()
+        ]
         return sum(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     @staticmethod

@@ -1,12 +1,15 @@
-"""RayClusters that ask for scheduling groups, and what the stories read of the groups that come of them."""
+"""RayClusters that ask for scheduling groups, and what the stories read of the groups that come of
+them.
+"""
 
 from collections.abc import Mapping
 
 from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
+from tests.e2e.installation import CONTROLLER_COMPONENT
 from tests.e2e.rays import example
 
-COMPONENT = "manifests/components/scheduling-groups"
-"""What lets the webhook keep PodGroups, and makes it do so."""
+COMPONENTS = (CONTROLLER_COMPONENT, "manifests/components/scheduling-groups")
+"""What lets the controller keep PodGroups, and makes it do so."""
 
 NATIVE = {"ray.io/native-workload-scheduling": "true"}
 OPTED_OUT = {"ray.io/native-workload-scheduling": None, "admission.ray.io/scheduling-group": None}
@@ -17,7 +20,9 @@ def by(granularity: str) -> dict[str, str]:
     return {"admission.ray.io/scheduling-group": granularity}
 
 
-def grouped(name: str, groups: Mapping[str, tuple[int, int]], annotations: Mapping[str, str]) -> Json:
+def grouped(
+    name: str, groups: Mapping[str, tuple[int, int]], annotations: Mapping[str, str]
+) -> Json:
     """A RayCluster of CPU workers: replicas and hosts of each group, by its name."""
     cluster = example("cpu-autoscaled")
     cluster["metadata"] |= {"name": name, "annotations": dict(annotations)}
@@ -58,7 +63,10 @@ def workloads(api: Api, namespace: str) -> Objects:
 
 def counts(api: Api, namespace: str) -> dict[str, int]:
     """How many pods each PodGroup of a namespace waits for: 0 where it waits for none."""
-    return {each["metadata"]["name"]: min_count(each["spec"]["schedulingPolicy"]) for each in pod_groups(api, namespace)}
+    return {
+        each["metadata"]["name"]: min_count(each["spec"]["schedulingPolicy"])
+        for each in pod_groups(api, namespace)
+    }
 
 
 def min_count(policy: Json) -> int:

@@ -1,4 +1,6 @@
-"""What users apply, in a real API server: rendered from the shipped manifests, and taken away again."""
+"""What users apply, in a real API server: rendered from the shipped manifests, and taken away
+again.
+"""
 
 import json
 import os
@@ -25,6 +27,8 @@ WEBHOOK = "ray-webhook"
 """The process that answers reviews, its account, and its Deployment."""
 CONTROLLER = "ray-webhook-controller"
 """The process that writes to the cluster, its account, and its Deployment."""
+DASHBOARD = "ray-webhook-dashboard"
+"""The process that shows a cluster in a browser, its account, and its Deployment."""
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{WEBHOOK}"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
@@ -35,6 +39,11 @@ RESOURCES = (
     "secrets",
     "configmaps",
     "nodes",
+    "namespaces",
+    "services",
+    "events",
+    "events.events.k8s.io",
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "rayclusters.ray.io",
     "rayclusters.ray.io/status",
     "rayclusters.ray.io/finalizers",
@@ -42,20 +51,33 @@ RESOURCES = (
     "podgroups.scheduling.k8s.io",
     "podgroups.scheduling.k8s.io/status",
     "leases.coordination.k8s.io",
+    "customresourcedefinitions.apiextensions.k8s.io",
+    "tokenreviews.authentication.k8s.io",
+    "subjectaccessreviews.authorization.k8s.io",
 )
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
+CONTROLLER_COMPONENT = "manifests/components/controller"
+"""What both overlays have: the process that writes events."""
+DASHBOARD_COMPONENT = "manifests/components/dashboard"
+"""What an administrator adds who wants the page."""
 FAIL_CLOSED = "manifests/components/fail-closed"
 """What an administrator adds once the webhook answers."""
 
 
 def rendered(components: Sequence[str] = ()) -> list[Object]:
-    """The base with components, each a folder, as the kubectl of the control plane renders it; kustomize wants relative paths."""
+    """The base with components, each a folder, as the kubectl of the control plane renders it;
+    kustomize wants relative paths.
+    """
     with tempfile.TemporaryDirectory() as given:
         here = Path(given).resolve()
-        base, *others = (os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components))
-        (here / "kustomization.yaml").write_text(yaml.safe_dump({"resources": [base], "components": others}))
+        base, *others = (
+            os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components)
+        )
+        (here / "kustomization.yaml").write_text(
+            yaml.safe_dump({"resources": [base], "components": others})
+        )
         command = [str(build.binary("kubectl")), "kustomize", str(here)]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     return [found for found in yaml.safe_load_all(done.stdout) if found]
@@ -63,7 +85,15 @@ def rendered(components: Sequence[str] = ()) -> list[Object]:
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:
     """Apply objects as an administrator does. Fails with what kubectl says."""
-    done = plane.kubectl("apply", "--server-side", "--validate=strict", *flags, "-f", "-", stdin=yaml.safe_dump_all(objects))
+    done = plane.kubectl(
+        "apply",
+        "--server-side",
+        "--validate=strict",
+        *flags,
+        "-f",
+        "-",
+        stdin=yaml.safe_dump_all(objects),
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -77,43 +107,79 @@ def applied(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
 
 @contextmanager
 def removed(plane: ControlPlane, objects: Sequence[Object]) -> Iterator[None]:
-    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing here finalizes one."""
+    """Remove objects when the block ends, for the tests that follow; a namespace stays, as nothing
+    here finalizes one.
+    """
     try:
         yield
     finally:
         lasting = [found for found in objects if found["kind"] != "Namespace"]
-        plane.kubectl("delete", "--ignore-not-found", "--wait=false", "-f", "-", stdin=yaml.safe_dump_all(lasting))
+        plane.kubectl(
+            "delete",
+            "--ignore-not-found",
+            "--wait=false",
+            "-f",
+            "-",
+            stdin=yaml.safe_dump_all(lasting),
+        )
         plane.kubectl("delete", "secret,configmap,lease", "--wait=false", "-n", NAMESPACE, "--all")
 
 
 def token_kubeconfig(plane: ControlPlane, path: Path, account: str = WEBHOOK) -> None:
     """Write a kubeconfig with a token of a service account, such as kubelet puts into its pods."""
-    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-    token = plane.api.request("POST", SERVICE_ACCOUNTS.path(NAMESPACE, account, "token"), body).body["status"]["token"]
+    token = account_token(plane, account, NAMESPACE)
     config = json.loads(plane.admin_kubeconfig.read_text())
     config["users"][0]["user"] = {"token": token}
     path.touch(mode=0o600)
     path.write_text(json.dumps(config))
 
 
+def account_token(plane: ControlPlane, account: str, namespace: str) -> str:
+    """Return a token of a service account, as `kubectl create token` prints it."""
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 7200},
+    }
+    path = SERVICE_ACCOUNTS.path(namespace, account, "token")
+    token: str = plane.api.request("POST", path, body).body["status"]["token"]
+    return token
+
+
+NAMED = {
+    "leases": {"namespace": NAMESPACE, "name": CONTROLLER},
+    "customresourcedefinitions": {"name": "rayclusters.ray.io"},
+}
+
+
 def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
-    """Whether a service account may do this in all namespaces, or with the Lease of the controller in that one.
+    """Whether a service account may do this in all namespaces, or with the only objects that it has
+    rights to by name: the Lease of the controller and the CRD of RayClusters.
 
     `resource` is such as `rayclusters.ray.io/status`.
     """
     name, _, subresource = resource.partition("/")
     plural, _, group = name.partition(".")
     attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource}
-    if plural == "leases":
-        attributes |= {"namespace": NAMESPACE, "name": CONTROLLER}
-    review = {"spec": {"user": f"system:serviceaccount:{NAMESPACE}:{account}", "resourceAttributes": attributes}}
+    attributes |= NAMED.get(plural, {})
+    review = {
+        "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:{account}",
+            "resourceAttributes": attributes,
+        }
+    }
     return bool(plane.api.request("POST", REVIEWS, review).body["status"]["allowed"])
 
 
 def rights(role: Object) -> set[Right]:
-    """What a role grants; named resources are only the Lease of the controller."""
-    assert all(not set(rule) - {"apiGroups", "resources", "verbs", "resourceNames"} for rule in role["rules"])
-    assert all(rule.get("resourceNames", [CONTROLLER]) == [CONTROLLER] for rule in role["rules"])
+    """What a role grants; named resources are only those of `NAMED`."""
+    assert all(
+        not set(rule) - {"apiGroups", "resources", "verbs", "resourceNames"}
+        for rule in role["rules"]
+    )
+    for rule in role["rules"]:
+        if names := rule.get("resourceNames"):
+            assert names == [NAMED[resource]["name"] for resource in rule["resources"]]
     return {
         (group, resource, verb)
         for rule in role["rules"]
@@ -125,15 +191,26 @@ def rights(role: Object) -> set[Right]:
 
 def granted(objects: Sequence[Object], account: str) -> set[Right]:
     """What manifests grant a service account, by all the roles that they bind to it."""
-    bindings = [found for found in objects if account in {subject["name"] for subject in found.get("subjects", ())}]
+    bindings = [
+        found
+        for found in objects
+        if account in {subject["name"] for subject in found.get("subjects", ())}
+    ]
     bound = {(found["roleRef"]["kind"], found["roleRef"]["name"]) for found in bindings}
     roles = [found for found in objects if (found["kind"], found["metadata"]["name"]) in bound]
     return {right for role in roles for right in rights(role)}
 
 
 def account_rights(plane: ControlPlane, account: str = WEBHOOK) -> set[tuple[str, str]]:
-    """What a service account may do, as the API server says: of what it might want, or be given by mistake."""
-    return {(verb, resource) for verb in VERBS for resource in RESOURCES if account_may(plane, verb, resource, account)}
+    """What a service account may do, as the API server says: of what it might want, or be given by
+    mistake.
+    """
+    return {
+        (verb, resource)
+        for verb in VERBS
+        for resource in RESOURCES
+        if account_may(plane, verb, resource, account)
+    }
 
 
 def asked(right: Right) -> tuple[str, str]:

@@ -1,15 +1,11 @@
 """The KubeRay operator as a process against a test control plane."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
-from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e import needs
 from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
-from tests.e2e.process import free_port
+from tests.e2e.process import Peer, free_port, says_ready
 from tests.e2e.versions import chosen
 
 USER = "system:serviceaccount:ray-system:kuberay-operator"
@@ -18,13 +14,17 @@ USER = "system:serviceaccount:ray-system:kuberay-operator"
 START_SECONDS = 60
 
 REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
-"""KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted before it saw it."""
+"""KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted
+before it saw it.
+"""
 
 
-class Operator:
-    """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is made.
+class Operator(Peer):
+    """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is
+    made.
 
-    `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing; None is on, where there is the gate.
+    `multi_host_indexing` is KubeRay's gate RayMultiHostIndexing; None is on, where there is the
+    gate.
     """
 
     def __init__(
@@ -40,8 +40,7 @@ class Operator:
         needs.OPERATOR.ask()
         if multi_host_indexing:
             needs.MULTI_HOST_INDEXING.ask()
-        self._health_port = free_port()
-        self._opener = build_opener(ProxyHandler({}))
+        health_port = free_port()
         gates = {**_indexing(on=multi_host_indexing is not False), **(feature_gates or {})}
         kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
         command = [
@@ -49,42 +48,12 @@ class Operator:
             f"--feature-gates={pairs(gates)}",
             f"--reconcile-concurrency={reconcile_concurrency}",
             "--enable-leader-election=false",
-            f"--health-probe-bind-address=127.0.0.1:{self._health_port}",
+            f"--health-probe-bind-address=127.0.0.1:{health_port}",
             f"--metrics-addr=127.0.0.1:{free_port()}",
             *flags,
         ]
-        self._program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        """Starts the operator and waits for its health probe."""
-        self._program.start()
-        try:
-            self._program.wait_until(self._is_healthy, START_SECONDS)
-        except BaseException:
-            self._program.stop()
-            raise
-
-    def stop(self) -> None:
-        """Ends the operator; what it created stays."""
-        self._program.stop()
-
-    def tail(self, lines: int = 30) -> str:
-        """The end of its log."""
-        return self._program.tail(lines)
-
-    def _is_healthy(self) -> bool:
-        try:
-            with self._opener.open(f"http://127.0.0.1:{self._health_port}/readyz", timeout=2) as answer:
-                return bool(answer.status == 200)
-        except (URLError, OSError):
-            return False
+        program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
+        super().__init__(program, lambda: says_ready(health_port), START_SECONDS)
 
 
 def _indexing(*, on: bool) -> dict[str, bool]:

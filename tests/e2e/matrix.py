@@ -1,6 +1,8 @@
-"""Runs the stories on every pair of the matrix, and writes docs/compatibility.md from what came of them.
+"""Runs the stories on every pair of the matrix, and writes docs/compatibility.md from what came of
+them.
 
-A pair that ran with the present code is not run again, so that an interrupted run goes on where it was.
+A pair that ran with the present code is not run again, so that an interrupted run goes on where it
+was.
 """
 
 import argparse
@@ -23,7 +25,14 @@ from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pa
 DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
 """Folders of what runs: when they change, every pair is to run again."""
-IGNORED: Final = {"__pycache__", "tools", "matrix.py", "outcomes.py", "compatibility.py", "test_compatibility.py"}
+IGNORED: Final = {
+    "__pycache__",
+    "tools",
+    "matrix.py",
+    "outcomes.py",
+    "compatibility.py",
+    "test_compatibility.py",
+}
 """Of these, what decides nothing about a story: tools are built anew when their pins change."""
 COMPLETE: Final = (0, 1)
 """The exit codes of pytest after which every story has run, whether it passed or not."""
@@ -34,18 +43,29 @@ class InterruptedRunError(Exception):
 
 
 def main() -> int:
-    """Runs what the command line asks for. Exit code 1: a story failed; 2: a pair did not come to its end."""
+    """Runs what the command line asks for. Exit code 1: a story failed; 2: a pair did not come to
+    its end.
+    """
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     names = {f"{pair.kuberay}/{pair.kubernetes}": pair for pair in MATRIX}
-    parser.add_argument("pairs", nargs="*", metavar="PAIR", help=f"of {', '.join(names)}; default: all")
-    parser.add_argument("--again", action="store_true", help="run pairs that ran with this code, too")
-    parser.add_argument("--write", action="store_true", help="run nothing: write the document from what is there")
+    parser.add_argument(
+        "pairs", nargs="*", metavar="PAIR", help=f"of {', '.join(names)}; default: all"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="run pairs that ran with this code, too"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="run nothing: write the document from what is there"
+    )
     parser.add_argument(
         "--take",
         nargs="+",
         type=Path,
         metavar="REPORT",
-        help="run nothing: the one pair that is named ran elsewhere, and these JUnit reports of pytest say what came of it",
+        help=(
+            "run nothing: the one pair that is named ran elsewhere, and these JUnit reports of "
+            "pytest say what came of it"
+        ),
     )
     options = parser.parse_args()
     if unknown := [name for name in options.pairs if name not in names]:
@@ -68,8 +88,12 @@ def main() -> int:
 
 
 def taken(pair: Pair, reports: Sequence[Path]) -> Outcomes:
-    """What came of a pair by reports. They do not say of which code they are: it counts as earlier code."""
-    stories = {name: outcome for path in reports for name, outcome in read(path.read_text()).items()}
+    """What came of a pair by reports. They do not say of which code they are: it counts as earlier
+    code.
+    """
+    stories = {
+        name: outcome for path in reports for name, outcome in read(path.read_text()).items()
+    }
     ended = max(path.stat().st_mtime for path in reports)
     day = datetime.fromtimestamp(ended, UTC).date().isoformat()
     return Outcomes(pair.kuberay, pair.kubernetes, day=day, stories=stories)
@@ -105,7 +129,9 @@ def _run(pair: Pair) -> Outcomes:
     started, before, today = time.monotonic(), state(), datetime.now(UTC).date().isoformat()
     print(f"=== {pair}", flush=True)
     command = [sys.executable, "-m", "tests.e2e.build"]
-    built = subprocess.run(command, cwd=build.ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    built = subprocess.run(
+        command, cwd=build.ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=False
+    )
     if built.returncode:
         print(built.stderr, file=sys.stderr)
         if built.returncode != build.CANNOT_BUILD:
@@ -114,10 +140,21 @@ def _run(pair: Pair) -> Outcomes:
         return Outcomes(pair.kuberay, pair.kubernetes, before, today, trouble=trouble)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "tests/e2e", "-m", "e2e", "-q", f"--junitxml={report}"]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "tests/e2e",
+            "-m",
+            "e2e",
+            "-q",
+            f"--junitxml={report}",
+        ]
         code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode
         if code not in COMPLETE:
-            raise InterruptedRunError(f"{pair}: pytest ended with code {code}; `make matrix` goes on with it")
+            raise InterruptedRunError(
+                f"{pair}: pytest ended with code {code}; `make matrix` goes on with it"
+            )
         stories = read(report.read_text())
     seconds = round(time.monotonic() - started)
     return Outcomes(pair.kuberay, pair.kubernetes, before, today, seconds, stories=stories)

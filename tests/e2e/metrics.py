@@ -1,10 +1,19 @@
-"""Histograms as an API server's `/metrics` tells them."""
+"""Metrics as an API server's `/metrics` tells them."""
 
 import re
+from collections.abc import Iterator
 from math import inf
 from typing import Self
 
 Buckets = dict[float, float]
+
+
+def samples(exposition: str, name: str) -> Iterator[tuple[dict[str, str], float]]:
+    """Yield labels and value of each series of a metric that has labels."""
+    for line in exposition.splitlines():
+        if line.startswith(f"{name}{{"):
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            yield labels, float(line.rsplit(" ", 1)[1])
 
 
 class Histogram:
@@ -17,18 +26,20 @@ class Histogram:
     def read(cls, exposition: str, family: str, **labels: str) -> Self:
         """The sum of all series of a histogram that have these labels."""
         buckets: Buckets = {}
-        for line in exposition.splitlines():
-            if not line.startswith(f"{family}_bucket{{"):
-                continue
-            found = dict(re.findall(r'(\w+)="([^"]*)"', line))
+        for found, count in samples(exposition, f"{family}_bucket"):
             if labels.items() <= found.items():
                 bound = inf if found["le"] == "+Inf" else float(found["le"])
-                buckets[bound] = buckets.get(bound, 0) + float(line.rsplit(" ", 1)[1])
+                buckets[bound] = buckets.get(bound, 0) + count
         return cls(buckets)
 
     def since(self, earlier: Self) -> Self:
         """What came after an earlier reading."""
-        return type(self)({bound: count - earlier._buckets.get(bound, 0) for bound, count in self._buckets.items()})
+        return type(self)(
+            {
+                bound: count - earlier._buckets.get(bound, 0)
+                for bound, count in self._buckets.items()
+            }
+        )
 
     @property
     def count(self) -> int:
@@ -40,6 +51,10 @@ class Histogram:
         wanted, lower, below = share * self.count, 0.0, 0.0
         for bound, count in self._buckets.items():
             if count >= wanted and count > below:
-                return lower if bound == inf else lower + (bound - lower) * (wanted - below) / (count - below)
+                return (
+                    lower
+                    if bound == inf
+                    else lower + (bound - lower) * (wanted - below) / (count - below)
+                )
             lower, below = bound, count
         return lower

@@ -1,4 +1,6 @@
-"""What stories need that not every KubeRay or Kubernetes has. A story that lacks something says so and does not run."""
+"""What stories need that not every KubeRay or Kubernetes has. A story that lacks something says so
+and does not run.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +13,9 @@ from tests.e2e.versions import Pair, chosen
 
 @dataclass(frozen=True)
 class Need:
-    """A gate, a served API or a program: who has it, how its lack is called, and what users have without it."""
+    """A gate, a served API or a program: who has it, how its lack is called, and what users have
+    without it.
+    """
 
     met: Callable[[Pair], bool]
     lack: str
@@ -20,8 +24,13 @@ class Need:
 
     def reason(self, *pairs: Pair) -> str:
         """Why a story does not run on these pairs."""
-        versions = {"kuberay": [each.kuberay for each in pairs], "kubernetes": [each.kubernetes for each in pairs]}
-        return self.lack.format(**{name: " and ".join(dict.fromkeys(found)) for name, found in versions.items()})
+        versions = {
+            "kuberay": [each.kuberay for each in pairs],
+            "kubernetes": [each.kubernetes for each in pairs],
+        }
+        return self.lack.format(
+            **{name: " and ".join(dict.fromkeys(found)) for name, found in versions.items()}
+        )
 
     def ask(self) -> None:
         """Ends the story here, not run, if the chosen pair lacks this."""
@@ -37,24 +46,31 @@ OPERATOR: Final = Need(
 MULTI_HOST_INDEXING: Final = Need(
     lambda pair: pair.multi_host_indexing,
     "no gate RayMultiHostIndexing in KubeRay {kuberay}",
-    "Seats are the same: the webhook gives the labels of replica and host that KubeRay does not give. KubeRay"
-    " replaces a host that is lost alone, and not its whole replica. Nothing is said, as nothing is wrong.",
+    "Seats are the same: the webhook gives the labels of replica and host that KubeRay does not "
+    "give. KubeRay"
+    " replaces a host that is lost alone, and not its whole replica. Nothing is said, as nothing "
+    "is wrong.",
 )
 CLIENT_RATE: Final = Need(
     lambda pair: pair.client_rate,
     "no flags for the rate of requests in the operator of KubeRay {kuberay}",
-    "A large RayCluster comes up as fast as KubeRay asks the API server; the webhook has no part in it.",
+    "A large RayCluster comes up as fast as KubeRay asks the API server; the webhook has no part "
+    "in it.",
 )
 HEADLESS_SERVICE: Final = Need(
     lambda pair: pair.headless_service,
-    "no headless service `<cluster>-headless` in KubeRay {kuberay}, which has `<cluster>-headless-worker-svc`",
-    "The host names that the webhook gives do not resolve: they are of the service that is not there. The webhook does"
-    " not know KubeRay's version and says nothing; a Service of that name, or `subdomain` in the template, helps.",
+    "no headless service `<cluster>-headless` in KubeRay {kuberay}, which has "
+    "`<cluster>-headless-worker-svc`",
+    "The host names that the webhook gives do not resolve: they are of the service that is not "
+    "there. The webhook does"
+    " not know KubeRay's version and says nothing; a Service of that name, or `subdomain` in the "
+    "template, helps.",
 )
 POD_GROUPS: Final = Need(
     lambda pair: bool(pair.pod_groups),
     "no PodGroups in Kubernetes {kubernetes}",
-    "Pods of RayClusters that ask for scheduling groups run without. Who creates such a pod is warned that the API"
+    "Pods of RayClusters that ask for scheduling groups run without. Who creates such a pod is "
+    "warned that the API"
     " server serves no PodGroups, and the webhook writes it once at its start.",
 )
 MUTABLE_MIN_COUNT: Final = Need(
@@ -65,12 +81,24 @@ MUTABLE_MIN_COUNT: Final = Need(
 RESIZE: Final = Need(
     lambda pair: pair.resize,
     "no resize of pods in place in Kubernetes {kubernetes} unless a gate is on",
-    "The API server drops the resize policy that the webhook adds, and pods do not grow. Nobody says so.",
+    "The API server drops the resize policy that the webhook adds, and pods do not grow. Nobody "
+    "says so.",
 )
 INT32: Final = Need(
     lambda pair: pair.int32,
     "no check of int32 in the API server of Kubernetes {kubernetes}",
-    "A RayCluster with a number beyond int32 is stored, and KubeRay, which cannot read it, stops for all RayClusters.",
+    "A RayCluster with a number beyond int32 is stored, and KubeRay, which cannot read it, stops "
+    "for all RayClusters.",
+)
+KUEUE: Final = Need(
+    lambda pair: pair.kueue,
+    "no Kueue, which runs beside the newest pair alone",
+    "What Kueue does to RayClusters and pods of these versions was not seen.",
+)
+CERT_MANAGER: Final = Need(
+    lambda pair: pair.cert_manager,
+    "no cert-manager, which runs beside the newest pair alone",
+    "How certificates of cert-manager are renewed on these versions was not seen.",
 )
 
 ALL: Final = (
@@ -82,4 +110,6 @@ ALL: Final = (
     MUTABLE_MIN_COUNT,
     RESIZE,
     INT32,
+    KUEUE,
+    CERT_MANAGER,
 )

@@ -1,4 +1,6 @@
-"""What came of the stories on one pair, as a file: a pair whose file is there need not run again."""
+"""What came of the stories on one pair, as a file: a pair whose file is there need
+not run again.
+"""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +15,9 @@ from tests.e2e.versions import Pair
 
 @dataclass
 class Outcome:
-    """Of one story: how many of its cases passed, failed and did not run, with the texts of those that did not pass."""
+    """Of one story: how many of its cases passed, failed and did not run, with the texts of those
+    that did not pass.
+    """
 
     passed: int = 0
     failed: int = 0
@@ -35,7 +39,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Of one pair: `state` names the code that ran, `day` when it did; `trouble` says why nothing did."""
+    """Of one pair: `state` names the code that ran, `day` when it did; `trouble` says why nothing
+    did.
+    """
 
     kuberay: str
     kubernetes: str
@@ -82,4 +88,8 @@ def _cases(report: str) -> Iterable[ET.Element]:
 
 
 def _path(pair: Pair) -> Path:
-    return build.cache_directory() / "matrix" / f"kuberay-{pair.kuberay}-kubernetes-{pair.kubernetes}.json"
+    return (
+        build.cache_directory()
+        / "matrix"
+        / f"kuberay-{pair.kuberay}-kubernetes-{pair.kubernetes}.json"
+    )

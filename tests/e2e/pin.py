@@ -1,4 +1,6 @@
-"""Pins a version of KubeRay or Kubernetes: `python -m tests.e2e.pin kubernetes 1.36.3` writes go.mod and go.sum under tools/."""
+"""Pins a version of KubeRay or Kubernetes: `python -m tests.e2e.pin kubernetes 1.36.3` writes
+go.mod and go.sum under tools/.
+"""
 
 import argparse
 import json
@@ -14,7 +16,9 @@ from tests.e2e.versions import PINS
 
 KUBERNETES: Final = "k8s.io/kubernetes"
 MODULES: Final = {"kuberay": build.KUBERAY_MODULE, "kubernetes": KUBERNETES}
-STAGING: Final = re.compile(r"^\s+(k8s\.io/[a-z0-9-]+) (?:v0\.0\.0|=> \./staging/.*)$", re.MULTILINE)
+STAGING: Final = re.compile(
+    r"^\s+(k8s\.io/[a-z0-9-]+) (?:v0\.0\.0|=> \./staging/.*)$", re.MULTILINE
+)
 
 
 def main() -> int:
@@ -33,21 +37,27 @@ def pin(name: str, version: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "go.sum").unlink(missing_ok=True)
     module = MODULES[name]
-    names, packages = zip(*((tool.name, tool.package) for tool in build.TOOLS if tool.module == name), strict=True)
+    names, packages = zip(
+        *((tool.name, tool.package) for tool in build.TOOLS if tool.module == name), strict=True
+    )
     lines = [
         f"// Builds {', '.join(names)} for tests/e2e (see tests/e2e/build.py).",
         f"module ray-webhook.test/e2e/tools/{name}\n\ngo 1.26.0\n\nrequire {module} v{version}",
     ]
     (folder / "go.mod").write_text("\n".join(lines) + "\n")
     if name == "kubernetes":
-        lines.append(replacements(Path(_downloaded(folder, f"{module}@v{version}")).read_text(), version))
+        lines.append(
+            replacements(Path(_downloaded(folder, f"{module}@v{version}")).read_text(), version)
+        )
         (folder / "go.mod").write_text("\n".join(lines) + "\n")
     _go(folder, "get", "-tool", *(f"{package}@v{version}" for package in packages))
     _go(folder, "list", "-deps", *packages)  # fails if a sum is missing
 
 
 def replacements(text: str, version: str) -> str:
-    """The published modules of a release in place of those that a go.mod of Kubernetes asks for as v0.0.0."""
+    """The published modules of a release in place of those that a go.mod of Kubernetes asks for as
+    v0.0.0.
+    """
     staged = sorted(set(STAGING.findall(text)))
     published = f"v0.{version.split('.', 1)[1]}"
     return "\n".join(["\nreplace (", *(f"\t{each} => {each} {published}" for each in staged), ")"])
@@ -61,7 +71,12 @@ def _downloaded(folder: Path, module: str) -> str:
 
 def _go(folder: Path, *arguments: str) -> str:
     return subprocess.run(
-        ["go", *arguments], cwd=folder, env={**os.environ, "CGO_ENABLED": "0"}, stdout=subprocess.PIPE, text=True, check=True
+        ["go", *arguments],
+        cwd=folder,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     ).stdout
 
 

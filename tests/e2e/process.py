@@ -3,33 +3,51 @@
 import os
 import socket
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
-from types import TracebackType
 from typing import Self
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
 
 
 class ProgramError(Exception):
     """A program did not start or did not stay up; the message carries the end of its log."""
 
 
-class Program:
-    """One child process that can be started and stopped many times; its output is appended to `log`."""
-
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
-        self.name = Path(command[0]).name
-        self.log = log
-        self._command = list(command)
-        self._environment = {**os.environ, **(environment or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+class Startable(ABC):
+    """What runs between entry and exit."""
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it."""
+
+
+class Program(Startable):
+    """One child process that can be started and stopped many times; its output is appended to
+    `log`.
+    """
+
+    def __init__(
+        self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = Path(command[0]).name
+        self.log = log
+        self._command = list(command)
+        self._environment = {**os.environ, **(environment or {})}
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -37,7 +55,9 @@ class Program:
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> None:
-        """Starts the process in a session of its own, so that Ctrl-C in a terminal reaches only the tests."""
+        """Starts the process in a session of its own, so that Ctrl-C in a terminal reaches only the
+        tests.
+        """
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 self._command,
@@ -49,7 +69,9 @@ class Program:
             )
 
     def stop(self, grace: float = 10) -> None:
-        """Ends the process: politely, and after `grace` seconds for good. Does nothing when it has ended already."""
+        """Ends the process: politely, and after `grace` seconds for good. Does nothing when it has
+        ended already.
+        """
         if self._process is None:
             return
         self._process.terminate()
@@ -61,7 +83,9 @@ class Program:
         self._process = None
 
     def kill(self) -> None:
-        """Ends the process at once, as the kernel does when memory is short: it has no say in it."""
+        """Ends the process at once, as the kernel does when memory is short: it has no
+        say in it.
+        """
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -80,7 +104,35 @@ class Program:
     def tail(self, lines: int = 30) -> str:
         """The last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return f"--- {self.log} ---\n" + "\n".join(line[:400] for line in text.splitlines()[-lines:])
+        return f"--- {self.log} ---\n" + "\n".join(
+            line[:400] for line in text.splitlines()[-lines:]
+        )
+
+
+class Peer(Startable):
+    """A program that the webhook meets: it runs, and is ready, between entry and exit."""
+
+    def __init__(self, program: Program, ready: Callable[[], bool], seconds: float) -> None:
+        self._program = program
+        self._ready = ready
+        self._seconds = seconds
+
+    def start(self) -> None:
+        """Starts it, on the ports it had, and waits until it is ready."""
+        self._program.start()
+        try:
+            self._program.wait_until(self._ready, self._seconds)
+        except BaseException:
+            self._program.stop()
+            raise
+
+    def stop(self) -> None:
+        """Ends it; what it has written to the API server stays."""
+        self._program.stop()
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of its log."""
+        return self._program.tail(lines)
 
 
 def free_port() -> int:
@@ -97,4 +149,13 @@ def accepts_connections(port: int) -> bool:
         with socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
     except OSError:
+        return False
+
+
+def says_ready(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether a program says so at `/readyz` of its port for probes."""
+    try:
+        with build_opener(ProxyHandler({})).open(f"http://{host}:{port}/readyz", timeout=2) as it:
+            return bool(it.status == 200)
+    except (URLError, OSError):
         return False

@@ -29,12 +29,18 @@ def slices(name: str, replicas: int, most: int = 50) -> Json:
     """A RayCluster with one group of TPU slices that have four hosts each."""
     cluster = example("tpu-three-replicas")
     cluster["metadata"]["name"] = name
-    cluster["spec"]["workerGroupSpecs"][0] |= {"replicas": replicas, "minReplicas": 0, "maxReplicas": most}
+    cluster["spec"]["workerGroupSpecs"][0] |= {
+        "replicas": replicas,
+        "minReplicas": 0,
+        "maxReplicas": most,
+    }
     return cluster
 
 
 def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[Json] = ()) -> None:
-    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names as those to go."""
+    """Set the replicas of the only group; `leaving` are the pods that an autoscaler names as those
+    to go.
+    """
     group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
     group["replicas"] = replicas
     group["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}
@@ -50,12 +56,28 @@ def worker_of(cluster: Json) -> Json:
 def workers(api: Api, namespace: str, cluster: str = "") -> Objects:
     """The worker pods of a namespace, or of one RayCluster, that are not being deleted."""
     selector = "ray.io/node-type=worker" + (f",ray.io/cluster={cluster}" if cluster else "")
-    return [pod for pod in api.list(PODS, namespace, selector) if "deletionTimestamp" not in pod["metadata"]]
+    return [
+        pod
+        for pod in api.list(PODS, namespace, selector)
+        if "deletionTimestamp" not in pod["metadata"]
+    ]
 
 
-def wait_for_workers(api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 120) -> Objects:
+def stored(api: Api, namespace: str) -> int:
+    """The number of pods in a namespace, without reading them."""
+    page = api.request("GET", PODS.path(namespace), query={"limit": "1"}).body
+    return len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
+
+
+def wait_for_workers(
+    api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 120
+) -> Objects:
     """The worker pods, once they are `count`."""
-    return until(lambda: _exactly(count, workers(api, namespace, cluster)), f"{count} workers of {namespace} {cluster}", seconds)
+    return until(
+        lambda: _exactly(count, workers(api, namespace, cluster)),
+        f"{count} workers of {namespace} {cluster}",
+        seconds,
+    )
 
 
 def _exactly(count: int, pods: Objects) -> Objects:
@@ -74,7 +96,11 @@ def whole(*replicas: int) -> Seats:
 
 def in_seat(pods: Objects, replica: int, host: int) -> Json:
     """The pod in a seat."""
-    (found,) = (pod for pod in pods if (held := seat_of(pod)) and (held.replica, held.host) == (replica, host))
+    (found,) = (
+        pod
+        for pod in pods
+        if (held := seat_of(pod)) and (held.replica, held.host) == (replica, host)
+    )
     return found
 
 

@@ -28,8 +28,14 @@ def plane(log: Path) -> Iterator[ControlPlane]:
     """A control plane that writes down what is created."""
     policy = log.with_name("policy.json")
     rule = {"level": "Metadata", "verbs": ["create"], "omitStages": ["RequestReceived"]}
-    policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [rule]}))
-    flags = [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
+    policy.write_text(
+        json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [rule]})
+    )
+    flags = [
+        f"--audit-policy-file={policy}",
+        f"--audit-log-path={log}",
+        "--audit-log-mode=blocking",
+    ]
     with ControlPlane(api_server_flags=flags) as running, Webhook(running):
         yield running
 
@@ -50,7 +56,10 @@ def test_the_seat_of_each_worker_is_in_the_audit_log(plane: ControlPlane, log: P
     cluster = plane.api.create(RAY_CLUSTERS, slices("one", 1), namespace)
     for _ in range(2):
         plane.api.create(PODS, worker_of(cluster), namespace)
-    assert [found[SEAT] for found in annotations(log, namespace, "pods")] == ["tpu-group/0/0", "tpu-group/0/1"]
+    assert [found[SEAT] for found in annotations(log, namespace, "pods")] == [
+        "tpu-group/0/0",
+        "tpu-group/0/1",
+    ]
     plane.delete_ray_cluster("one", namespace)
 
 

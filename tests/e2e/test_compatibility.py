@@ -15,14 +15,23 @@ REPORT = """\
 <testcase classname="tests.e2e.test_load" name="test_many[as shipped]"/>
 <testcase classname="tests.e2e.test_load" name="test_many[fast]">
 <skipped type="pytest.skip" message="has no flags"/></testcase>
-<testcase classname="tests.e2e.test_load" name="test_one"><failure message="assert 1 == 2&#10;more">text</failure></testcase>
-<testcase classname="tests.e2e.test_load" name="test_two"><error message="no server">text</error></testcase>
+<testcase classname="tests.e2e.test_load" name="test_one">
+<failure message="assert 1 == 2&#10;more">text</failure></testcase>
+<testcase classname="tests.e2e.test_load" name="test_two">
+<error message="no server">text</error></testcase>
 </testsuite></testsuites>
 """
 
 
 def outcomes(pair: Pair, **stories: Outcome) -> Outcomes:
-    return Outcomes(pair.kuberay, pair.kubernetes, "now", "2026-11-22", 60, stories={f"a.{k}": v for k, v in stories.items()})
+    return Outcomes(
+        pair.kuberay,
+        pair.kubernetes,
+        "now",
+        "2026-11-22",
+        60,
+        stories={f"a.{k}": v for k, v in stories.items()},
+    )
 
 
 def test_the_cases_of_a_story_are_counted_together_and_an_error_is_a_failure() -> None:
@@ -53,7 +62,9 @@ def test_what_did_not_run_or_failed_never_reads_as_passed() -> None:
 
 
 def test_a_pair_that_cannot_be_built_says_why_and_one_of_earlier_code_says_so() -> None:
-    trouble = Outcomes(SCHEMAS_ONLY.kuberay, SCHEMAS_ONLY.kubernetes, "now", trouble="names no folder")
+    trouble = Outcomes(
+        SCHEMAS_ONLY.kuberay, SCHEMAS_ONLY.kubernetes, "now", trouble="names no folder"
+    )
     text = document({NEWEST: outcomes(NEWEST), SCHEMAS_ONLY: trouble}, "later")
     assert "| - | - | all: names no folder | - |" in text
     assert "2026-11-22, with earlier code |" in text
@@ -66,7 +77,9 @@ def test_what_a_pair_lacks_is_listed_with_what_its_users_have() -> None:
     assert "is not published" not in text
 
 
-def test_outcomes_are_kept_in_a_file_for_each_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_outcomes_are_kept_in_a_file_for_each_pair(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
     monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
     assert Outcomes.load(OLD) is None
     kept = outcomes(OLD, test_some=Outcome(passed=2, not_run=1, reasons=["has no gate"]))
@@ -76,11 +89,15 @@ def test_outcomes_are_kept_in_a_file_for_each_pair(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_story_that_has_no_result_on_a_pair_does_not_read_as_passed() -> None:
-    text = document({NEWEST: outcomes(NEWEST, test_new=Outcome(passed=1)), OLD: outcomes(OLD)}, "now")
+    text = document(
+        {NEWEST: outcomes(NEWEST, test_new=Outcome(passed=1)), OLD: outcomes(OLD)}, "now"
+    )
     assert "| New | passed | no result |" in text
 
 
-def test_reports_of_a_run_elsewhere_are_taken_together_and_count_as_earlier_code(tmp_path: Path) -> None:
+def test_reports_of_a_run_elsewhere_are_taken_together_and_count_as_earlier_code(
+    tmp_path: Path,
+) -> None:
     case = '<testsuite><testcase classname="tests.e2e.test_{0}" name="test_{0}"/></testsuite>'
     for name in ("one", "two"):
         (tmp_path / name).write_text(case.format(name))

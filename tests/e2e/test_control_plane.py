@@ -13,10 +13,16 @@ from tests.e2e.kuberay import USER, Operator
 pytestmark = pytest.mark.e2e
 
 REPLICAS, HOSTS = 2, 4
-INDEX_LABELS = ("ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name", "ray.io/replica-host-index")
+INDEX_LABELS = (
+    "ray.io/worker-group-replica-index",
+    "ray.io/worker-group-replica-name",
+    "ray.io/replica-host-index",
+)
 
 
-def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(control_plane: ControlPlane) -> None:
+def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(
+    control_plane: ControlPlane,
+) -> None:
     namespace = control_plane.namespace("gate-on")
     with Operator(control_plane, multi_host_indexing=True):
         control_plane.api.create(RAY_CLUSTERS, ray_cluster("tpu"), namespace)
@@ -24,10 +30,14 @@ def test_kuberay_labels_the_hosts_of_each_replica_when_its_gate_is_on(control_pl
 
         seats = {tuple(pod["metadata"]["labels"][key] for key in INDEX_LABELS) for pod in workers}
         names = {name for _, name, _ in seats}
-        assert {(index, host) for index, _, host in seats} == {(str(r), str(h)) for r in range(2) for h in range(4)}
+        assert {(index, host) for index, _, host in seats} == {
+            (str(r), str(h)) for r in range(2) for h in range(4)
+        }
         assert len(seats) == REPLICAS * HOSTS
         assert len(names) == REPLICAS
-        assert "tpu-headless" in {each["metadata"]["name"] for each in control_plane.api.list(SERVICES, namespace)}
+        assert "tpu-headless" in {
+            each["metadata"]["name"] for each in control_plane.api.list(SERVICES, namespace)
+        }
 
     control_plane.delete_ray_cluster("tpu", namespace)
     assert not control_plane.api.list(PODS, namespace)
@@ -56,14 +66,21 @@ def test_objects_outlive_a_restart_of_the_api_server(control_plane: ControlPlane
     assert not control_plane.api.ok("/readyz")
     control_plane.start_api_server()
 
-    assert control_plane.api.get(RAY_CLUSTERS, "kept", namespace)["spec"]["workerGroupSpecs"][0]["numOfHosts"] == HOSTS
+    assert (
+        control_plane.api.get(RAY_CLUSTERS, "kept", namespace)["spec"]["workerGroupSpecs"][0][
+            "numOfHosts"
+        ]
+        == HOSTS
+    )
     control_plane.delete_ray_cluster("kept", namespace)
 
 
 def test_kubectl_applies_a_ray_cluster(control_plane: ControlPlane) -> None:
     namespace = control_plane.namespace("kubectl")
 
-    done = control_plane.kubectl("apply", "-n", namespace, "-f", "-", stdin=json.dumps(ray_cluster("applied")))
+    done = control_plane.kubectl(
+        "apply", "-n", namespace, "-f", "-", stdin=json.dumps(ray_cluster("applied"))
+    )
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "raycluster.ray.io/applied created\n"

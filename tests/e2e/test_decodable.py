@@ -1,4 +1,6 @@
-"""One Ray object that KubeRay cannot decode stops it for everybody: the policy keeps such objects out."""
+"""One Ray object that KubeRay cannot decode stops it for everybody: the policy keeps such objects
+out.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -100,7 +102,9 @@ def test_one_bad_object_stops_kuberay_and_the_policy_lets_go_of_it(
 
 @pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_policy_refuses_what_kuberay_cannot_decode(control_plane: ControlPlane, name: str) -> None:
+def test_the_policy_refuses_what_kuberay_cannot_decode(
+    control_plane: ControlPlane, name: str
+) -> None:
     namespace = control_plane.namespace("decodable-" + name.replace(" ", "-"))
     with pytest.raises(ApiError, match=TEXT):
         control_plane.api.create(RAY_CLUSTERS, BROKEN[name], namespace)

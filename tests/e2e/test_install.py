@@ -1,4 +1,6 @@
-"""What is installed, in a real API server: every object, the rights of the self-signed mode, and the policies."""
+"""What is installed, in a real API server: every object, the rights of the self-signed mode, and
+the policies.
+"""
 
 import asyncio
 import base64
@@ -23,7 +25,17 @@ from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
 from tests.manifests.environment import environment
-from tests.manifests.render import CHART, IMAGE, MODES, Object, helm, kustomize, one, overlay, own_overlay
+from tests.manifests.render import (
+    CHART,
+    IMAGE,
+    MODES,
+    Object,
+    helm,
+    kustomize,
+    one,
+    overlay,
+    own_overlay,
+)
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
@@ -39,23 +51,31 @@ NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.l
 
 
 def served(objects: list[Object]) -> list[Object]:
-    """Return the objects without those of cert-manager, whose resources this API server does not serve."""
+    """Return the objects without those of cert-manager, whose resources this API server does not
+    serve.
+    """
     return [found for found in objects if not found["apiVersion"].startswith("cert-manager.io/")]
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("way", ["overlay", "chart"])
-def test_every_object_passes_a_server_side_dry_run(control_plane: ControlPlane, mode: str, way: str) -> None:
+def test_every_object_passes_a_server_side_dry_run(
+    control_plane: ControlPlane, mode: str, way: str
+) -> None:
     control_plane.namespace(NAMESPACE)
     objects = overlay(mode) if way == "overlay" else helm("--set", f"certificates.source={mode}")
     apply(control_plane, served(objects), "--dry-run=server", "--force-conflicts")
 
 
-def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(control_plane: ControlPlane) -> None:
+def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
+    control_plane: ControlPlane,
+) -> None:
     control_plane.namespace(NAMESPACE)
     with applied(control_plane, overlay("self-signed")):
         pairs = asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 3))
-        assert {pair.certificate for pair in pairs} == {base64.b64decode(stored(control_plane)["tls.crt"])}
+        assert {pair.certificate for pair in pairs} == {
+            base64.b64decode(stored(control_plane)["tls.crt"])
+        }
         assert bundles(control_plane) == {stored(control_plane)["ca.crt"]}
 
 
@@ -79,9 +99,24 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
     """Install or upgrade."""
     if way == "helm":
-        flags = ["--namespace", NAMESPACE, "--kubeconfig", str(plane.admin_kubeconfig), "--set", "certificates.source=self-signed"]
+        flags = [
+            "--namespace",
+            NAMESPACE,
+            "--kubeconfig",
+            str(plane.admin_kubeconfig),
+            "--set",
+            "certificates.source=self-signed",
+        ]
         flags += ["--set", f"image.repository={IMAGE}"]
-        command = [str(build.binary("helm")), "upgrade", "--install", "ray-webhook", str(CHART), *flags, *values]
+        command = [
+            str(build.binary("helm")),
+            "upgrade",
+            "--install",
+            "ray-webhook",
+            str(CHART),
+            *flags,
+            *values,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
     else:
@@ -98,7 +133,9 @@ def stored(plane: ControlPlane) -> dict[str, str]:
 def bundles(plane: ControlPlane) -> set[str]:
     """Return the different bundles of both configurations."""
     kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
-    webhooks = [webhook for kind in kinds for webhook in get(plane, kind, "ray-webhook")["webhooks"]]
+    webhooks = [
+        webhook for kind in kinds for webhook in get(plane, kind, "ray-webhook")["webhooks"]
+    ]
     return {webhook["clientConfig"].get("caBundle", "") for webhook in webhooks}
 
 
@@ -115,7 +152,12 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
         (bundle,) = bundles(control_plane)
         trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
         number, answer = ask(urlsplit(url).port or 0, trust, name=NAMES[0])
-        assert number == x509.load_pem_x509_certificate(base64.b64decode(stored(control_plane)["tls.crt"])).serial_number
+        assert (
+            number
+            == x509.load_pem_x509_certificate(
+                base64.b64decode(stored(control_plane)["tls.crt"])
+            ).serial_number
+        )
         assert answer.startswith(b"HTTP/1.1 404")
 
 
@@ -125,12 +167,34 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
 
     The namespace is the one that a pod would find itself in.
     """
-    flags = ["--kubeconfig", str(plane.kubeconfig(ACCOUNT)), "--host", "127.0.0.1", "--port", "0", "--admin-port", "0"]
+    flags = [
+        "--kubeconfig",
+        str(plane.kubeconfig(ACCOUNT)),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+        "--admin-port",
+        "0",
+    ]
     flags += ["--claims.namespace", NAMESPACE]
-    command = [sys.executable, "-m", "webhook.cli.main", "serve", *flags, "--serving.drain-seconds", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "webhook.cli.main",
+        "serve",
+        *flags,
+        "--serving.drain-seconds",
+        "0",
+    ]
     variables = {**os.environ, **environment(objects, "ray-webhook", folder)}
     with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=variables, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=variables,
+        start_new_session=True,
     ) as process:
         try:
             yield ready(process)
@@ -142,11 +206,16 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     vaults = [
-        SecretVault(kubeconfig(str(config)), NAMESPACE, "ray-webhook-tls", "ray-webhook", "ray-webhook") for _ in range(replicas)
+        SecretVault(
+            kubeconfig(str(config)), NAMESPACE, "ray-webhook-tls", "ray-webhook", "ray-webhook"
+        )
+        for _ in range(replicas)
     ]
     connections = [asyncio.create_task(vault.run()) for vault in vaults]
     try:
-        return await asyncio.gather(*(SelfSigned(vault, NAMES, ClientError).fetch() for vault in vaults))
+        return await asyncio.gather(
+            *(SelfSigned(vault, NAMES, ClientError).fetch() for vault in vaults)
+        )
     finally:
         for connection in connections:
             connection.cancel()
@@ -174,26 +243,42 @@ def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second
     target = control_plane.namespace("before-the-webhook")
     values = "certificates.source=self-signed"
     if way == "overlay":
-        first, second = own_overlay("self-signed", **own), own_overlay("self-signed", ["fail-closed"], **own)
+        first, second = (
+            own_overlay("self-signed", **own),
+            own_overlay("self-signed", ["fail-closed"], **own),
+        )
     else:
         named = {"release": "team-ray-webhook" if own else "ray-webhook", "namespace": namespace}
         first = helm("--set", values, **named)
         second = helm("--set", f"{values},mutating.failurePolicy=Fail", **named)
     with removed(control_plane, first):
         apply(control_plane, second, "--force-conflicts")
-        wait_until(lambda: refuses(control_plane, target), 30)  # so the API server has taken the entries in
+        wait_until(
+            lambda: refuses(control_plane, target), 30
+        )  # so the API server has taken the entries in
         apply(control_plane, first, "--force-conflicts")
         wait_until(lambda: not refuses(control_plane, target), 30)
         for node_type in ("head", "worker"):
             create(control_plane, target, pod(node_type=node_type))
 
 
-def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(control_plane: ControlPlane) -> None:
+def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(
+    control_plane: ControlPlane,
+) -> None:
     namespace = control_plane.namespace("policy")
     ignored = control_plane.namespace("policy-ignored")
-    control_plane.api.patch(NAMESPACES, ignored, {"metadata": {"labels": {"admission.ray.io/ignore": "true"}}})
-    seat = {"ray.io/worker-group-replica-index": "0", "ray.io/worker-group-replica-name": "a", "ray.io/replica-host-index": "0"}
-    named = [{"name": "TPU_WORKER_ID", "value": "0"}, {"name": "TPU_WORKER_HOSTNAMES", "value": "a,b"}]
+    control_plane.api.patch(
+        NAMESPACES, ignored, {"metadata": {"labels": {"admission.ray.io/ignore": "true"}}}
+    )
+    seat = {
+        "ray.io/worker-group-replica-index": "0",
+        "ray.io/worker-group-replica-name": "a",
+        "ray.io/replica-host-index": "0",
+    }
+    named = [
+        {"name": "TPU_WORKER_ID", "value": "0"},
+        {"name": "TPU_WORKER_HOSTNAMES", "value": "a,b"},
+    ]
     with applied(control_plane, kustomize("manifests/policies")):
         until_refused(control_plane, namespace)
         for refused, text in (
@@ -245,7 +330,17 @@ def pod(
     node_type: str = "worker",
 ) -> dict[str, Any]:
     """Return a pod of four chips."""
-    container = {"name": "ray", "image": "ray", "resources": {"limits": {resource: "4"}}, **({"env": env} if env else {})}
+    container = {
+        "name": "ray",
+        "image": "ray",
+        "resources": {"limits": {resource: "4"}},
+        **({"env": env} if env else {}),
+    }
     selector = {"nodeSelector": {"cloud.google.com/gke-tpu-topology": topology}} if topology else {}
     meta = {"name": "probe", "labels": {"ray.io/node-type": node_type, **(labels or {})}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container], **selector}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"containers": [container], **selector},
+    }

@@ -5,11 +5,11 @@ from time import monotonic
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.api import RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.metrics import Histogram
-from tests.e2e.rays import HOSTS, slices, wait_for_workers, well_seated
+from tests.e2e.rays import HOSTS, slices, stored, wait_for_workers, well_seated
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
@@ -22,7 +22,9 @@ SECONDS = 300
 UNTHROTTLED = ("--qps=2000", "--burst=4000")
 
 
-@pytest.mark.parametrize("flags", [(), UNTHROTTLED], ids=["as KubeRay is shipped", "KubeRay unthrottled"])
+@pytest.mark.parametrize(
+    "flags", [(), UNTHROTTLED], ids=["as KubeRay is shipped", "KubeRay unthrottled"]
+)
 def test_no_seat_is_held_twice_among_a_thousand_pods_that_come_up_together(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...]
 ) -> None:
@@ -43,23 +45,37 @@ def test_no_seat_is_held_twice_among_a_thousand_pods_that_come_up_together(
     with capsys.disabled():
         print(f"\n  {WORKERS} workers of {CLUSTERS} RayClusters, operator concurrency 10, {kind}:")
         denied = sum(each["verdict"] == "denied" for each in reviews)
-        print(f"  with the webhook    {seconds:6.1f} s  {WORKERS / seconds:6.0f} pods/s  ({denied} denied at first)")
+        print(
+            f"  with the webhook    {seconds:6.1f} s  {WORKERS / seconds:6.0f} pods/s  ({denied} "
+            "denied at first)"
+        )
         print(f"  without the webhook {without:6.1f} s  {WORKERS / without:6.0f} pods/s")
-        shares = ", ".join(f"p{share * 100:g} {measured.quantile(share) * 1000:.1f} ms" for share in (0.5, 0.9, 0.99))
+        shares = ", ".join(
+            f"p{share * 100:g} {measured.quantile(share) * 1000:.1f} ms"
+            for share in (0.5, 0.9, 0.99)
+        )
         print(f"  the webhook as the API server measures it, {measured.count} reviews: {shares}")
         own = sorted(each["ms"] for each in reviews)
-        shares = ", ".join(f"p{share * 100:g} {own[int(share * len(own))]:.1f} ms" for share in (0.5, 0.9, 0.99))
-        print(f"  from a request read to its answer, as its journal says: {shares}")
+        shares = ", ".join(
+            f"p{share * 100:g} {own[int(share * len(own))]:.1f} ms" for share in (0.5, 0.9, 0.99)
+        )
+        print(f"  from a request read to its answer, as its log says: {shares}")
 
 
-def bring_up(plane: ControlPlane, namespace: str, clusters: list[Json], flags: tuple[str, ...]) -> tuple[float, Objects]:
+def bring_up(
+    plane: ControlPlane, namespace: str, clusters: list[Json], flags: tuple[str, ...]
+) -> tuple[float, Objects]:
     """The seconds until all workers were stored, and the workers; everything is deleted again."""
     plane.namespace(namespace)
     with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
         started = monotonic()
         for cluster in clusters:
             plane.api.create(RAY_CLUSTERS, cluster, namespace)
-        until(lambda: stored(plane, namespace) >= WORKERS + CLUSTERS, f"{WORKERS} pods and {CLUSTERS} heads", SECONDS)
+        until(
+            lambda: stored(plane.api, namespace) >= WORKERS + CLUSTERS,
+            f"{WORKERS} pods and {CLUSTERS} heads",
+            SECONDS,
+        )
         seconds = monotonic() - started
         pods = wait_for_workers(plane.api, namespace, WORKERS)
     for cluster in clusters:
@@ -67,13 +83,11 @@ def bring_up(plane: ControlPlane, namespace: str, clusters: list[Json], flags: t
     return seconds, pods
 
 
-def stored(plane: ControlPlane, namespace: str) -> int:
-    """The number of pods in a namespace, without reading them."""
-    page = plane.api.request("GET", PODS.path(namespace), query={"limit": "1"}).body
-    return len(page["items"]) + int(page["metadata"].get("remainingItemCount", 0))
-
-
 def durations(plane: ControlPlane) -> Histogram:
     """How long the API server waited for the webhook, over all its reviews of pods."""
     exposition = plane.api.request("GET", "/metrics").body["message"]
-    return Histogram.read(exposition, "apiserver_admission_webhook_admission_duration_seconds", name="pods.admission.ray.io")
+    return Histogram.read(
+        exposition,
+        "apiserver_admission_webhook_admission_duration_seconds",
+        name="pods.admission.ray.io",
+    )

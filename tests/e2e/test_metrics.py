@@ -31,6 +31,8 @@ def test_a_quantile_is_interpolated_within_its_bucket() -> None:
 
 
 def test_what_was_there_before_does_not_count() -> None:
-    everything, earlier = (Histogram.read(EXPOSITION, "seconds", name="a", **more) for more in ({}, {"type": "x"}))
+    everything, earlier = (
+        Histogram.read(EXPOSITION, "seconds", name="a", **more) for more in ({}, {"type": "x"})
+    )
     assert everything.since(earlier).count == 10
     assert everything.since(earlier).quantile(0.5) == pytest.approx(0.05)

@@ -1,4 +1,6 @@
-"""An API server that serves no PodGroups, as Kubernetes has it by default: a cluster that asks for them runs without."""
+"""An API server that serves no PodGroups, as Kubernetes has it by default: a cluster that asks for
+them runs without.
+"""
 
 import json
 from collections.abc import Iterator
@@ -7,7 +9,7 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import COMPONENT, NATIVE, by, group_of, grouped
+from tests.e2e.gangs import COMPONENTS, NATIVE, by, group_of, grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import scale, wait_for_workers, worker_of
 from tests.e2e.webhook_process import Webhook
@@ -21,12 +23,14 @@ ASKING = {"native": NATIVE, **{granularity: by(granularity) for granularity in G
 @pytest.fixture(scope="module")
 def in_vain(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook with the component that lets it keep PodGroups."""
-    with Webhook(control_plane, [COMPONENT]) as running:
+    with Webhook(control_plane, COMPONENTS) as running:
         yield running
 
 
 @pytest.mark.parametrize("how", ASKING)
-def test_who_creates_a_pod_is_told_that_it_is_in_no_group(control_plane: ControlPlane, in_vain: Webhook, how: str) -> None:
+def test_who_creates_a_pod_is_told_that_it_is_in_no_group(
+    control_plane: ControlPlane, in_vain: Webhook, how: str
+) -> None:
     assert in_vain.ready
     api, namespace = control_plane.api, control_plane.namespace(f"told-{how}")
     cluster = api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 2)}, ASKING[how]), namespace)
@@ -47,7 +51,9 @@ def test_who_does_not_ask_is_told_nothing(control_plane: ControlPlane, in_vain: 
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(control_plane: ControlPlane, in_vain: Webhook) -> None:
+def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
+    control_plane: ControlPlane, in_vain: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("no-pod-groups")
     with Operator(control_plane):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, 4)}, NATIVE), namespace)
@@ -57,11 +63,15 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(control_plan
 
     assert set(map(group_of, pods)) == {None}
     assert [line for line in written(in_vain) if line["level"] != "info"] == []
-    assert ["PodGroups are not served" in line["message"] for line in written(in_vain)].count(True) == 1
+    assert ["PodGroups are not served" in line["message"] for line in written(in_vain)].count(
+        True
+    ) == 1
     control_plane.delete_ray_cluster("one", namespace)
 
 
 def written(webhook: Webhook) -> list[Json]:
     """What the webhook says beside its reviews."""
-    lines = [json.loads(line) for line in webhook.log.read_text().splitlines() if line.startswith("{")]
+    lines = [
+        json.loads(line) for line in webhook.log.read_text().splitlines() if line.startswith("{")
+    ]
     return [line for line in lines if "verdict" not in line]

@@ -1,4 +1,6 @@
-"""Several processes answer at once, and one after the other breaks: chaos in its short form. `make chaos` has the long one."""
+"""Several processes answer at once, and one after the other breaks: chaos in its short form. `make
+chaos` has the long one.
+"""
 
 import pytest
 

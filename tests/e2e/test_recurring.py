@@ -1,4 +1,6 @@
-"""What kube-apiserver sends for the pods that KubeRay creates: the reviews of a group recur, as the webhook takes them to."""
+"""What kube-apiserver sends for the pods that KubeRay creates: the reviews of a group recur, as the
+webhook takes them to.
+"""
 
 import base64
 import json
@@ -26,9 +28,14 @@ NAME = "recorder"
 
 
 @pytest.mark.parametrize("indexed", [False, True], ids=["fresh", "labelled"])
-def test_the_workers_of_a_group_are_known_from_the_third_on(control_plane: ControlPlane, tmp_path: Path, *, indexed: bool) -> None:
+def test_the_workers_of_a_group_are_known_from_the_third_on(
+    control_plane: ControlPlane, tmp_path: Path, *, indexed: bool
+) -> None:
     namespace = control_plane.namespace(f"recurring-{indexed}".lower())
-    with recorder(control_plane, namespace, tmp_path) as bodies, Operator(control_plane, multi_host_indexing=indexed):
+    with (
+        recorder(control_plane, namespace, tmp_path) as bodies,
+        Operator(control_plane, multi_host_indexing=indexed),
+    ):
         control_plane.api.create(RAY_CLUSTERS, slices("one", 3), namespace)
         wait_for_workers(control_plane.api, namespace, 3 * HOSTS)
         sleep(1)  # until another second
@@ -46,7 +53,11 @@ def test_the_workers_of_a_group_are_known_from_the_third_on(control_plane: Contr
 
 def volume(pod: dict[str, dict[str, list[dict[str, str]]]]) -> str:
     """Return the name of the volume that was added for the service account."""
-    return next(each["name"] for each in pod["spec"]["volumes"] if each["name"].startswith("kube-api-access-"))
+    return next(
+        each["name"]
+        for each in pod["spec"]["volumes"]
+        if each["name"].startswith("kube-api-access-")
+    )
 
 
 def second(pod: dict[str, dict[str, list[dict[str, str]]]]) -> str:
@@ -63,14 +74,17 @@ def recorder(plane: ControlPlane, namespace: str, folder: Path) -> Iterator[list
         def do_POST(self) -> None:
             bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
             answer = {"uid": json.loads(bodies[-1])["request"]["uid"], "allowed": True}
-            body = json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}).encode()
+            body = json.dumps(
+                {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": answer}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *values: object) -> None:  # noqa: A002 - as its parent calls it
+        # As its parent calls it
+        def log_message(self, format: str, *values: object) -> None:  # noqa: A002
             """Say nothing."""
 
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
@@ -82,8 +96,18 @@ def recorder(plane: ControlPlane, namespace: str, folder: Path) -> Iterator[list
         authority = base64.b64encode((folder / "ca.crt").read_bytes()).decode()
         hook = {
             "name": "recorder.example.com",
-            "clientConfig": {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": authority},
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+            "clientConfig": {
+                "url": f"https://127.0.0.1:{server.server_port}/",
+                "caBundle": authority,
+            },
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["pods"],
+                }
+            ],
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],

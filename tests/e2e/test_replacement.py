@@ -1,4 +1,6 @@
-"""Replicas whose hosts KubeRay does not index: pods go and come back, groups shrink and grow, and the webhook dies between."""
+"""Replicas whose hosts KubeRay does not index: pods go and come back, groups shrink and grow, and
+the webhook dies between.
+"""
 
 import pytest
 
@@ -34,7 +36,9 @@ def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane)
         gone = in_seat(before, 1, 2)["metadata"]
 
         api.delete(PODS, gone["name"], namespace, grace=0)
-        after = until(lambda: [pod for pod in workers(api, namespace) if pod not in before], "a new pod")
+        after = until(
+            lambda: [pod for pod in workers(api, namespace) if pod not in before], "a new pod"
+        )
 
         assert seats(after) == [(1, 2)]
         assert replica_names(after) == replica_names(of_replica(before, 1))
@@ -61,7 +65,9 @@ def test_a_replica_in_the_middle_comes_back_under_a_new_name(control_plane: Cont
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(control_plane: ControlPlane) -> None:
+def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
+    control_plane: ControlPlane,
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-by-replica")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
@@ -71,7 +77,13 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(control_p
         five = wait_for_workers(api, namespace, 5 * HOSTS)
         assert seats(five) == whole(0, 1, 2, 3, 4)
 
-        scale(api, "one", namespace, 2, [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)])
+        scale(
+            api,
+            "one",
+            namespace,
+            2,
+            [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)],
+        )
         assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
 
         scale(api, "one", namespace, 4)
@@ -79,7 +91,9 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(control_p
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(control_plane: ControlPlane) -> None:
+def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
+    control_plane: ControlPlane,
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-at-random")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
@@ -96,7 +110,9 @@ def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(control_
 
 
 def filled(taken: Seats, count: int) -> Seats:
-    """The seats after pods came one by one: replicas that lack hosts first, then the lowest free index."""
+    """The seats after pods came one by one: replicas that lack hosts first, then the lowest free
+    index.
+    """
     held = set(taken)
     while len(held) < count:
         present = {replica for replica, _ in held}
@@ -105,7 +121,9 @@ def filled(taken: Seats, count: int) -> Seats:
     return sorted(held)
 
 
-def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("killed")
     cluster = example("tpu-v6e-16x16")
     earlier = len(webhook.admissions())
@@ -117,9 +135,11 @@ def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(cont
         assert 0 < len(partial) < 64
 
         webhook.start()
-        pods = wait_for_workers(api, namespace, 64)
+        pods = wait_for_workers(api, namespace, 64, seconds=240)
 
         assert seats(pods) == [(0, host) for host in range(64)]
         assert well_seated(pods, cluster) == []
-        assert {pod["metadata"]["uid"] for pod in partial} <= {pod["metadata"]["uid"] for pod in pods}
+        assert {pod["metadata"]["uid"] for pod in partial} <= {
+            pod["metadata"]["uid"] for pod in pods
+        }
     control_plane.delete_ray_cluster("tpu-v6e", namespace)

@@ -1,4 +1,6 @@
-"""Resize in place: the API server takes the resize policy of the webhook, and lets the Ray container grow."""
+"""Resize in place: the API server takes the resize policy of the webhook, and lets the Ray
+container grow.
+"""
 
 import json
 from typing import Any
@@ -20,7 +22,9 @@ IN_PLACE = [{"resourceName": name, "restartPolicy": "NotRequired"} for name in (
 MAXIMA = {"max-cpu": "8", "max-memory": "64Gi", "resize-timeout": 60}
 
 
-def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     assert webhook.ready
     needs.RESIZE.ask()
     api, namespace = control_plane.api, control_plane.namespace("resize")
@@ -28,13 +32,19 @@ def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(control
         api.create(RAY_CLUSTERS, resizable("one", "headgroup", "listed"), namespace)
         pods = until(lambda: by_group(api.list(PODS, namespace), 3), "a head and two workers")
 
-    assert {pod["spec"]["restartPolicy"] for pod in pods.values()} == {"Never"}  # KubeRay's choice for autoscaler v2
-    policies = {group: pod["spec"]["containers"][0].get("resizePolicy") for group, pod in pods.items()}
+    assert {pod["spec"]["restartPolicy"] for pod in pods.values()} == {
+        "Never"
+    }  # KubeRay's choice for autoscaler v2
+    policies = {
+        group: pod["spec"]["containers"][0].get("resizePolicy") for group, pod in pods.items()
+    }
     assert policies == {"headgroup": IN_PLACE, "listed": IN_PLACE, "unlisted": None}
     grown = {"cpu": "6", "memory": "24Gi"}
     container = {"name": "ray-worker", "resources": {"requests": grown, "limits": grown}}
     path = PODS.path(namespace, pods["listed"]["metadata"]["name"], "resize")
-    (resized, *_) = api.request("PATCH", path, {"spec": {"containers": [container]}}, STRATEGIC_PATCH).body["spec"]["containers"]
+    (resized, *_) = api.request(
+        "PATCH", path, {"spec": {"containers": [container]}}, STRATEGIC_PATCH
+    ).body["spec"]["containers"]
     assert resized["resources"] == {"requests": grown, "limits": grown}
     control_plane.delete_ray_cluster("one", namespace)
 
@@ -42,11 +52,17 @@ def test_pods_of_listed_groups_grow_in_place_although_they_never_restart(control
 def resizable(name: str, *listed: str) -> Json:
     """An autoscaled RayCluster with two groups, of which Ray may resize those that are listed."""
     annotation = json.dumps({"groups": dict.fromkeys(listed, MAXIMA)})
-    cluster = grouped(name, {"listed": (1, 1), "unlisted": (1, 1)}, {names.ANNOTATION_IPPR: annotation})
+    cluster = grouped(
+        name, {"listed": (1, 1), "unlisted": (1, 1)}, {names.ANNOTATION_IPPR: annotation}
+    )
     cluster["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
     return cluster
 
 
 def by_group(pods: Objects, count: int) -> dict[str, Any]:
     """The pods by their group, once they are `count`; each group has one."""
-    return {pod["metadata"]["labels"][names.LABEL_GROUP]: pod for pod in pods} if len(pods) == count else {}
+    return (
+        {pod["metadata"]["labels"][names.LABEL_GROUP]: pod for pod in pods}
+        if len(pods) == count
+        else {}
+    )

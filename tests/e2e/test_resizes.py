@@ -1,4 +1,6 @@
-"""Resizes in place, asked about by a real API server: pods are never started here, and can be resized all the same."""
+"""Resizes in place, asked about by a real API server: pods are never started here, and can be
+resized all the same.
+"""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +18,9 @@ from webhook.kube import names
 
 pytestmark = pytest.mark.e2e
 
-IPPR: Final = {"groups": {"tpu-group": {"max-cpu": "8", "max-memory": "16Gi", "resize-timeout": 60}}}
+IPPR: Final = {
+    "groups": {"tpu-group": {"max-cpu": "8", "max-memory": "16Gi", "resize-timeout": 60}}
+}
 
 
 @pytest.fixture(scope="module", params=["warn", "deny"])
@@ -30,7 +34,9 @@ def beyond(request: pytest.FixtureRequest) -> str:
 def checked(control_plane: ControlPlane, beyond: str) -> Iterator[Webhook]:
     """The webhook, installed with the component."""
     needs.RESIZE.ask()
-    with Webhook(control_plane, ["manifests/components/resize-check"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}) as running:
+    with Webhook(
+        control_plane, ["manifests/components/resize-check"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}
+    ) as running:
         yield running
 
 
@@ -45,10 +51,17 @@ def a_worker(plane: ControlPlane, namespace: str) -> str:
         container = group["template"]["spec"]["containers"][0]
         container["image"] = "rayproject/ray:2.57.0"
         for kind in ("requests", "limits"):
-            container.setdefault("resources", {}).setdefault(kind, {}).update({"cpu": "2", "memory": "4Gi"})
+            container.setdefault("resources", {}).setdefault(kind, {}).update(
+                {"cpu": "2", "memory": "4Gi"}
+            )
     cluster["spec"].pop("rayVersion", None)
-    pod = plane.api.create(PODS, worker_of(plane.api.create(RAY_CLUSTERS, cluster, namespace)), namespace)
-    assert {rule["resourceName"] for rule in pod["spec"]["containers"][0]["resizePolicy"]} == {"cpu", "memory"}
+    pod = plane.api.create(
+        PODS, worker_of(plane.api.create(RAY_CLUSTERS, cluster, namespace)), namespace
+    )
+    assert {rule["resourceName"] for rule in pod["spec"]["containers"][0]["resizePolicy"]} == {
+        "cpu",
+        "memory",
+    }
     name: str = pod["metadata"]["name"]
     return name
 
@@ -72,7 +85,7 @@ def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
     within = resize(control_plane, namespace, name, cpu="8", memory="16Gi")
     assert within.warnings == ()
     assert within.body["spec"]["containers"][0]["resources"]["limits"]["cpu"] == "8"
-    until(lambda: "UPDATE" in operations(checked, namespace), "the journal has the resize")
+    until(lambda: "UPDATE" in operations(checked, namespace), "the log has the resize")
 
     said = "cpu 12 is beyond max-cpu 8 of group tpu-group"
     if beyond == "warn":
@@ -89,16 +102,22 @@ def test_a_resize_within_the_maxima_passes_and_one_beyond_them_does_not(
     control_plane.delete_ray_cluster("resized", namespace)
 
 
-def test_an_ordinary_update_of_a_pod_is_not_asked_about(control_plane: ControlPlane, checked: Webhook, beyond: str) -> None:
+def test_an_ordinary_update_of_a_pod_is_not_asked_about(
+    control_plane: ControlPlane, checked: Webhook, beyond: str
+) -> None:
     namespace = control_plane.namespace(f"no-resizes-{beyond}")
     name = a_worker(control_plane, namespace)
-    control_plane.api.request("PATCH", PODS.path(namespace, name), {"metadata": {"labels": {"team": "a"}}}, MERGE_PATCH)
+    control_plane.api.request(
+        "PATCH", PODS.path(namespace, name), {"metadata": {"labels": {"team": "a"}}}, MERGE_PATCH
+    )
     resize(control_plane, namespace, name, cpu="3")
-    until(lambda: "UPDATE" in operations(checked, namespace), "the journal has the resize")
+    until(lambda: "UPDATE" in operations(checked, namespace), "the log has the resize")
     assert operations(checked, namespace) == ["CREATE", "UPDATE"]
     control_plane.delete_ray_cluster("resized", namespace)
 
 
 def operations(webhook: Webhook, namespace: str) -> list[str]:
     """The operations of the reviews of pods of a namespace, in order."""
-    return [line["operation"] for line in webhook.admissions("Pod") if line["namespace"] == namespace]
+    return [
+        line["operation"] for line in webhook.admissions("Pod") if line["namespace"] == namespace
+    ]

@@ -1,4 +1,6 @@
-"""Every example in a real cluster: its pods are stored as `ray-webhook mutate` shows them, and agree with one another."""
+"""Every example in a real cluster: its pods are stored as `ray-webhook mutate` shows them, and
+agree with one another.
+"""
 
 import json
 import subprocess
@@ -36,11 +38,17 @@ class Stored(NamedTuple):
 
     def of(self, cluster: Json) -> Objects:
         """The workers of one RayCluster."""
-        return [pod for pod in self.pods if pod["metadata"]["labels"][names.LABEL_CLUSTER] == cluster["metadata"]["name"]]
+        return [
+            pod
+            for pod in self.pods
+            if pod["metadata"]["labels"][names.LABEL_CLUSTER] == cluster["metadata"]["name"]
+        ]
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["gate off", "gate on"])
-def stored(request: pytest.FixtureRequest, control_plane: ControlPlane, webhook: Webhook) -> Iterator[Stored]:
+def stored(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, webhook: Webhook
+) -> Iterator[Stored]:
     """All examples at once, in one namespace, with KubeRay's own indexing off and on."""
     assert webhook.ready
     indexing: bool = request.param
@@ -49,19 +57,29 @@ def stored(request: pytest.FixtureRequest, control_plane: ControlPlane, webhook:
     with Operator(control_plane, multi_host_indexing=indexing):
         for cluster in clusters:
             control_plane.api.create(RAY_CLUSTERS, cluster, namespace)
-        count = sum(group["replicas"] * group["numOfHosts"] for each in clusters for group in each["spec"]["workerGroupSpecs"])
+        count = sum(
+            group["replicas"] * group["numOfHosts"]
+            for each in clusters
+            for group in each["spec"]["workerGroupSpecs"]
+        )
         yield Stored(namespace, indexing, wait_for_workers(control_plane.api, namespace, count))
         for cluster in clusters:
             control_plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_the_pods_are_stored_as_the_command_line_shows_them(stored: Stored, stem: str, tmp_path: Path) -> None:
+def test_the_pods_are_stored_as_the_command_line_shows_them(
+    stored: Stored, stem: str, tmp_path: Path
+) -> None:
     cluster = example(stem)
     shown = {identity(pod): facts(pod) for pod in mutate(cluster, stored, tmp_path)}
     found = {identity(pod): facts(pod) for pod in stored.of(cluster)}
     assert found.keys() == shown.keys()
-    assert [(place, *difference) for place in shown for difference in differences(found[place], shown[place])] == []
+    assert [
+        (place, *difference)
+        for place in shown
+        for difference in differences(found[place], shown[place])
+    ] == []
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -73,13 +91,18 @@ def test_no_seat_is_held_twice_and_none_is_skipped(stored: Stored, stem: str) ->
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(stored: Stored, stem: str) -> None:
+def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(
+    stored: Stored, stem: str
+) -> None:
     for pod in stored.of(example(stem)):
         held, spec = seat(pod), pod["spec"]
         address = f"{spec.get('hostname')}.{spec.get('subdomain')}"
         for container in spec["containers"]:
             told = {each["name"]: each.get("value", "") for each in container["env"]}
-            processes = sum(names.TPU_PROCESS_PORT in str(each.get("env")) for each in spec["containers"]) or 1
+            processes = (
+                sum(names.TPU_PROCESS_PORT in str(each.get("env")) for each in spec["containers"])
+                or 1
+            )
             if (number := told.get(names.TPU_WORKER_ID)) is not None:
                 assert int(number) // processes == held.host
             if (hosts := told.get(names.TPU_WORKER_HOSTNAMES)) is not None:
@@ -87,7 +110,9 @@ def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(sto
                 assert spec["hostname"] == f"{held.group}-{held.replica}-{held.host}"
             if (rank := told.get(names.NODE_RANK)) is not None:
                 assert int(rank) == held.host < int(told[names.NNODES])
-                assert told[names.MASTER_ADDR].startswith(f"{held.group}-{held.replica}-0.{held.cluster}-headless")
+                assert told[names.MASTER_ADDR].startswith(
+                    f"{held.group}-{held.replica}-0.{held.cluster}-headless"
+                )
             if (name := told.get(names.TPU_NAME)) is not None:
                 assert name == f"{held.group}-{held.replica}"
             if (slice_id := told.get(names.MEGASCALE_SLICE_ID)) is not None:
@@ -95,10 +120,13 @@ def test_what_a_host_is_told_is_where_its_labels_and_its_host_name_say_it_is(sto
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_the_host_names_of_a_replica_are_those_of_a_service(control_plane: ControlPlane, stored: Stored, stem: str) -> None:
+def test_the_host_names_of_a_replica_are_those_of_a_service(
+    control_plane: ControlPlane, stored: Stored, stem: str
+) -> None:
     needs.HEADLESS_SERVICE.ask()
     services = {
-        each["metadata"]["name"]: each["spec"].get("clusterIP") for each in control_plane.api.list(SERVICES, stored.namespace)
+        each["metadata"]["name"]: each["spec"].get("clusterIP")
+        for each in control_plane.api.list(SERVICES, stored.namespace)
     }
     for pod in stored.of(example(stem)):
         if subdomain := pod["spec"].get("subdomain"):
@@ -106,13 +134,17 @@ def test_the_host_names_of_a_replica_are_those_of_a_service(control_plane: Contr
 
 
 @pytest.mark.parametrize("stem", STEMS)
-def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(stored: Stored, stem: str) -> None:
+def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(
+    stored: Stored, stem: str
+) -> None:
     for pod in stored.of(example(stem)):
         held = seat(pod)
         required = "requiredDuringSchedulingIgnoredDuringExecution"
         together = pod["spec"].get("affinity", {}).get("podAffinity", {}).get(required, [])
         wanted = {names.LABEL_CLUSTER: held.cluster, names.LABEL_REPLICA_NAME: held.name}
-        on_tpu = any(names.RESOURCE_TPU in each["resources"]["limits"] for each in pod["spec"]["containers"])
+        on_tpu = any(
+            names.RESOURCE_TPU in each["resources"]["limits"] for each in pod["spec"]["containers"]
+        )
         placed = kueue_places(pod["metadata"].get("annotations", {}), ())
         if held.name and not placed and (on_tpu or stem == "gpu-nvlink-domain"):
             assert [term["labelSelector"]["matchLabels"] for term in together] == [wanted]
@@ -131,12 +163,30 @@ def seat(pod: Json) -> Held:
 def mutate(cluster: Json, stored: Stored, folder: Path) -> Objects:
     """The workers that the command line shows for a RayCluster."""
     path = folder / "cluster.yaml"
-    path.write_text(yaml.safe_dump({**cluster, "metadata": {**cluster["metadata"], "namespace": stored.namespace}}))
+    path.write_text(
+        yaml.safe_dump(
+            {**cluster, "metadata": {**cluster["metadata"], "namespace": stored.namespace}}
+        )
+    )
     flags = ["--multi-host-indexing"] if stored.indexing else []
-    command = [sys.executable, "-m", "webhook.cli.main", "mutate", "-f", str(path), "-o", "json", *flags]
+    command = [
+        sys.executable,
+        "-m",
+        "webhook.cli.main",
+        "mutate",
+        "-f",
+        str(path),
+        "-o",
+        "json",
+        *flags,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     pods: Objects = json.loads(done.stdout)["items"]
-    return [pod for pod in pods if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER]
+    return [
+        pod
+        for pod in pods
+        if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+    ]
 
 
 def identity(pod: Json) -> tuple[str, int, int]:
@@ -146,7 +196,9 @@ def identity(pod: Json) -> tuple[str, int, int]:
 
 
 def facts(pod: Json) -> Json:
-    """All that the webhook may write, with the replica's name made the same, and without KubeRay's own variables."""
+    """All that the webhook may write, with the replica's name made the same, and without KubeRay's
+    own variables.
+    """
     spec, labels = pod["spec"], pod["metadata"]["labels"]
     found = {
         "labels": {key: labels.get(key) for key in LABELS},
@@ -154,7 +206,10 @@ def facts(pod: Json) -> Json:
         "hostname": spec.get("hostname"),
         "subdomain": spec.get("subdomain"),
         "affinity": spec.get("affinity"),
-        "env": {each["name"]: variables(each) for each in [*spec["containers"], *spec.get("initContainers", [])]},
+        "env": {
+            each["name"]: variables(each)
+            for each in [*spec["containers"], *spec.get("initContainers", [])]
+        },
     }
     text = json.dumps(found)
     if name := seat(pod).name:
@@ -166,12 +221,18 @@ def facts(pod: Json) -> Json:
 def differences(found: Json, shown: Json) -> list[tuple[str, object, object]]:
     """The facts that differ, containers one by one."""
     left, right = ({**facts, **facts["env"], "env": list(facts["env"])} for facts in (found, shown))
-    return [(key, left.get(key), right.get(key)) for key in left | right if left.get(key) != right.get(key)]
+    return [
+        (key, left.get(key), right.get(key))
+        for key in left | right
+        if left.get(key) != right.get(key)
+    ]
 
 
 def variables(container: Json) -> list[Json]:
     """The variables of a container that KubeRay did not write, in their order."""
-    return [normal(each) for each in container.get("env") or [] if not each["name"].startswith(KUBERAYS)]
+    return [
+        normal(each) for each in container.get("env") or [] if not each["name"].startswith(KUBERAYS)
+    ]
 
 
 def normal(variable: Json) -> Json:

@@ -40,16 +40,24 @@ def index_of(cluster: Json) -> str | None:
 
 def mutations(webhook: Webhook, namespace: str) -> list[Json]:
     """The reviews of RayClusters of a namespace that ended with a patch."""
-    return [line for line in webhook.admissions("RayCluster") if (line["namespace"], line["verdict"]) == (namespace, "patched")]
+    return [
+        line
+        for line in webhook.admissions("RayCluster")
+        if (line["namespace"], line["verdict"]) == (namespace, "patched")
+    ]
 
 
 def reviews(webhook: Webhook, namespace: str) -> list[tuple[str, str]]:
-    """Name and operation of the reviews of RayClusters of a namespace, by both webhooks, in order."""
+    """Name and operation of the reviews of RayClusters of a namespace, by both
+    webhooks, in order.
+    """
     lines = webhook.admissions("RayCluster")
     return [(line["name"], line["operation"]) for line in lines if line["namespace"] == namespace]
 
 
-def test_clusters_get_indices_that_are_kept_given_back_and_never_shared(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_clusters_get_indices_that_are_kept_given_back_and_never_shared(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards")
 
     created = [api.create(RAY_CLUSTERS, shard(name), namespace) for name in ("a", "b", "c")]
@@ -66,12 +74,17 @@ def test_clusters_get_indices_that_are_kept_given_back_and_never_shared(control_
     with pytest.raises(ApiError, match="has index 1 of shard group search") as refusal:
         api.create(RAY_CLUSTERS, shard("e", index="1"), namespace)
     assert refusal.value.status["reason"] == "Invalid"
-    with pytest.raises(ApiError, match="is no shard index"):
+    with pytest.raises(ApiError, match="is not a shard index"):
         api.create(RAY_CLUSTERS, shard("e", index="one"), namespace)
-    until(lambda: len(mutations(webhook, namespace)) == 4, "the journal has a patch for each of the four")
+    until(
+        lambda: len(mutations(webhook, namespace)) == 4,
+        "the log has a patch for each of the four",
+    )
 
 
-def test_clusters_that_are_created_at_once_get_different_indices(control_plane: ControlPlane) -> None:
+def test_clusters_that_are_created_at_once_get_different_indices(
+    control_plane: ControlPlane,
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards-at-once")
 
     def create(number: int) -> str | None:
@@ -85,7 +98,9 @@ def test_clusters_that_are_created_at_once_get_different_indices(control_plane: 
     assert found == list(range(24))
 
 
-def test_an_index_is_put_back_after_a_replace_and_cannot_be_changed(control_plane: ControlPlane) -> None:
+def test_an_index_is_put_back_after_a_replace_and_cannot_be_changed(
+    control_plane: ControlPlane,
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards-kept")
     api.create(RAY_CLUSTERS, shard("z"), namespace)
     stored = api.create(RAY_CLUSTERS, shard("a"), namespace)
@@ -109,10 +124,14 @@ def test_a_live_cluster_that_joins_moves_or_leaves(control_plane: ControlPlane) 
         change = {"metadata": {"annotations": {GROUP: group}}}
         answer = api.request("PATCH", RAY_CLUSTERS.path(namespace, "late"), change, MERGE_PATCH)
         assert index_of(answer.body) == index
-        assert len([warning for warning in answer.warnings if "shard" in warning]) >= warned, answer.warnings
+        assert len([warning for warning in answer.warnings if "shard" in warning]) >= warned, (
+            answer.warnings
+        )
 
 
-def test_the_api_server_asks_only_about_clusters_of_a_shard_group(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_the_api_server_asks_only_about_clusters_of_a_shard_group(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards-asked")
 
     bare, other = slices("bare", 0), slices("other", 0)
@@ -120,17 +139,27 @@ def test_the_api_server_asks_only_about_clusters_of_a_shard_group(control_plane:
     other["metadata"]["annotations"] = {"team": "search"}
     for cluster in (bare, other, shard("in")):
         api.create(RAY_CLUSTERS, cluster, namespace)
-    changes: tuple[Json, ...] = ({"labels": {"team": "a"}}, {"annotations": {GROUP: None}}, {"annotations": {INDEX: None}})
+    changes: tuple[Json, ...] = (
+        {"labels": {"team": "a"}},
+        {"annotations": {GROUP: None}},
+        {"annotations": {INDEX: None}},
+    )
     for change in changes:
         api.patch(RAY_CLUSTERS, "in", {"metadata": change}, namespace)
     api.create(RAY_CLUSTERS, slices("last", 0), namespace)
 
-    until(lambda: reviews(webhook, namespace)[-1:] == [("last", "CREATE")], "the journal has the last review")
+    until(
+        lambda: reviews(webhook, namespace)[-1:] == [("last", "CREATE")],
+        "the log has the last review",
+    )
     assert Counter(reviews(webhook, namespace)) == {
         ("bare", "CREATE"): 1,  # by the validating webhook alone
         ("other", "CREATE"): 1,
         ("in", "CREATE"): 2,
-        ("in", "UPDATE"): 4,  # by both as it leaves the group, and only by the other one before and after
+        (
+            "in",
+            "UPDATE",
+        ): 4,  # by both as it leaves the group, and only by the other one before and after
         ("last", "CREATE"): 1,
     }
 
@@ -147,7 +176,9 @@ def test_pods_learn_their_shard(control_plane: ControlPlane) -> None:
     control_plane.delete_pods(namespace)
 
 
-def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(control_plane: ControlPlane, webhook: Webhook) -> None:
+def test_without_the_webhook_only_clusters_that_lack_their_index_wait_for_it(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("shards-away")
     api.create(RAY_CLUSTERS, shard("settled"), namespace)
     webhook.stop()

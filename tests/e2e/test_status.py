@@ -1,4 +1,6 @@
-"""What is wrong is provoked in a real cluster, seen by `ray-webhook status`, and gone after its remedy."""
+"""What is wrong is provoked in a real cluster, seen by `ray-webhook status`, on the page that is
+open in a browser and as events, and gone after its remedy.
+"""
 
 import json
 import subprocess
@@ -21,10 +23,22 @@ from tests.e2e.api import (
     Objects,
 )
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.dashboard_process import Troubles, by_cluster, every_trouble, token_to_look
 from tests.e2e.gangs import grouped
+from tests.e2e.installation import CONTROLLER_COMPONENT, DASHBOARD_COMPONENT
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, in_seat, slices, wait_for_workers, worker_of, workers
-from tests.e2e.waiting import until
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    of_replica,
+    slices,
+    wait_for_workers,
+    worker_of,
+    workers,
+)
+from tests.e2e.scheduling.nodes import bind
+from tests.e2e.seats import told
+from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
 
@@ -34,7 +48,11 @@ NAMESPACE = "seen"
 LATER = 150.0
 """Seconds after which every diagnosis counts; the story does not wait for them."""
 
-SEAT = ("ray.io/worker-group-replica-index", "ray.io/worker-group-replica-name", "ray.io/replica-host-index")
+SEAT = (
+    "ray.io/worker-group-replica-index",
+    "ray.io/worker-group-replica-name",
+    "ray.io/replica-host-index",
+)
 POOL = "cloud.google.com/gke-nodepool"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 POOLS = ("one", "other")
@@ -47,6 +65,13 @@ def refused(control_plane: ControlPlane) -> Json:
     cluster = slices("refused", 1)
     cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][TOPOLOGY] = "4x4x4"
     return control_plane.api.create(RAY_CLUSTERS, cluster, NAMESPACE)
+
+
+@pytest.fixture(scope="module")
+def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
+    """The webhook, the controller that writes events, and the dashboard."""
+    with Webhook(control_plane, [CONTROLLER_COMPONENT, DASHBOARD_COMPONENT]) as running:
+        yield running
 
 
 @dataclass
@@ -72,12 +97,9 @@ class Stage:
         where = ("-n", NAMESPACE, "--kubeconfig", str(self.plane.admin_kubeconfig))
         return main([*arguments, *where])
 
-    def troubles(self) -> dict[str, set[str]]:
+    def troubles(self) -> Troubles:
         """The ids of all troubles by RayCluster; those of none under no name."""
-        found: dict[str, set[str]] = {}
-        for each in self._troubles():
-            found.setdefault(each.get("cluster", ""), set()).add(each["id"])
-        return found
+        return by_cluster(self._troubles(), NAMESPACE)
 
     def heal(self) -> None:
         """Do what every trouble asks for, to the letter."""
@@ -86,35 +108,48 @@ class Stage:
             if " describe " in command or " edit " in command:  # to be read, and to be decided
                 continue
             done = subprocess.run(  # noqa: S602 - it is what a person would paste
-                command.replace("kubectl ", kubectl) + (" --wait=false" if "delete" in command else ""),
+                command.replace("kubectl ", kubectl)
+                + (" --wait=false" if "delete" in command else ""),
                 shell=True,
                 capture_output=True,
                 text=True,
                 check=False,
                 timeout=60,
             )
-            overtaken = "NotFound" in done.stderr or "already exists" in done.stderr  # KubeRay was faster
+            overtaken = (
+                "NotFound" in done.stderr or "already exists" in done.stderr
+            )  # KubeRay was faster
             assert done.returncode == 0 or overtaken, done.stderr
 
     def let_run(self) -> None:
-        """Play scheduler, kubelet and node pools: pods that go are gone, all others run on a node of one pool."""
+        """Play scheduler, kubelet and node pools: pods that go are gone, all others run on a node
+        of one pool.
+        """
         for pod in self.api.list(PODS, NAMESPACE):
             meta = pod["metadata"]
             if "deletionTimestamp" in meta:
                 self.api.delete(PODS, meta["name"], NAMESPACE, grace=0)
                 continue
             if not pod["spec"].get("nodeName"):
-                bind(self.api, meta["name"], POOLS[0])
-            ready = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
-            report(self.api, meta["name"], {"phase": "Running", "conditions": ready, "containerStatuses": []})
+                bind(self.api, meta["name"], NAMESPACE, POOLS[0])
+            ready = [
+                {"type": "PodScheduled", "status": "True"},
+                {"type": "Ready", "status": "True"},
+            ]
+            report(
+                self.api,
+                meta["name"],
+                {"phase": "Running", "conditions": ready, "containerStatuses": []},
+            )
 
     def _troubles(self) -> Objects:
-        picture = self.status()[1]
-        return [*picture.get("troubles", ()), *(each for one in picture["clusters"] for each in one.get("troubles", ()))]
+        return every_trouble(self.status()[1])
 
 
 @pytest.fixture
-def stage(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+def stage(
+    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Stage]:
     """The stage, some time later."""
     clock = time.time
     monkeypatch.setattr(time, "time", lambda: clock() + LATER)
@@ -123,12 +158,6 @@ def stage(control_plane: ControlPlane, capsys: pytest.CaptureFixture[str], monke
     yield Stage(control_plane, capsys)
     for pool in POOLS:
         control_plane.api.delete(NODES, pool)
-
-
-def bind(api: Api, pod: str, node: str) -> None:
-    """Put a pod on a node, as the scheduler does."""
-    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
-    api.request("POST", PODS.path(NAMESPACE, pod, "binding"), body)
 
 
 def report(api: Api, pod: str, status: Json) -> None:
@@ -169,20 +198,45 @@ def split(api: Api) -> None:
     again = {key: pod["metadata"][key] for key in ("generateName", "labels", "ownerReferences")}
     spec = {key: value for key, value in pod["spec"].items() if key != "nodeName"}
     made = api.create(PODS, {"metadata": again, "spec": spec}, NAMESPACE)
-    bind(api, made["metadata"]["name"], POOLS[1])
-    report(api, made["metadata"]["name"], {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+    bind(api, made["metadata"]["name"], NAMESPACE, POOLS[1])
+    report(
+        api,
+        made["metadata"]["name"],
+        {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    )
 
 
 def shrink(api: Api) -> None:
     """The group should have one replica less than it has."""
-    group = api.get(RAY_CLUSTERS, "surplus", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {"replicas": 1}
+    group = api.get(RAY_CLUSTERS, "surplus", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {
+        "replicas": 1
+    }
     api.patch(RAY_CLUSTERS, "surplus", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
 
 
 def change_hosts(api: Api) -> None:
     """The group should have replicas of two hosts instead of four."""
-    group = api.get(RAY_CLUSTERS, "resized", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {"numOfHosts": 2}
+    group = api.get(RAY_CLUSTERS, "resized", NAMESPACE)["spec"]["workerGroupSpecs"][0] | {
+        "numOfHosts": 2
+    }
     api.patch(RAY_CLUSTERS, "resized", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
+
+
+def renumber(api: Api) -> None:
+    """A job over three slices should be one over two, and KubeRay has deleted the second."""
+    cluster = multi_slice(2)["spec"]["workerGroupSpecs"]
+    api.patch(RAY_CLUSTERS, "renumbered", {"spec": {"workerGroupSpecs": cluster}}, NAMESPACE)
+    for pod in of_replica(workers(api, NAMESPACE, "renumbered"), 1):
+        api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+
+
+def multi_slice(replicas: int) -> Json:
+    """A RayCluster with a job over as many slices."""
+    cluster = slices("renumbered", replicas)
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    (container,) = group["template"]["spec"]["containers"]
+    container["env"] = [{"name": "MEGASCALE_NUM_SLICES", "value": str(replicas)}]
+    return cluster
 
 
 def misplace(api: Api) -> None:
@@ -193,8 +247,12 @@ def misplace(api: Api) -> None:
     made["spec"]["hostname"] = "mine"
     made["spec"]["containers"][0]["env"].append({"name": "TPU_WORKER_ID", "value": "7"})
     stored = api.create(PODS, made, NAMESPACE)
-    bind(api, stored["metadata"]["name"], POOLS[0])
-    report(api, stored["metadata"]["name"], {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]})
+    bind(api, stored["metadata"]["name"], NAMESPACE, POOLS[0])
+    report(
+        api,
+        stored["metadata"]["name"],
+        {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    )
 
 
 def crowd_out(api: Api) -> None:
@@ -202,23 +260,49 @@ def crowd_out(api: Api) -> None:
     pod = of(api, "crowded")
     api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
     made = api.create(PODS, worker_of(api.get(RAY_CLUSTERS, "crowded", NAMESPACE)), NAMESPACE)
-    words = {"reason": "Unschedulable", "message": "0/2 nodes are available: 2 Insufficient google.com/tpu."}
+    words = {
+        "reason": "Unschedulable",
+        "message": "0/2 nodes are available: 2 Insufficient google.com/tpu.",
+    }
     condition = {"type": "PodScheduled", "status": "False", **words}
     report(api, made["metadata"]["name"], {"phase": "Pending", "conditions": [condition]})
 
 
 def lose_image(api: Api) -> None:
     """An image cannot be pulled."""
-    waiting = {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "rayproject/ray:nightly"'}
-    container = {"name": "ray-worker", "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": {"waiting": waiting}}
-    status = {"phase": "Pending", "conditions": [{"type": "Ready", "status": "False"}], "containerStatuses": [container]}
+    waiting = {
+        "reason": "ImagePullBackOff",
+        "message": 'Back-off pulling image "rayproject/ray:nightly"',
+    }
+    container = {
+        "name": "ray-worker",
+        "image": "",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": {"waiting": waiting},
+    }
+    status = {
+        "phase": "Pending",
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [container],
+    }
     report(api, name_of(api, "imageless"), status)
 
 
 def defer_resize(api: Api) -> None:
     """A resize in place is put off."""
-    pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred", "message": "not enough cpu"}
-    report(api, name_of(api, "deferred"), {"conditions": [{"type": "Ready", "status": "True"}, pending]})
+    pending = {
+        "type": "PodResizePending",
+        "status": "True",
+        "reason": "Deferred",
+        "message": "not enough cpu",
+    }
+    report(
+        api,
+        name_of(api, "deferred"),
+        {"conditions": [{"type": "Ready", "status": "True"}, pending]},
+    )
 
 
 def lose_service(api: Api) -> None:
@@ -246,18 +330,33 @@ def add_webhook(api: Api) -> None:
         "timeoutSeconds": 1,
         "clientConfig": {"url": "https://127.0.0.1:1/mutate"},
         "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
-        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["pods"],
+            }
+        ],
     }
-    api.create(MUTATING_WEBHOOKS, {"metadata": {"name": "kuberay-tpu-mutating-webhook-cfg"}, "webhooks": [hook]})
+    api.create(
+        MUTATING_WEBHOOKS,
+        {"metadata": {"name": "kuberay-tpu-mutating-webhook-cfg"}, "webhooks": [hook]},
+    )
 
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (lose_host, "lacking", {"host-missing"}),
     (lose_seat, "seatless", {"pod-without-seat", "host-missing"}),
-    (double, "double", {"seat-held-twice", "host-missing", "worker-id-differs", "hostname-differs"}),
+    (
+        double,
+        "double",
+        {"seat-held-twice", "host-missing", "worker-id-differs", "hostname-differs"},
+    ),
     (split, "split", {"replica-split"}),
     (shrink, "surplus", {"replica-beyond-desired"}),
     (change_hosts, "resized", {"hosts-changed"}),
+    (renumber, "renumbered", {"slice-left-out"}),
     (misplace, "misplaced", {"worker-id-differs", "hostname-differs"}),
     (crowd_out, "crowded", {"pod-pending"}),
     (lose_image, "imageless", {"container-waits"}),
@@ -269,44 +368,93 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
 )
 
 
-def test_what_is_wrong_is_seen_and_gone_after_its_remedy(refused: Json, webhook: Webhook, stage: Stage) -> None:
-    assert webhook.ready
-    api, replicas = stage.api, {"surplus": 2}
+def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
+    refused: Json, webhook: Webhook, stage: Stage
+) -> None:
+    dashboard, controller = webhook.dashboard, webhook.controller
+    token = token_to_look(stage.plane, "onlooker")
+    api, replicas = stage.api, {"surplus": 2, "renumbered": 3}
+    others = {
+        "resized": grouped("resized", {"cpu": (1, HOSTS)}, {}),
+        "renumbered": multi_slice(3),
+    }
     names = [name for _, name, _ in PROVOKED if name]
-    with Operator(stage.plane, multi_host_indexing=False) as operator:
+    with (
+        Operator(stage.plane, multi_host_indexing=False) as operator,
+        dashboard.open_page(token) as page,
+    ):
         for name in names:
-            made = grouped(name, {"cpu": (1, HOSTS)}, {}) if name == "resized" else slices(name, replicas.get(name, 1))
-            api.create(RAY_CLUSTERS, made, NAMESPACE)
+            usual = slices(name, replicas.get(name, 1))
+            api.create(RAY_CLUSTERS, others.get(name, usual), NAMESPACE)
         left_alone = slices("ignored", 1)
         left_alone["metadata"]["labels"] = {"admission.ray.io/ignore": "true"}
         api.create(RAY_CLUSTERS, left_alone, NAMESPACE)
         for name in (*names, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
-        until(lambda: "pod-refused" in stage.troubles().get("refused", ()), "KubeRay tells of a refusal")
+        until(
+            lambda: "pod-refused" in stage.troubles().get("refused", ()),
+            "KubeRay tells of a refusal",
+        )
         stage.let_run()
         wanted = {"refused": {"pod-refused", "replica-missing"}, "ignored": {"ignored"}}
         assert stage.troubles() == wanted
+        until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says so", 90)
 
         operator.stop()
         for provoke, _, _ in PROVOKED:
             provoke(api)
-        assert stage.troubles() == wanted | {name: ids for _, name, ids in PROVOKED}
+        wanted |= {name: ids for _, name, ids in PROVOKED}
+        assert stage.troubles() == wanted
         assert stage.status()[0] == 1
         assert stage.run("check") == 1
-        assert "kuberay-tpu-webhook.ray-system.svc changes the pods of Ray too" in stage.capture.readouterr().out
+        assert (
+            "kuberay-tpu-webhook.ray-system.svc changes the pods of Ray too"
+            in stage.capture.readouterr().out
+        )
+
+        until(lambda: not _untold(api), "each RayCluster is told what has an event", 240)
+        until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says all of it", 60)
+        assert dashboard.troubles(token, NAMESPACE) == wanted
+        assert controller.troubles(NAMESPACE).keys() > {name for name, _ in EVENTS[:-1]}
 
         group = refused["spec"]["workerGroupSpecs"][0]
         group["template"]["spec"]["nodeSelector"][TOPOLOGY] = "2x2x4"
         api.patch(RAY_CLUSTERS, "refused", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
         operator.start()
         until(lambda: _better(stage), "every remedy is done and has helped", 120)
+        until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again", 60)
+        nothing: Troubles = {}
+        until_equal(lambda: page.troubles(NAMESPACE), nothing, "nothing is left on the page", 60)
+        assert dashboard.troubles(token, NAMESPACE) == nothing
+        until_equal(lambda: controller.troubles(NAMESPACE), nothing, "nothing is left to tell", 60)
     assert stage.run("check") == 0
     for name in (*names, "ignored", "refused"):
         stage.plane.delete_ray_cluster(name, NAMESPACE)
 
 
+EVENTS: tuple[tuple[str, str], ...] = (
+    ("seatless", "PodWithoutSeat"),
+    ("double", "SeatHeldTwice"),
+    ("split", "ReplicaSplit"),
+    ("lacking", "HostMissing"),
+    ("nameless", "SecondWebhook"),
+)
+"""RayClusters of the story, and what each is told."""
+
+
+def _untold(api: Api) -> list[tuple[str, str]]:
+    """The RayClusters that have not been told yet."""
+    return [
+        (name, reason)
+        for name, reason in EVENTS
+        if name not in {each["regarding"]["name"] for each in told(api, NAMESPACE, reason)}
+    ]
+
+
 def _better(stage: Stage) -> bool:
-    """Whether all is well after all remedies, what KubeRay does upon them, and pods that come up."""
+    """Whether all is well after all remedies, what KubeRay does upon them, and pods
+    that come up.
+    """
     stage.heal()
     stage.let_run()
     return not stage.troubles()

@@ -1,4 +1,6 @@
-"""The policies for several tenants, in a real API server: who may set seat labels and the label that switches checks off."""
+"""The policies for several tenants, in a real API server: who may set seat labels and the label
+that switches checks off.
+"""
 
 from typing import Any
 
@@ -19,16 +21,25 @@ KUBERAY = "system:serviceaccount:kuberay-operator:kuberay-operator"
 
 
 def may_write(namespace: str) -> list[Object]:
-    """Return the rights to write everything in a namespace's pods and RayClusters, for a tenant and for KubeRay."""
+    """Return the rights to write everything in a namespace's pods and RayClusters, for a tenant and
+    for KubeRay.
+    """
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
         "metadata": {"name": "writer", "namespace": namespace},
         "rules": [
-            {"apiGroups": ["", "ray.io"], "resources": ["pods", "rayclusters"], "verbs": ["get", "create", "update", "patch"]}
+            {
+                "apiGroups": ["", "ray.io"],
+                "resources": ["pods", "rayclusters"],
+                "verbs": ["get", "create", "update", "patch"],
+            }
         ],
     }
-    subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name} for name in ("tenant", KUBERAY)]
+    subjects = [
+        {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}
+        for name in ("tenant", KUBERAY)
+    ]
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
@@ -42,28 +53,59 @@ def may_write(namespace: str) -> list[Object]:
 def pod(name: str, labels: dict[str, str]) -> Object:
     """Return a pod."""
     containers = [{"name": "ray", "image": "ray"}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": {"containers": containers}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": containers},
+    }
 
 
-def said(plane: ControlPlane, user: str, namespace: str, *words: str, body: Any = None) -> str:  # noqa: ANN401 - any object
+# Any object
+def said(plane: ControlPlane, user: str, namespace: str, *words: str, body: Any = None) -> str:  # noqa: ANN401
     """Return what is said to a user who is refused, or nothing."""
-    done = plane.kubectl(f"--as={user}", "-n", namespace, *words, stdin=yaml.safe_dump(body) if body else "")
+    done = plane.kubectl(
+        f"--as={user}", "-n", namespace, *words, stdin=yaml.safe_dump(body) if body else ""
+    )
     return done.stderr if done.returncode else ""
 
 
-def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_seats(control_plane: ControlPlane) -> None:
+def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_seats(
+    control_plane: ControlPlane,
+) -> None:
     namespace = control_plane.namespace("tenant-policies")
     create = ("create", "-f", "-")
     with applied(control_plane, [*kustomize("manifests/policies/tenants"), *may_write(namespace)]):
         dry = (*create, "--dry-run=server")
-        wait_until(lambda: "seat labels" in said(control_plane, "tenant", namespace, *dry, body=pod("a", SEAT)), 30)
+        wait_until(
+            lambda: (
+                "seat labels" in said(control_plane, "tenant", namespace, *dry, body=pod("a", SEAT))
+            ),
+            30,
+        )
         ignored = slices("ignored", 0)
         ignored["metadata"]["labels"] = IGNORE
-        wait_until(lambda: "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *dry, body=ignored), 30)
+        wait_until(
+            lambda: (
+                "admission.ray.io/ignore"
+                in said(control_plane, "tenant", namespace, *dry, body=ignored)
+            ),
+            30,
+        )
 
         assert said(control_plane, KUBERAY, namespace, *create, body=pod("seated", SEAT)) == ""
-        assert said(control_plane, "tenant", namespace, *create, body=pod("plain", {"app": "x"})) == ""
-        assert "seat labels" in said(control_plane, "tenant", namespace, "label", "pod", "plain", "ray.io/replica-host-index=0")
+        assert (
+            said(control_plane, "tenant", namespace, *create, body=pod("plain", {"app": "x"})) == ""
+        )
+        assert "seat labels" in said(
+            control_plane,
+            "tenant",
+            namespace,
+            "label",
+            "pod",
+            "plain",
+            "ray.io/replica-host-index=0",
+        )
         remove = ("label", "pod", "seated", "ray.io/worker-group-replica-index-")
         assert "seat labels" in said(control_plane, "tenant", namespace, *remove)
         assert said(control_plane, "tenant", namespace, "label", "pod", "seated", "app=y") == ""
@@ -73,4 +115,6 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
         ignore = ("label", "raycluster", "plain", "admission.ray.io/ignore=true")
         assert "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *ignore)
         assert control_plane.kubectl("-n", namespace, *ignore).returncode == 0
-        assert said(control_plane, "tenant", namespace, "label", "raycluster", "plain", "app=y") == ""
+        assert (
+            said(control_plane, "tenant", namespace, "label", "raycluster", "plain", "app=y") == ""
+        )

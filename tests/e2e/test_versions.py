@@ -1,4 +1,6 @@
-"""What the stories take for granted of the chosen KubeRay and Kubernetes, as the programs themselves show it."""
+"""What the stories take for granted of the chosen KubeRay and Kubernetes, as the programs
+themselves show it.
+"""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -19,7 +21,9 @@ BEYOND_INT32 = 10_000_000_000
 
 def starts(known: bool) -> AbstractContextManager[Any]:  # noqa: FBT001 - read at the call
     """An operator starts that knows what it is given, and ends at once that does not."""
-    return nullcontext() if known else pytest.raises(ProgramError, match="ended before it was ready")
+    return (
+        nullcontext() if known else pytest.raises(ProgramError, match="ended before it was ready")
+    )
 
 
 def test_the_operator_knows_the_gate_of_its_version(control_plane: ControlPlane) -> None:
@@ -44,14 +48,20 @@ def test_the_headless_service_has_the_name_of_its_version(control_plane: Control
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_the_api_server_lets_pods_be_resized_where_its_version_does(control_plane: ControlPlane) -> None:
+def test_the_api_server_lets_pods_be_resized_where_its_version_does(
+    control_plane: ControlPlane,
+) -> None:
     resources = control_plane.api.request("GET", "/api/v1").body["resources"]
     assert ("pods/resize" in {each["name"] for each in resources}) == chosen().resize
 
 
-def test_the_api_server_holds_numbers_to_int32_where_its_version_does(control_plane: ControlPlane) -> None:
+def test_the_api_server_holds_numbers_to_int32_where_its_version_does(
+    control_plane: ControlPlane,
+) -> None:
     cluster = slices("large", 1)
     cluster["spec"]["workerGroupSpecs"][0]["maxReplicas"] = BEYOND_INT32
     refusal = pytest.raises(ApiError, match="maxReplicas") if chosen().int32 else nullcontext()
     with refusal:
-        control_plane.api.create(RAY_CLUSTERS, cluster, control_plane.namespace("int32"), dryRun="All")
+        control_plane.api.create(
+            RAY_CLUSTERS, cluster, control_plane.namespace("int32"), dryRun="All"
+        )

@@ -48,12 +48,16 @@ class Pair:
 
     @property
     def pod_groups(self) -> str:
-        """The version of scheduling.k8s.io that PodGroups are served in where their gate is on; "" for none."""
+        """The version of scheduling.k8s.io that PodGroups are served in where their gate is on; ""
+        for none.
+        """
         return {37: "v1beta1", 36: "v1alpha2"}.get(_minor(self.kubernetes), "")
 
     @property
     def pod_group_gates(self) -> dict[str, bool]:
-        """The gates that PodGroups need, all off by default; 1.37 has put the scheduler's into the other one."""
+        """The gates that PodGroups need, all off by default; 1.37 has put the scheduler's into the
+        other one.
+        """
         scheduler = {"GangScheduling": True} if self.pod_groups == "v1alpha2" else {}
         return {"GenericWorkload": True, **scheduler}
 
@@ -61,6 +65,16 @@ class Pair:
     def resize(self) -> bool:
         """Whether pods are resized in place without a gate."""
         return _minor(self.kubernetes) >= 33
+
+    @property
+    def kueue(self) -> bool:
+        """Whether stories run with Kueue, of the one version that is pinned."""
+        return self == NEWEST
+
+    @property
+    def cert_manager(self) -> bool:
+        """Whether stories run with cert-manager, of the one version that is pinned."""
+        return self == NEWEST
 
     @property
     def int32(self) -> bool:
@@ -72,11 +86,15 @@ NEWEST: Final = Pair("1.6.2", "1.37.0")
 """What runs unless something else is asked for."""
 
 OLD: Final = Pair("1.4.2", "1.34.4")
-"""The pair that `.ci/run` runs beside the newest: KubeRay without the gate RayMultiHostIndexing, and an API server that
-takes numbers beyond int32. It serves no PodGroups, so v1alpha2, which Kubernetes 1.36 alone has, runs by `make matrix`."""
+"""The pair that `.ci/run` runs beside the newest: KubeRay without the gate RayMultiHostIndexing,
+and an API server that takes numbers beyond int32. It serves no PodGroups, so v1alpha2, which
+Kubernetes 1.36 alone has, runs by `make matrix`.
+"""
 
 SCHEMAS_ONLY: Final = Pair("1.7.0", NEWEST.kubernetes)
-"""KubeRay whose Go module is not published: its CustomResourceDefinitions come from a folder, its operator does not."""
+"""KubeRay whose Go module is not published: its CustomResourceDefinitions come from a folder, its
+operator does not.
+"""
 
 MATRIX: Final = (
     NEWEST,

@@ -20,5 +20,7 @@ def until_equal(found: Callable[[], T], wanted: T, what: str, seconds: float = 6
     """Return as soon as `found` returns what is wanted. Fails with what it returned instead."""
     deadline = monotonic() + seconds
     while (value := found()) != wanted:
-        assert monotonic() < deadline, f"not within {seconds:g} s: {what}: wanted {wanted}, found {value}"
+        assert monotonic() < deadline, (
+            f"not within {seconds:g} s: {what}: wanted {wanted}, found {value}"
+        )
         sleep(0.05)

@@ -1,4 +1,6 @@
-"""The webhook as a process of its own, installed by the shipped manifests: only where it is called is rewritten."""
+"""The webhook as a process of its own, installed by the shipped manifests: only where it is called
+is rewritten.
+"""
 
 import base64
 import copy
@@ -8,15 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.controller_process import Controller
+from tests.e2e.dashboard_process import Dashboard
 from tests.e2e.installation import (
     CONTROLLER,
+    DASHBOARD,
     FAIL_CLOSED,
     NAMESPACE,
     REGISTRATIONS,
@@ -43,11 +47,20 @@ HOST = "127.0.0.1"
 class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
-    It runs as the service account of the manifests, with the rights and the settings that these, and `components` of them,
-    give it; `settings` stand above them. Where a component brings the Deployment of the controller, that runs beside it.
+    It runs as the service account of the manifests, with the rights and the settings that these,
+    and `components` of them, give it; `settings` stand above them. Where components bring the
+    Deployments of the controller and of the dashboard, these run beside it.
     """
 
-    def __init__(self, plane: ControlPlane, components: Sequence[str] = (), settings: Mapping[str, str] | None = None) -> None:
+    program: ClassVar[Sequence[str]] = ("-m", "webhook.cli.main")
+    """What Python runs."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        components: Sequence[str] = (),
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._plane = plane
         self._settings = settings or {}
         self._port, self._admin_port = free_port(), free_port()
@@ -57,13 +70,26 @@ class Webhook:
         self.manifests = rendered([FAIL_CLOSED, *components])
         self._folder.mkdir()
         self._program = self._process(self._port, self._admin_port, {})
-        deployed = {found["metadata"]["name"] for found in self.manifests if found["kind"] == "Deployment"}
-        self._controller = Controller(plane, self._folder, self._environment(CONTROLLER)) if CONTROLLER in deployed else None
+        deployed = {
+            found["metadata"]["name"] for found in self.manifests if found["kind"] == "Deployment"
+        }
+        self._controller = (
+            Controller(plane, self._folder, self._environment(CONTROLLER))
+            if CONTROLLER in deployed
+            else None
+        )
+        self._dashboard = (
+            Dashboard(plane, self._folder, self._environment(DASHBOARD))
+            if DASHBOARD in deployed
+            else None
+        )
 
     def __enter__(self) -> Self:
         assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
         self._plane.namespace(NAMESPACE)
-        registrations = [self._rewritten(found) for found in self.manifests if found["kind"] in REGISTRATIONS]
+        registrations = [
+            self._rewritten(found) for found in self.manifests if found["kind"] in REGISTRATIONS
+        ]
         others = [found for found in self.manifests if found["kind"] not in REGISTRATIONS]
         with ExitStack() as stack:
             stack.enter_context(applied(self._plane, others))
@@ -74,13 +100,21 @@ class Webhook:
             if self._controller is not None:
                 stack.callback(self._controller.stop)
                 self._controller.start()
+            if self._dashboard is not None:
+                stack.callback(self._dashboard.stop)
+                self._dashboard.start()
             stack.callback(self._await_silence)
             stack.enter_context(applied(self._plane, registrations))
             until(lambda: all(map(self._refuses, _PROBES)), "the API server asks the webhook")
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stack.close()
 
     @property
@@ -93,6 +127,17 @@ class Webhook:
         """The controller beside it; there has to be one."""
         assert self._controller is not None
         return self._controller
+
+    @property
+    def dashboard(self) -> Dashboard:
+        """The dashboard beside it; there has to be one."""
+        assert self._dashboard is not None
+        return self._dashboard
+
+    @property
+    def admin_address(self) -> str:
+        """Where its probes and metrics are."""
+        return f"{HOST}:{self._admin_port}"
 
     @property
     def rights(self) -> set[Right]:
@@ -127,9 +172,8 @@ class Webhook:
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
-        """The reviews of one kind in its journal, but for those of a dry run."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
-        return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
+        """The reviews of one kind in its log, but for those of a dry run."""
+        return admissions_in(self.log, kind)
 
     def _admin(self, path: str, port: int) -> str:
         with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
@@ -143,12 +187,27 @@ class Webhook:
             return False
 
     def _is_authorized(self) -> bool:
-        accounts = [found["metadata"]["name"] for found in self.manifests if found["kind"] == "ServiceAccount"]
-        return all(account_may(self._plane, *asked(right), account) for account in accounts for right in self.rights_of(account))
+        accounts = [
+            found["metadata"]["name"]
+            for found in self.manifests
+            if found["kind"] == "ServiceAccount"
+        ]
+        return all(
+            account_may(self._plane, *asked(right), account)
+            for account in accounts
+            for right in self.rights_of(account)
+        )
 
     def _process(self, port: int, admin_port: int, settings: Mapping[str, str]) -> Program:
-        command = [sys.executable, "-m", "webhook.cli.main", "serve", *self._flags(port, admin_port)]
-        return self._plane.process(f"webhook-{port}", command, {**self._environment(WEBHOOK), **settings})
+        command = [
+            sys.executable,
+            *self.program,
+            "serve",
+            *self._flags(port, admin_port),
+        ]
+        return self._plane.process(
+            f"webhook-{port}", command, {**self._environment(WEBHOOK), **settings}
+        )
 
     @property
     def _kubeconfig(self) -> Path:
@@ -165,13 +224,23 @@ class Webhook:
         ]
 
     def _environment(self, deployment: str) -> dict[str, str]:
-        """The settings of the manifests, without the drain: nothing here waits for endpoints to move.
+        """The settings of the manifests, without the drain: nothing here waits for endpoints to
+        move.
 
-        Nor is anything underway when the Leases are made. The namespace is the one that a pod would find itself in.
+        Nor is anything underway when the Leases are made. The namespace is the one that a pod would
+        find itself in.
         """
         settings = environment(self.manifests, deployment, self._folder)
-        ours = {"SERVING__DRAIN_SECONDS": "0", "CLAIMS__SETTLE_SECONDS": "0", "CLAIMS__NAMESPACE": NAMESPACE}
-        return {**settings, **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()}, **self._settings}
+        ours = {
+            "SERVING__DRAIN_SECONDS": "0",
+            "CLAIMS__SETTLE_SECONDS": "0",
+            "CLAIMS__NAMESPACE": NAMESPACE,
+        }
+        return {
+            **settings,
+            **{f"RAY_WEBHOOK_{name}": value for name, value in ours.items()},
+            **self._settings,
+        }
 
     def _rewritten(self, registration: Object) -> Object:
         """The registration with a URL in place of the Service, which nothing here would route."""
@@ -179,7 +248,10 @@ class Webhook:
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         for webhook in found["webhooks"]:
             path = webhook["clientConfig"]["service"]["path"]
-            webhook["clientConfig"] = {"url": f"https://{HOST}:{self._port}{path}", "caBundle": authority}
+            webhook["clientConfig"] = {
+                "url": f"https://{HOST}:{self._port}{path}",
+                "caBundle": authority,
+            }
         return found
 
     def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:
@@ -195,10 +267,23 @@ class Webhook:
         until(lambda: not any(map(self._refuses, _PROBES)), "the API server asks no webhook")
 
 
+def admissions_in(log: Path, kind: str) -> list[Json]:
+    """The reviews of one kind in a log, but for those of a dry run."""
+    lines = [
+        json.loads(line)
+        for line in log.read_text().splitlines()
+        if line.startswith("{") and line.endswith("}")
+    ]
+    return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
+
+
 def _stray_pod() -> Json:
     """A worker of no RayCluster."""
     container = {"name": "ray", "image": "ray"}
-    return {"metadata": {"name": "probe", "labels": {"ray.io/node-type": "worker"}}, "spec": {"containers": [container]}}
+    return {
+        "metadata": {"name": "probe", "labels": {"ray.io/node-type": "worker"}},
+        "spec": {"containers": [container]},
+    }
 
 
 def _double_group() -> Json:
@@ -208,4 +293,7 @@ def _double_group() -> Json:
     return cluster
 
 
-_PROBES: tuple[tuple[Resource, Callable[[], Json]], ...] = ((PODS, _stray_pod), (RAY_CLUSTERS, _double_group))
+_PROBES: tuple[tuple[Resource, Callable[[], Json]], ...] = (
+    (PODS, _stray_pod),
+    (RAY_CLUSTERS, _double_group),
+)

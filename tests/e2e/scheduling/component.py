@@ -1,14 +1,14 @@
-"""A part of the control plane beside the API server, as a process: it acts on its own once it runs."""
+"""A part of the control plane beside the API server, as a process: it acts on its own
+once it runs.
+"""
 
 import ssl
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self
 
 from tests.e2e.api import Api
 from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
-from tests.e2e.process import free_port
+from tests.e2e.process import Peer, free_port
 
 START_SECONDS = 60
 
@@ -16,14 +16,20 @@ COLLECTORS = ("garbage-collector-controller", "podgroup-protection-controller")
 """The controllers by which objects go after their owner, and PodGroups after their pods."""
 
 
-class Component:
+class Component(Peer):
     """Runs on entry, ends on exit. `name` is a built program; it may do everything here."""
 
-    def __init__(self, plane: ControlPlane, name: str, flags: Sequence[str], feature_gates: Mapping[str, bool]) -> None:
+    def __init__(
+        self,
+        plane: ControlPlane,
+        name: str,
+        flags: Sequence[str],
+        feature_gates: Mapping[str, bool],
+    ) -> None:
         port = free_port()
         context = ssl.create_default_context(cafile=str(plane.credentials.ca))
-        self._probe = Api(f"https://127.0.0.1:{port}", context, timeout=5)
-        self._program = plane.program(
+        probe = Api(f"https://127.0.0.1:{port}", context, timeout=5)
+        program = plane.program(
             name,
             [
                 f"--kubeconfig={plane.kubeconfig(f'system:{name}', [MASTERS])}",
@@ -36,26 +42,22 @@ class Component:
                 *flags,
             ],
         )
-
-    def __enter__(self) -> Self:
-        self._program.start()
-        try:
-            self._program.wait_until(lambda: self._probe.ok("/healthz"), START_SECONDS)
-        except BaseException:
-            self._program.stop()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._program.stop()
+        super().__init__(program, lambda: probe.ok("/healthz"), START_SECONDS)
 
 
 def controllers(plane: ControlPlane) -> Component:
-    """kube-controller-manager with nothing but the collectors, for an API server that serves PodGroups."""
+    """kube-controller-manager with nothing but the collectors, for an API server that serves
+    PodGroups.
+    """
     flags = [f"--controllers={','.join(COLLECTORS)}", "--concurrent-gc-syncs=2"]
     return Component(plane, "kube-controller-manager", flags, plane.feature_gates)
 
 
 def scheduler(plane: ControlPlane) -> Component:
     """kube-scheduler, which binds pods to the Nodes there are."""
-    return Component(plane, "kube-scheduler", ["--authorization-always-allow-paths=/healthz"], plane.feature_gates)
+    return Component(
+        plane,
+        "kube-scheduler",
+        ["--authorization-always-allow-paths=/healthz"],
+        plane.feature_gates,
+    )

@@ -1,4 +1,6 @@
-"""The control plane that the stories of scheduling groups share, and the webhook that keeps PodGroups in it."""
+"""The control plane that the stories of scheduling groups share, and the webhook that keeps
+PodGroups in it.
+"""
 
 from collections.abc import Iterator
 
@@ -8,7 +10,8 @@ from tests.e2e import needs
 from tests.e2e.api import POD_GROUP_VERSION
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import COMPONENT
+from tests.e2e.gangs import COMPONENTS
+from tests.e2e.installation import DASHBOARD_COMPONENT
 from tests.e2e.scheduling.component import controllers
 from tests.e2e.versions import chosen
 from tests.e2e.webhook_process import Webhook
@@ -22,8 +25,13 @@ def account_log(tmp_path_factory: pytest.TempPathFactory) -> AuditLog:
 
 @pytest.fixture(scope="package")
 def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
-    """A control plane that serves PodGroups and collects garbage; stories share it, each in a namespace of its own."""
-    flags = [*account_log.flags, "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"]  # as OpenShift has it
+    """A control plane that serves PodGroups and collects garbage; stories share it, each in a
+    namespace of its own.
+    """
+    flags = [
+        *account_log.flags,
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+    ]  # as OpenShift has it
     needs.POD_GROUPS.ask()
     needs.OPERATOR.ask()
     gates, apis = chosen().pod_group_gates, {POD_GROUP_VERSION: True}  # both are off by default
@@ -33,6 +41,8 @@ def gated_plane(account_log: AuditLog) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="package")
 def publisher(gated_plane: ControlPlane) -> Iterator[Webhook]:
-    """The webhook, and beside it the controller, which keeps PodGroups; each story leaves both running."""
-    with Webhook(gated_plane, [COMPONENT]) as running:
+    """The webhook, and beside it the controller, which keeps PodGroups, and the dashboard; each
+    story leaves all running.
+    """
+    with Webhook(gated_plane, [*COMPONENTS, DASHBOARD_COMPONENT]) as running:
         yield running

@@ -1,16 +1,18 @@
-"""Nodes without a machine: the scheduler binds pods to them, and nothing runs there."""
+"""Nodes without a machine: pods are bound to them, and nothing runs there."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tests.e2e.api import MERGE_PATCH, NODES, Api, Json
+from tests.e2e.api import MERGE_PATCH, NODES, PODS, Api, Json
 
 CAPACITY = {"cpu": "8", "memory": "64Gi", "pods": "10"}
 """Of a Node unless a story says otherwise: room for one worker of most examples."""
 
 
 @contextmanager
-def present(api: Api, names: Sequence[str], labels: Json | None = None, capacity: Json | None = None) -> Iterator[None]:
+def present(
+    api: Api, names: Sequence[str], labels: Json | None = None, capacity: Json | None = None
+) -> Iterator[None]:
     """Ready Nodes, removed when the block ends; the pods on them are the story's to remove."""
     try:
         for name in names:
@@ -21,9 +23,26 @@ def present(api: Api, names: Sequence[str], labels: Json | None = None, capacity
             api.delete(NODES, name)
 
 
+def bind(api: Api, pod: str, namespace: str, node: str) -> None:
+    """Put a pod on a node, as the scheduler does."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod},
+        "target": {"kind": "Node", "name": node},
+    }
+    api.request("POST", PODS.path(namespace, pod, "binding"), body)
+
+
 def _create(api: Api, name: str, labels: Json, capacity: Json) -> None:
-    """The API server taints a Node that is new, and a kubelet and a controller, which are not there, take the taint away."""
+    """The API server taints a Node that is new, and a kubelet and a controller, which are not
+    there, take the taint away.
+    """
     api.create(NODES, {"metadata": {"name": name, "labels": labels}})
-    status = {"capacity": capacity, "allocatable": capacity, "conditions": [{"type": "Ready", "status": "True"}]}
+    status = {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
     api.request("PATCH", NODES.path(None, name, "status"), {"status": status}, MERGE_PATCH)
     api.patch(NODES, name, {"spec": {"taints": None}})

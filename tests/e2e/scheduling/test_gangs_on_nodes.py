@@ -19,7 +19,9 @@ from webhook.kube import names
 pytestmark = pytest.mark.e2e
 
 ROOM = 6
-"""Hosts that find a Node in the stories of two replicas: more than one replica has, less than two have."""
+"""Hosts that find a Node in the stories of two replicas: more than one replica has, less than two
+have.
+"""
 
 ONE_POD = {"cpu": "4"}
 """Of a Node that a head or a worker of the examples fills."""
@@ -33,7 +35,9 @@ def scheduled(gated_plane: ControlPlane, publisher: Webhook) -> Iterator[None]:
         yield
 
 
-def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(gated_plane: ControlPlane) -> None:
+def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("no-room")
     cluster = slices("tpu", 1)
     cluster["metadata"]["annotations"] = by("replica")
@@ -42,7 +46,11 @@ def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(gated_plane:
     with present(api, [f"host-{n}" for n in range(HOSTS - 1)], pool, chips):
         api.create(RAY_CLUSTERS, cluster, namespace)
         wait_for_workers(api, namespace, HOSTS)
-        until_equal(lambda: scheduling(api, namespace), ["Unschedulable"], "the scheduler finds no room for the PodGroup")
+        until_equal(
+            lambda: scheduling(api, namespace),
+            ["Unschedulable"],
+            "the scheduler finds no room for the PodGroup",
+        )
         until(lambda: bound(head(api, namespace)), "the head, which is in no PodGroup, is bound")
         assert bound(workers(api, namespace)) == []
 
@@ -52,14 +60,24 @@ def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(gated_plane:
             gated_plane.delete_ray_cluster("tpu", namespace)
 
 
-def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(gated_plane: ControlPlane) -> None:
+def test_one_of_two_replicas_is_bound_where_there_is_room_for_one_and_a_half(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("one-and-a-half")
     with present(api, nodes(ROOM + 1), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("two", {"hosts": (2, HOSTS)}, by("replica")), namespace)
         wait_for_workers(api, namespace, 2 * HOSTS)
-        until_equal(lambda: sorted(scheduling(api, namespace)), ["Scheduled", "Unschedulable"], "the scheduler has tried both")
+        until_equal(
+            lambda: sorted(scheduling(api, namespace)),
+            ["Scheduled", "Unschedulable"],
+            "the scheduler has tried both",
+        )
         until(lambda: bound(head(api, namespace)), "the head is bound")
-        until_equal(lambda: list(bound_of_replicas(api, namespace).values()), [HOSTS], "one whole replica is bound")
+        until_equal(
+            lambda: list(bound_of_replicas(api, namespace).values()),
+            [HOSTS],
+            "one whole replica is bound",
+        )
         gated_plane.delete_ray_cluster("two", namespace)
 
 
@@ -68,12 +86,16 @@ def test_without_groups_the_same_nodes_go_to_halves(gated_plane: ControlPlane) -
     with present(api, nodes(ROOM + 1), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("two", {"hosts": (2, HOSTS)}, {}), namespace)
         wait_for_workers(api, namespace, 2 * HOSTS)
-        until_equal(lambda: sum(bound_of_replicas(api, namespace).values()), ROOM, "every Node is taken")
+        until_equal(
+            lambda: sum(bound_of_replicas(api, namespace).values()), ROOM, "every Node is taken"
+        )
         gated_plane.delete_ray_cluster("two", namespace)
 
 
 @pytest.mark.parametrize("size", ["cluster", "worker-group"])
-def test_a_gang_that_runs_takes_in_the_pods_that_come_later(gated_plane: ControlPlane, size: str) -> None:
+def test_a_gang_that_runs_takes_in_the_pods_that_come_later(
+    gated_plane: ControlPlane, size: str
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace(f"later-{size}")
     with present(api, nodes(ROOM), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, by(size)), namespace)
@@ -81,13 +103,20 @@ def test_a_gang_that_runs_takes_in_the_pods_that_come_later(gated_plane: Control
 
         before = wait_for_workers(api, namespace, 2)
         api.delete(PODS, before[0]["metadata"]["name"], namespace, grace=0)
-        until(lambda: names_of(bound(workers(api, namespace))) - names_of(before), "the pod that replaces it is bound")
+        until(
+            lambda: names_of(bound(workers(api, namespace))) - names_of(before),
+            "the pod that replaces it is bound",
+        )
         scale(api, "one", namespace, 4)
-        until_equal(lambda: len(bound(api.list(PODS, namespace))), 5, "the pods that are added are bound")
+        until_equal(
+            lambda: len(bound(api.list(PODS, namespace))), 5, "the pods that are added are bound"
+        )
         gated_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(gated_plane: ControlPlane) -> None:
+def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("priority")
     api.create(PRIORITY_CLASSES, {"metadata": {"name": "urgent"}, "value": 7})
     cluster = grouped("one", {"workers": (1, HOSTS)}, by("replica"))
@@ -99,12 +128,18 @@ def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(gated_pl
     api.delete(PRIORITY_CLASSES, "urgent")
 
 
-def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(gated_plane: ControlPlane) -> None:
+def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("smaller")
     with present(api, nodes(3), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (HOSTS, 1)}, by("cluster")), namespace)
         wait_for_workers(api, namespace, HOSTS)
-        until_equal(lambda: scheduling(api, namespace), ["Unschedulable"], "the scheduler finds no room for head and workers")
+        until_equal(
+            lambda: scheduling(api, namespace),
+            ["Unschedulable"],
+            "the scheduler finds no room for head and workers",
+        )
         assert bound(api.list(PODS, namespace)) == []
 
         scale(api, "one", namespace, 2)
@@ -112,13 +147,18 @@ def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(gated_plane: 
         gated_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(gated_plane: ControlPlane) -> None:
+def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("waiting")
     with present(api, nodes(2), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
         wait_for_workers(api, namespace, HOSTS)
         until(lambda: bound(head(api, namespace)), "the head, which waits for nobody, is bound")
-        until(lambda: "Unschedulable" in scheduling(api, namespace), "the scheduler finds no room for the workers")
+        until(
+            lambda: "Unschedulable" in scheduling(api, namespace),
+            "the scheduler finds no room for the workers",
+        )
         assert bound(workers(api, namespace)) == []
 
         api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": OPTED_OUT}}, namespace)
@@ -135,7 +175,9 @@ def nodes(count: int) -> list[str]:
 
 def node_selector(cluster: Json) -> dict[str, str]:
     """What Nodes are labelled with for the only group of a RayCluster."""
-    found: dict[str, str] = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"]
+    found: dict[str, str] = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"][
+        "nodeSelector"
+    ]
     return found
 
 
@@ -156,13 +198,23 @@ def names_of(pods: Objects) -> set[str]:
 
 def bound_of_replicas(api: Api, namespace: str) -> Counter[str]:
     """How many hosts of each replica have a Node, replicas without any left out."""
-    return Counter(pod["metadata"]["labels"][names.LABEL_REPLICA_NAME] for pod in bound(workers(api, namespace)))
+    return Counter(
+        pod["metadata"]["labels"][names.LABEL_REPLICA_NAME]
+        for pod in bound(workers(api, namespace))
+    )
 
 
 def scheduling(api: Api, namespace: str) -> list[str]:
-    """What the scheduler says of each PodGroup: the reason of its condition, or that it is still to be tried."""
-    return [_reason(each.get("status", {}).get("conditions") or []) for each in pod_groups(api, namespace)]
+    """What the scheduler says of each PodGroup: the reason of its condition, or that it is still to
+    be tried.
+    """
+    return [
+        _reason(each.get("status", {}).get("conditions") or [])
+        for each in pod_groups(api, namespace)
+    ]
 
 
 def _reason(conditions: Objects) -> str:
-    return next((each["reason"] for each in conditions if each["type"] == "PodGroupInitiallyScheduled"), "")
+    return next(
+        (each["reason"] for each in conditions if each["type"] == "PodGroupInitiallyScheduled"), ""
+    )

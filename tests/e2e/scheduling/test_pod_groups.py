@@ -1,4 +1,6 @@
-"""RayClusters that ask for scheduling groups: which PodGroups there are while they grow, shrink, pause and change their mind."""
+"""RayClusters that ask for scheduling groups: which PodGroups there are while they grow, shrink,
+pause and change their mind.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +24,16 @@ from tests.e2e.gangs import (
     workloads,
 )
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, in_seat, of_replica, replica_names, scale, slices, wait_for_workers, workers
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    of_replica,
+    replica_names,
+    scale,
+    slices,
+    wait_for_workers,
+    workers,
+)
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
@@ -45,18 +56,28 @@ def operator(gated_plane: ControlPlane, publisher: Webhook) -> Iterator[Operator
         yield running
 
 
-def test_each_worker_group_has_a_pod_group_whose_count_follows_it(gated_plane: ControlPlane) -> None:
+def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("by-group")
-    cluster = api.create(RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, NATIVE), namespace)
+    cluster = api.create(
+        RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, NATIVE), namespace
+    )
 
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-single": 2, "one-worker-multi": 4})
     pods = wait_for_pods(api, namespace, 7)
-    assert Counter(map(group_of, pods)) == {"one-head": 1, "one-worker-single": 2, "one-worker-multi": 4}
+    assert Counter(map(group_of, pods)) == {
+        "one-head": 1,
+        "one-worker-single": 2,
+        "one-worker-multi": 4,
+    }
     before = pod_groups(api, namespace)
     for found in [*before, *workloads(api, namespace)]:
         assert owner_of(found) == (names.RAYCLUSTER_KIND, cluster["metadata"]["uid"])
         assert found["metadata"]["labels"][names.LABEL_CLUSTER] == "one"
-    assert {each["spec"]["workloadRef"]["workloadName"] for each in before} == set(uids(workloads(api, namespace)))
+    assert {each["spec"]["workloadRef"]["workloadName"] for each in before} == set(
+        uids(workloads(api, namespace))
+    )
 
     scale_group(api, "one", namespace, "single", 4)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-single": 4, "one-worker-multi": 4})
@@ -105,7 +126,9 @@ def test_a_worker_group_that_is_added_later_has_a_pod_group_too(gated_plane: Con
     await_nothing(api, namespace)
 
 
-def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(gated_plane: ControlPlane) -> None:
+def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("replaced")
     old = api.create(RAY_CLUSTERS, grouped("one", {"workers": (2, 1)}, NATIVE), namespace)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 2})
@@ -117,38 +140,61 @@ def test_a_cluster_that_replaces_one_of_its_name_has_pod_groups_of_its_own(gated
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 4})
     until_equal(
-        lambda: {owner_of(each)[1] for each in [*pod_groups(api, namespace), *workloads(api, namespace)]},
+        lambda: {
+            owner_of(each)[1] for each in [*pod_groups(api, namespace), *workloads(api, namespace)]
+        },
         {new["metadata"]["uid"]},
         "all belongs to the new RayCluster",
     )
-    assert Counter(map(group_of, wait_for_pods(api, namespace, 5))) == {"one-head": 1, "one-worker-workers": 4}
+    assert Counter(map(group_of, wait_for_pods(api, namespace, 5))) == {
+        "one-head": 1,
+        "one-worker-workers": 4,
+    }
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 
-def test_a_cluster_that_asks_for_other_groups_gets_them_for_the_pods_that_come(gated_plane: ControlPlane) -> None:
+def test_a_cluster_that_asks_for_other_groups_gets_them_for_the_pods_that_come(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("other-size")
     api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, by("worker-group")), namespace)
     await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": HOSTS})
     old = wait_for_workers(api, namespace, HOSTS)
 
     api.patch(RAY_CLUSTERS, "one", {"metadata": {"annotations": by("replica")}}, namespace)
-    until_equal(lambda: "one-worker-workers" in counts(api, namespace), wanted=False, what="the former PodGroups go")
+    until_equal(
+        lambda: "one-worker-workers" in counts(api, namespace),
+        wanted=False,
+        what="the former PodGroups go",
+    )
     scale(api, "one", namespace, 2)
 
-    new = [pod for pod in wait_for_workers(api, namespace, 2 * HOSTS) if not uids([pod]).items() <= uids(old).items()]
+    new = [
+        pod
+        for pod in wait_for_workers(api, namespace, 2 * HOSTS)
+        if not uids([pod]).items() <= uids(old).items()
+    ]
     (name,) = set(map(group_of, new))
-    until_equal(lambda: counts(api, namespace).get(str(name), 0), HOSTS, "the new replica has a PodGroup")
+    until_equal(
+        lambda: counts(api, namespace).get(str(name), 0), HOSTS, "the new replica has a PodGroup"
+    )
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 
-def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_plane: ControlPlane) -> None:
+def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("opted-out")
     for name in ("one", "other"):
         api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
     others, foreign = {"other-head", "other-worker-workers"}, {"one-worker-foreign", "plain"}
-    until_equal(lambda: set(counts(api, namespace)), {"one-head", "one-worker-workers", *others}, "both have PodGroups")
+    until_equal(
+        lambda: set(counts(api, namespace)),
+        {"one-head", "one-worker-workers", *others},
+        "both have PodGroups",
+    )
     labels = {names.LABEL_CLUSTER: "one", "app.kubernetes.io/managed-by": "ray-webhook"}
     for found in (foreign_group("one-worker-foreign", labels), foreign_group("plain", {})):
         api.create(POD_GROUPS, found, namespace)
@@ -161,20 +207,32 @@ def test_a_cluster_that_opts_out_loses_its_groups_and_nobody_else_does(gated_pla
     assert uids(pod_groups(api, namespace)).items() <= before.items()
 
     scale_group(api, "one", namespace, "workers", 2)
-    (new,) = (pod for pod in wait_for_workers(api, namespace, 2, "one") if not uids([pod]).keys() & uids(kept).keys())
+    (new,) = (
+        pod
+        for pod in wait_for_workers(api, namespace, 2, "one")
+        if not uids([pod]).keys() & uids(kept).keys()
+    )
     assert group_of(new) is None
     for name in ("one", "other"):
         gated_plane.delete_ray_cluster(name, namespace)
-    until_equal(lambda: set(uids(api.list(POD_GROUPS, namespace))), foreign, "only what is foreign is left")
+    until_equal(
+        lambda: set(uids(api.list(POD_GROUPS, namespace))), foreign, "only what is foreign is left"
+    )
 
 
-def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
+    gated_plane: ControlPlane, publisher: Webhook
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("deleted")
     wanted = {"one-head": HEAD, "one-worker-workers": 3}
     with publisher.controller.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}) as other:
         assert (publisher.controller.leads, other.leads) == (True, False)
         publisher.controller.stop()
-        until(lambda: other.leads, "the other one leads as soon as the first has given its Lease back", 1.5)
+        until(
+            lambda: other.leads,
+            "the other one leads as soon as the first has given its Lease back",
+            1.5,
+        )
         publisher.controller.start()
         assert (publisher.controller.leads, other.leads) == (False, True)
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
@@ -182,19 +240,30 @@ def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(gated_
         wait_for_pods(api, namespace, 4)
         kept, gone = (uids(pod_groups(api, namespace))[name] for name in wanted)
 
-        api.delete(POD_GROUPS, "one-worker-workers", namespace)  # its pods, which live, would keep it for ever
-        until(lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone, "there is another one")
+        api.delete(
+            POD_GROUPS, "one-worker-workers", namespace
+        )  # its pods, which live, would keep it for ever
+        until(
+            lambda: uids(pod_groups(api, namespace)).get("one-worker-workers", gone) != gone,
+            "there is another one",
+        )
         assert counts(api, namespace) == wanted
         assert uids(pod_groups(api, namespace))["one-head"] == kept
 
         api.delete(WORKLOADS, "one.gang", namespace)
-        until_equal(lambda: list(uids(workloads(api, namespace))), ["one.gang"], "the Workload is there again")
+        until_equal(
+            lambda: list(uids(workloads(api, namespace))),
+            ["one.gang"],
+            "the Workload is there again",
+        )
     until(lambda: publisher.controller.leads, "the first one leads again")
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 
-def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(
+    gated_plane: ControlPlane, publisher: Webhook
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("crashed")
     with publisher.controller.replica({}) as other:
         publisher.controller.kill()
@@ -202,14 +271,18 @@ def test_a_controller_that_crashes_is_replaced_when_its_lease_is_over(gated_plan
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (3, 1)}, NATIVE), namespace)
         await_counts(api, namespace, {"one-head": HEAD, "one-worker-workers": 3})
         assert other.leads
-        assert 10 < monotonic() - crashed < 25, "the Lease of 15 s, renewed every 2 s, and what a busy machine takes"
+        assert 10 < monotonic() - crashed < 25, (
+            "the Lease of 15 s, renewed every 2 s, and what a busy machine takes"
+        )
         publisher.controller.start()
     until(lambda: publisher.controller.leads, "the first one leads again")
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 
 
-def test_what_changed_while_the_controller_was_down_is_made_good(gated_plane: ControlPlane, publisher: Webhook) -> None:
+def test_what_changed_while_the_controller_was_down_is_made_good(
+    gated_plane: ControlPlane, publisher: Webhook
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("caught-up")
     for name in ("grows", "goes-out"):
         api.create(RAY_CLUSTERS, grouped(name, {"workers": (1, 1)}, NATIVE), namespace)
@@ -225,7 +298,9 @@ def test_what_changed_while_the_controller_was_down_is_made_good(gated_plane: Co
         gated_plane.delete_ray_cluster(name, namespace)
 
 
-def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(gated_plane: ControlPlane) -> None:
+def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("by-replica")
     api.create(RAY_CLUSTERS, autoscaled("auto", 2), namespace)
     two = wait_for_replicas(api, namespace, 2)
@@ -236,13 +311,18 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(gated_p
     assert before.items() < uids(pod_groups(api, namespace)).items()
 
     leaving = of_replica(three, 1)
-    scale(api, "auto", namespace, 2, leaving[:1])  # KubeRay takes the whole replica of a pod that is named
+    scale(
+        api, "auto", namespace, 2, leaving[:1]
+    )  # KubeRay takes the whole replica of a pod that is named
     left = wait_for_replicas(api, namespace, 2)
     assert replica_names(left) == replica_names(three) - replica_names(leaving)
     scale(api, "auto", namespace, 2)  # the autoscaler clears its list
 
     api.delete(PODS, in_seat(left, 0, 2)["metadata"]["name"], namespace, grace=0)
-    until(lambda: replica_names(left) - replica_names(workers(api, namespace)), "KubeRay deletes the replica that lost a host")
+    until(
+        lambda: replica_names(left) - replica_names(workers(api, namespace)),
+        "KubeRay deletes the replica that lost a host",
+    )
     after = wait_for_replicas(api, namespace, 2)
     gone = set(map(group_of, of_replica(left, 0)))
     assert not gone & set(map(group_of, after))
@@ -253,7 +333,9 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(gated_p
 
 
 @pytest.mark.parametrize("how", ["native", "cluster", "worker-group"])
-def test_a_cluster_that_an_autoscaler_scales_is_not_grouped_otherwise(gated_plane: ControlPlane, how: str) -> None:
+def test_a_cluster_that_an_autoscaler_scales_is_not_grouped_otherwise(
+    gated_plane: ControlPlane, how: str
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace(f"autoscaled-{how}")
     cluster = autoscaled("auto", 1)
     cluster["metadata"]["annotations"] = NATIVE if how == "native" else by(how)
@@ -264,12 +346,16 @@ def test_a_cluster_that_an_autoscaler_scales_is_not_grouped_otherwise(gated_plan
     gated_plane.delete_ray_cluster("auto", namespace)
 
 
-def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(gated_plane: ControlPlane) -> None:
+def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("many")
     groups = {f"group-{number}": (1, 1) for number in range(MANY)}
     api.create(RAY_CLUSTERS, grouped("many", groups, NATIVE), namespace)
 
-    await_counts(api, namespace, {"many-head": HEAD, **{f"many-worker-{group}": 1 for group in groups}})
+    await_counts(
+        api, namespace, {"many-head": HEAD, **{f"many-worker-{group}": 1 for group in groups}}
+    )
     pods = wait_for_pods(api, namespace, MANY + 1)
     assert set(map(group_of, pods)) == set(uids(pod_groups(api, namespace)))
     assert not [each for each in pod_groups(api, namespace) if each["spec"].get("workloadRef")]
@@ -278,9 +364,13 @@ def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(gated_plane:
     await_nothing(api, namespace)
 
 
-def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(gated_plane: ControlPlane) -> None:
+def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(
+    gated_plane: ControlPlane,
+) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("by-cluster")
-    api.create(RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, by("cluster")), namespace)
+    api.create(
+        RAY_CLUSTERS, grouped("one", {"single": (2, 1), "multi": (1, 4)}, by("cluster")), namespace
+    )
 
     await_counts(api, namespace, {"one-all": 1 + 2 + 4})
     assert Counter(map(group_of, wait_for_pods(api, namespace, 7))) == {"one-all": 7}
@@ -297,7 +387,10 @@ def await_counts(api: Api, namespace: str, wanted: dict[str, int]) -> None:
 
 def await_nothing(api: Api, namespace: str) -> None:
     """Wait until neither PodGroups nor Workloads are left, not even such as are being deleted."""
-    until(lambda: not [*api.list(POD_GROUPS, namespace), *api.list(WORKLOADS, namespace)], "nothing is left")
+    until(
+        lambda: not [*api.list(POD_GROUPS, namespace), *api.list(WORKLOADS, namespace)],
+        "nothing is left",
+    )
 
 
 def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
@@ -307,11 +400,16 @@ def wait_for_pods(api: Api, namespace: str, count: int) -> Objects:
 
 
 def wait_for_replicas(api: Api, namespace: str, count: int) -> Objects:
-    """The workers, once they are whole replicas, each with a PodGroup of its own that waits for all its hosts."""
+    """The workers, once they are whole replicas, each with a PodGroup of its own that waits for all
+    its hosts.
+    """
 
     def settled() -> bool:
         members = Counter(map(group_of, workers(api, namespace)))
-        return len(members) == count and counts(api, namespace) == dict.fromkeys(members, HOSTS) == members
+        return (
+            len(members) == count
+            and counts(api, namespace) == dict.fromkeys(members, HOSTS) == members
+        )
 
     until(settled, f"{count} replicas in PodGroups of their own")
     pods = workers(api, namespace)
@@ -329,4 +427,7 @@ def autoscaled(name: str, replicas: int) -> Json:
 
 def foreign_group(name: str, labels: Json) -> Json:
     """A PodGroup that is no RayCluster's."""
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }

@@ -1,0 +1,60 @@
+"""cert-manager as a process against a test control plane: its controllers for Certificates, and its
+cainjector.
+"""
+
+from datetime import UTC, datetime
+from typing import Final, Self
+
+import yaml
+
+from tests.e2e import build, needs
+from tests.e2e.api import CRDS, MERGE_PATCH, Resource
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.credentials import MASTERS
+from tests.e2e.process import Peer, free_port, says_ready
+from tests.e2e.waiting import until
+
+VERSION: Final = "cert-manager.io/v1"
+CERTIFICATES: Final = Resource(VERSION, "certificates")
+USER: Final = "system:serviceaccount:cert-manager:cert-manager"
+"""The name under which it asks; it may do everything here."""
+
+START_SECONDS: Final = 60
+
+
+class CertManager(Peer):
+    """Installed and running on entry, ended on exit."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        needs.CERT_MANAGER.ask()
+        self._api = plane.api
+        health_port = free_port()
+        kubeconfig = plane.kubeconfig(USER, [MASTERS, "system:serviceaccounts"])
+        program = plane.program(
+            build.CERT_MANAGER,
+            [f"-config={kubeconfig}", f"-health=127.0.0.1:{health_port}"],
+        )
+        super().__init__(program, lambda: says_ready(health_port), START_SECONDS)
+
+    def __enter__(self) -> Self:
+        text = build.manifests(build.CERT_MANAGER).read_text()
+        for found in filter(None, yaml.load_all(text, yaml.CSafeLoader)):
+            self._api.create(CRDS, found)
+        until(lambda: self._api.ok(CERTIFICATES.path(None)), "the API server serves Certificates")
+        return super().__enter__()
+
+    def renew(self, name: str, namespace: str) -> None:
+        """Do what `cmctl renew` does."""
+        status = self._api.get(CERTIFICATES, name, namespace)["status"]
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        asked = {
+            "type": "Issuing",
+            "status": "True",
+            "reason": "ManuallyTriggered",
+            "message": "Certificate re-issuance manually triggered",
+            "lastTransitionTime": now,
+        }
+        conditions = [each for each in status["conditions"] if each["type"] != "Issuing"]
+        path = CERTIFICATES.path(namespace, name, "status")
+        body = {"status": {"conditions": [*conditions, asked]}}
+        self._api.request("PATCH", path, body, MERGE_PATCH)

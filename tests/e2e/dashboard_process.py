@@ -1,0 +1,221 @@
+"""The process that shows a cluster in a browser, as the manifests run it: with an account and
+settings of its own; and people who look, with tokens of theirs.
+"""
+
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Lock, Thread
+from typing import NamedTuple
+
+from tests.dashboard.browser import Element, Tab
+from tests.e2e.api import Json, Objects
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import DASHBOARD, Object, account_token, apply, token_kubeconfig
+from tests.e2e.process import Startable, free_port, says_ready
+
+START_SECONDS = 60
+HOST = "127.0.0.1"
+QUIET_SECONDS = 40
+"""A stream says something more often than that."""
+
+Troubles = dict[str, set[str]]
+"""The ids of troubles by RayCluster; those of none under no name."""
+
+
+class Answer(NamedTuple):
+    """What the page's server said."""
+
+    code: int
+    text: str
+
+
+class Dashboard(Startable):
+    """Started and ended by stories; `settings` are the variables of the manifests and more."""
+
+    def __init__(self, plane: ControlPlane, folder: Path, settings: Mapping[str, str]) -> None:
+        self._plane = plane
+        self._settings = settings
+        self._port, self._admin_port = free_port(), free_port()
+        self._kubeconfig = folder / "dashboard-kubeconfig"
+        flags = [
+            f"--dashboard.port={self._port}",
+            f"--dashboard.admin-host={HOST}",
+            f"--dashboard.admin-port={self._admin_port}",
+            f"--kubeconfig={self._kubeconfig}",
+        ]
+        command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--in-cluster", *flags]
+        self._program = plane.process(f"dashboard-{self._port}", command, settings)
+
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+        token_kubeconfig(self._plane, self._kubeconfig, DASHBOARD)
+        self._program.start()
+        self._program.wait_until(lambda: says_ready(self._admin_port), START_SECONDS)
+
+    def stop(self) -> None:
+        """End it with SIGTERM, as kubelet does."""
+        self._program.stop()
+
+    def replica(self, settings: Mapping[str, str]) -> "Dashboard":
+        """Another process of the same installation, with settings of its own, not started."""
+        return Dashboard(self._plane, self._kubeconfig.parent, {**self._settings, **settings})
+
+    def get(self, path: str, token: str) -> Answer:
+        """Return what somebody gets who has a token."""
+        connection, answer = self.open(path, token)
+        try:
+            return Answer(answer.status, answer.read().decode())
+        finally:
+            connection.close()
+
+    def open(self, path: str, token: str) -> tuple[HTTPConnection, HTTPResponse]:
+        """Begin to get something; the caller closes the connection."""
+        connection = HTTPConnection(HOST, self._port, timeout=QUIET_SECONDS)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
+        return connection, connection.getresponse()
+
+    def picture(self, token: str) -> Json:
+        """Return the picture that somebody has as JSON."""
+        code, text = self.get("/api/v1/status", token)
+        assert code == 200, text
+        found: Json = json.loads(text)
+        return found
+
+    def troubles(self, token: str, namespace: str) -> Troubles:
+        """Return what is wrong in a namespace, as JSON has it."""
+        return by_cluster(every_trouble(self.picture(token)), namespace)
+
+    @contextmanager
+    def open_page(self, token: str) -> "Iterator[OpenPage]":
+        """Open the page, and leave it open until the end of the block."""
+        page = OpenPage(self, token)
+        try:
+            yield page
+        finally:
+            page.close()
+
+
+class OpenPage:
+    """The page in somebody's browser: what is on it follows from the stream of changes alone."""
+
+    def __init__(self, dashboard: Dashboard, token: str) -> None:
+        self._tab = Tab(dashboard.get("/", token).text)
+        (feed,) = self._tab.root.by_id("feed")
+        self._connection, self._stream = dashboard.open(feed.attributes["hx-sse:connect"], token)
+        assert self._stream.headers["content-type"].startswith("text/event-stream")
+        self._lock = Lock()
+        self._failure: BaseException | None = None
+        self._thread = Thread(target=self._follow)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close it."""
+        if self._connection.sock is not None:
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._connection.close()
+
+    def clusters(self) -> set[str]:
+        """Return the RayClusters on it, with their namespaces."""
+        with self._held() as root:
+            return {_name(each) for each in root.every("section", "cluster")}
+
+    def troubles(self, namespace: str) -> Troubles:
+        """Return what is wrong in a namespace, as the page has it."""
+        with self._held() as root:
+            (beside,) = root.by_id("beside")
+            found = {"": _ids(beside)}
+            for section in root.every("section", "cluster"):
+                place, _, name = _name(section).partition("/")
+                if place == namespace:
+                    found[name] = _ids(section)
+        return {name: ids for name, ids in found.items() if ids}
+
+    @contextmanager
+    def _held(self) -> Iterator[Element]:
+        """Yield what is on it, while nothing new is taken in. Fails when nobody tells it news."""
+        with self._lock:
+            assert self._failure is None, f"the stream ended: {self._failure!r}"
+            yield self._tab.root
+
+    def _follow(self) -> None:
+        try:
+            lines: list[str] = []
+            for line in self._stream:
+                text = line.decode().rstrip("\n")
+                if text:
+                    lines.append(text)
+                    continue
+                message = "\n".join(
+                    each.removeprefix("data: ") for each in lines if each.startswith("data: ")
+                )
+                lines = []
+                if message:
+                    with self._lock:
+                        self._tab.take(message)
+            self._failure = EOFError("nobody is told any more")
+        except (OSError, ValueError, AssertionError) as error:
+            self._failure = error
+
+
+def every_trouble(picture: Json) -> Objects:
+    """Return all troubles of a picture."""
+    return [
+        *picture.get("troubles", ()),
+        *(each for one in picture["clusters"] for each in one.get("troubles", ())),
+    ]
+
+
+def by_cluster(troubles: Objects, namespace: str) -> Troubles:
+    """Return the ids of troubles, of a namespace and of none, by RayCluster."""
+    found: Troubles = {}
+    for each in troubles:
+        if each.get("namespace", namespace) == namespace:
+            found.setdefault(each.get("cluster", ""), set()).add(each["id"])
+    return found
+
+
+def token_to_look(plane: ControlPlane, name: str, namespace: str = "") -> str:
+    """Return a token of an account that may list RayClusters and pods, in a namespace or in all."""
+    place = {"namespace": namespace or "default"}
+    binding: Object = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding" if namespace else "ClusterRoleBinding",
+        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "looks",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": name, **place}],
+    }
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "looks"},
+        "rules": [
+            {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": ["list"]},
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        ],
+    }
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": name, **place},
+    }
+    apply(plane, [account, role, binding])
+    return account_token(plane, name, place["namespace"])
+
+
+def _name(section: Element) -> str:
+    (title,) = section.every("h2")
+    return "".join(title.text.split())
+
+
+def _ids(element: Element) -> set[str]:
+    return {each.text for each in element.every("a", "explain")}

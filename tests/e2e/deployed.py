@@ -1,0 +1,157 @@
+"""A Deployment of the webhook that nothing of a cluster runs: its replicas as processes, started by
+what is stored, and said to be ready.
+
+API servers reach them through their Service, so the certificate and the `caBundle` are those of the
+installation. The control plane has to route Services to endpoints by itself (`ROUTING`).
+"""
+
+import base64
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from threading import Event, Thread
+from typing import Final, Self
+
+from tests.e2e.api import MERGE_PATCH, PODS, SECRETS, SERVICES, ApiError, Json, Resource
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
+from tests.e2e.process import Peer, free_port, says_ready
+from tests.e2e.waiting import until
+from tests.manifests.environment import environment
+
+ROUTING: Final = "--enable-aggregator-routing=true"
+"""The flag of an API server that calls endpoints in place of the address of a Service."""
+
+DEPLOYMENTS: Final = Resource("apps/v1", "deployments")
+CONFIG_MAPS: Final = Resource("v1", "configmaps")
+ENDPOINT_SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
+CERTIFICATE: Final = "ray-webhook-tls"
+
+START_SECONDS: Final = 90
+
+
+class Deployed:
+    """Runs between entry and exit. On entry it waits until the Deployment is stored, and what its
+    pods mount. A Secret that changes is in their files after `mount_seconds`, as with kubelet.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        settings: Mapping[str, str] | None = None,
+        mount_seconds: float = 0.2,
+    ) -> None:
+        self.addresses: list[tuple[str, int]] = []
+        """Where its processes answer reviews."""
+        self._mount_seconds = mount_seconds
+        self._plane = plane
+        self._settings = settings or {}
+        self._folder = plane.folder / f"deployed-{free_port()}"
+        self._folder.mkdir()
+        self._stack = ExitStack()
+        self._ended = Event()
+
+    def __enter__(self) -> Self:
+        deployment = until(self._stored, "the Deployment is stored", START_SECONDS)
+        volumes = deployment["spec"]["template"]["spec"]["volumes"]
+        with ExitStack() as stack:
+            if any(each["name"] == "tls" for each in volumes):
+                until(self._mount, f"the Secret {CERTIFICATE}", START_SECONDS)
+                mounting = Thread(target=self._keep_mounted)
+                mounting.start()
+                stack.callback(mounting.join)
+                stack.callback(self._ended.set)
+            token_kubeconfig(self._plane, self._folder / "kubeconfig")
+            replicas = deployment["spec"]["replicas"]
+            for number in range(replicas):
+                self._run(stack, number, deployment)
+            ready = dict.fromkeys(
+                ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas
+            )
+            self._say(DEPLOYMENTS, WEBHOOK, {"observedGeneration": 1, **ready})
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _stored(self) -> Json:
+        try:
+            return self._plane.api.get(DEPLOYMENTS, WEBHOOK, NAMESPACE)
+        except ApiError:
+            return {}
+
+    def _run(self, stack: ExitStack, number: int, deployment: Json) -> None:
+        """Starts one replica, with its pod and its endpoint."""
+        port, admin = free_port(), free_port()
+        address = own_address()
+        command = [
+            *(sys.executable, "-m", "webhook.cli.main", "serve"),
+            *(f"--host={address}", f"--port={port}", f"--admin-port={admin}"),
+            f"--kubeconfig={self._folder / 'kubeconfig'}",
+            f"--claims.namespace={NAMESPACE}",  # a pod finds both in its own files
+            "--serving.drain-seconds=0",
+        ]
+        program = self._plane.process(f"deployed-{number}", command, self._environment(deployment))
+        stack.enter_context(Peer(program, lambda: says_ready(admin, address), START_SECONDS))
+        self.addresses.append((address, port))
+        name = f"{WEBHOOK}-{number}"
+        template = deployment["spec"]["template"]
+        pod = {**template, "metadata": {**template["metadata"], "name": name}}
+        self._plane.api.create(PODS, pod, NAMESPACE)
+        self._say(PODS, name, {"phase": "Running", "podIP": address})
+        self._plane.api.create(
+            ENDPOINT_SLICES,
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/service-name": WEBHOOK}},
+                "addressType": "IPv4",
+                "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+                "ports": [{"name": self._port_name(), "port": port, "protocol": "TCP"}],
+            },
+            NAMESPACE,
+        )
+
+    def _environment(self, deployment: Json) -> dict[str, str]:
+        """What kubelet would give the container, from what is stored."""
+        maps = self._plane.api.list(CONFIG_MAPS, NAMESPACE)
+        stored = [{**deployment, "kind": "Deployment"}]
+        stored += [{**each, "kind": "ConfigMap"} for each in maps]
+        return {
+            **environment(stored, WEBHOOK, self._folder),
+            "RAY_WEBHOOK_TLS__CERTIFICATE": str(self._folder / "tls.crt"),
+            "RAY_WEBHOOK_TLS__KEY": str(self._folder / "tls.key"),
+            **self._settings,
+        }
+
+    def _port_name(self) -> str:
+        ports = self._plane.api.get(SERVICES, WEBHOOK, NAMESPACE)["spec"]["ports"]
+        (name,) = (each.get("name", "") for each in ports if each["port"] == 443)
+        return str(name)
+
+    def _mount(self) -> bool:
+        """Writes the files of the Secret as it is now."""
+        try:
+            data = self._plane.api.get(SECRETS, CERTIFICATE, NAMESPACE).get("data") or {}
+        except ApiError:
+            return False
+        if not {"tls.crt", "tls.key"} <= data.keys():
+            return False
+        for name in ("tls.crt", "tls.key"):
+            (self._folder / name).write_bytes(base64.b64decode(data[name]))
+        return True
+
+    def _keep_mounted(self) -> None:
+        while not self._ended.wait(self._mount_seconds):
+            self._mount()
+
+    def _say(self, resource: Resource, name: str, status: Json) -> None:
+        path = resource.path(NAMESPACE, name, "status")
+        self._plane.api.request("PATCH", path, {"status": status}, MERGE_PATCH)
+
+
+def own_address() -> str:
+    """An address of this machine that is not loopback, as endpoints have to be. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])

@@ -1,0 +1,307 @@
+"""Figures of claims and of availability on a real control plane, whose etcd syncs to disk:
+`python -m tests.e2e.figures [PART]`.
+
+KubeRay's gate is off, so each pod is claimed. Two processes with Leases stand beside one process
+with claims in memory; both behind the same balancer. Every figure has the command that makes it,
+and none is a test.
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Event, Thread
+from time import monotonic, sleep
+from typing import ClassVar, NamedTuple, Self
+
+from tests.bench.reviews_over_https import cpu_seconds
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.fleet import Fleet
+from tests.e2e.kuberay import Operator
+from tests.e2e.metrics import samples
+from tests.e2e.rays import HOSTS, slices, stored, worker_of
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import admissions_in
+
+LAG = 1.0
+"""Seconds for which the balancer goes on using a process that is not ready, as kube-proxy does."""
+
+UNTHROTTLED = ("--qps=2000", "--burst=4000")
+DRAIN = {"RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "3"}
+
+
+class InMemory(Fleet):
+    """One process with claims in memory."""
+
+    program: ClassVar[Sequence[str]] = ("-m", "tests.e2e.in_memory")
+
+
+def leases(
+    plane: ControlPlane, lag: float = LAG, settings: Mapping[str, str] | None = None
+) -> Fleet:
+    """Two processes."""
+    return Fleet(plane, 2, lag, settings)
+
+
+def in_memory(plane: ControlPlane) -> Fleet:
+    """One process."""
+    return InMemory(plane, 1, LAG)
+
+
+class Run(NamedTuple):
+    """How long something took, and the CPU of all processes: seconds, or milliseconds a pod."""
+
+    seconds: float
+    cpu: float
+
+
+def cpu_of(fleet: Fleet) -> float:
+    """Return the seconds on a CPU of all processes."""
+    return sum(cpu_seconds(member.pid) for member in fleet.members if member.pid is not None)
+
+
+def load(fleet: Fleet, work: Callable[[], object]) -> Run:
+    """Return what it takes to do something, in seconds."""
+    before, started = cpu_of(fleet), monotonic()
+    work()
+    return Run(monotonic() - started, cpu_of(fleet) - before)
+
+
+def bring_up(
+    plane: ControlPlane,
+    clusters: Sequence[Json],
+    flags: tuple[str, ...],
+    fleet: Fleet,
+    begun: Callable[[], None] = lambda: None,
+) -> Run:
+    """Let KubeRay create all pods; delete them again. `begun` is called once it runs."""
+    namespace = plane.namespace("figures")
+    groups = [cluster["spec"]["workerGroupSpecs"][0] for cluster in clusters]
+    wanted = sum(group["replicas"] for group in groups) * HOSTS
+    with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
+        before, started = cpu_of(fleet), monotonic()
+        for cluster in clusters:
+            plane.api.create(RAY_CLUSTERS, cluster, namespace)
+        begun()
+        enough = wanted + len(clusters)  # with their heads
+        until(lambda: stored(plane.api, namespace) >= enough, f"{enough} pods", 400)
+        run = Run(monotonic() - started, (cpu_of(fleet) - before) / wanted * 1e3)
+    for cluster in clusters:
+        plane.delete_ray_cluster(cluster["metadata"]["name"], namespace, seconds=90)
+    return run
+
+
+def alone(plane: ControlPlane, _rounds: int) -> None:
+    """One pod after the other: how long a review takes, and its CPU without that of probes."""
+    for name, make in (("in memory", in_memory), ("Leases", leases)):
+        namespace = plane.namespace("alone")
+        cluster = plane.api.create(RAY_CLUSTERS, slices("alone", 125, 500), namespace)
+        pod = worker_of(cluster)
+        with make(plane) as fleet:
+            idle = load(fleet, lambda: sleep(5))
+            busy = load(fleet, partial(create, plane, namespace, pod, 500))
+            cpu = (busy.cpu - idle.cpu / idle.seconds * busy.seconds) / 500 * 1e3
+            took = sorted(review["ms"] for review in reviews(fleet))
+        say(
+            f"a review alone, {name}: p50 {took[len(took) // 2]:.2f} ms, "
+            f"p99 {took[int(len(took) * 0.99)]:.2f} ms, CPU {cpu:.2f} ms, {len(took)} reviews"
+        )
+        plane.delete_ray_cluster("alone", namespace, seconds=90)
+
+
+def create(plane: ControlPlane, namespace: str, pod: Json, count: int) -> None:
+    """Create pods, one after the other."""
+    for _ in range(count):
+        plane.api.create(PODS, pod, namespace)
+
+
+def thousand(plane: ControlPlane, rounds: int, flags: tuple[str, ...], name: str) -> None:
+    """1,000 pods of 10 RayClusters, with Leases beside in memory."""
+    clusters = [slices(f"thousand-{number}", 25) for number in range(10)]
+    taken: dict[str, list[Run]] = {"memory": [], "leases": []}
+    makers = {"memory": in_memory, "leases": leases}
+    before = lease_bytes(plane)
+    for number in range(rounds):
+        for kind in sorted(makers, reverse=bool(number % 2)):
+            with makers[kind](plane) as fleet:
+                taken[kind].append(bring_up(plane, clusters, flags, fleet))
+        say(f"  round {number}: {[taken[kind][-1] for kind in makers]}")
+    ratios = sorted(
+        shared.seconds / one.seconds
+        for one, shared in zip(taken["memory"], taken["leases"], strict=True)
+    )
+    for kind, runs in taken.items():
+        seconds = statistics.median(run.seconds for run in runs)
+        cpu = statistics.median(run.cpu for run in runs)
+        say(f"1,000 pods, {name}, {kind}: median {seconds:.1f} s, CPU a pod {cpu:.2f} ms")
+    say(
+        f"1,000 pods, {name}: Leases to memory {statistics.median(ratios):.3f} "
+        f"({ratios[0]:.3f} to {ratios[-1]:.3f}); events of Leases that each process is sent: "
+        f"{(lease_bytes(plane) - before) / (rounds * 2 * 1000):.0f} bytes a pod"
+    )
+
+
+def lease_bytes(plane: ControlPlane) -> float:
+    """Return the bytes of all events of Leases that the API server has sent to watches."""
+    exposition = plane.api.request("GET", "/metrics").body["message"]
+    return sum(
+        size
+        for labels, size in samples(exposition, "apiserver_watch_events_sizes_sum")
+        if labels["resource"] == "leases"
+    )
+
+
+def killed(plane: ControlPlane, rounds: int) -> None:
+    """200 pods while one of two is killed every 5 s, beside the same undisturbed."""
+    clusters = [slices(f"killed-{number}", 25) for number in range(2)]
+    taken: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(rounds):
+        for disturbed, seconds in taken.items():
+            with leases(plane) as fleet, killing(fleet, every=5.0, on=disturbed) as begin:
+                seconds.append(bring_up(plane, clusters, (), fleet, begin).seconds)
+        say(f"  {taken[True][-1]:.2f} s killed, {taken[False][-1]:.2f} s undisturbed")
+    kill, calm = (statistics.median(taken[disturbed]) for disturbed in (True, False))
+    say(f"200 pods, one of two killed every 5 s: {kill:.2f} s, undisturbed {calm:.2f} s")
+
+
+@contextmanager
+def killing(fleet: Fleet, every: float, *, on: bool) -> Iterator[Callable[[], None]]:
+    """Kill one after the other once told to begin, if at all."""
+    end, began = Event(), Event()
+
+    def kill() -> None:
+        began.wait()
+        number = 0
+        while not end.wait(every if number else 1.0):
+            fleet.restart(number % len(fleet.members), at_once=True)
+            number += 1
+
+    thread = Thread(target=kill, daemon=True)
+    if on:
+        thread.start()
+    try:
+        yield began.set
+    finally:
+        end.set()
+        began.set()
+        if on:
+            thread.join()
+
+
+class Asking:
+    """Creates pods all the time, and notes when one was refused."""
+
+    def __init__(self, plane: ControlPlane, name: str) -> None:
+        self.refused: list[float] = []
+        self.created = 0
+        self._plane = plane
+        self._namespace = plane.namespace("asking")
+        self._name = name
+        self._cluster = plane.api.create(RAY_CLUSTERS, slices(name, 400, 2000), self._namespace)
+        self._end = Event()
+        self._threads = [Thread(target=self._ask, daemon=True) for _ in range(4)]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        until(lambda: self.created > 8, "pods are created")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        for thread in self._threads:
+            thread.join()
+        self._plane.delete_ray_cluster(self._name, self._namespace, seconds=90)
+
+    def _ask(self) -> None:
+        pod = worker_of(self._cluster)
+        while not self._end.wait(0.1):
+            started = monotonic()
+            try:
+                self._plane.api.create(PODS, pod, self._namespace)
+                self.created += 1
+            except (ApiError, OSError):
+                self.refused.append(started)
+
+
+def rolling(plane: ControlPlane, _rounds: int) -> None:
+    """Refusals of a rolling restart."""
+    with leases(plane, settings=DRAIN) as fleet, Asking(plane, "rolling") as asking:
+        for number in (0, 1) * 3:
+            fleet.restart(number, at_once=False)
+            sleep(1)
+    say(f"three rolling restarts: {len(asking.refused)} of {asking.created} creations refused")
+
+
+def crash(plane: ControlPlane, rounds: int) -> None:
+    """For how long pods are refused when one of two is killed."""
+    for lag in (0.0, LAG):
+        windows = []
+        with leases(plane, lag) as fleet, Asking(plane, f"crash-{lag:.0f}") as asking:
+            for number in range(rounds):
+                asking.refused.clear()
+                at = monotonic()
+                fleet.restart(number % 2, at_once=True)
+                sleep(lag + 1)
+                windows.append(max((when - at for when in asking.refused), default=0.0))
+        say(
+            f"SIGKILL of one of two, a balancer {lag:g} s late: refused for at most "
+            f"{max(windows):.2f} s, median {statistics.median(windows):.2f} s, {rounds} rounds"
+        )
+
+
+def orphans(plane: ControlPlane, _rounds: int) -> None:
+    """Both are killed while pods are being created: how long until all stand."""
+    clusters = [slices(f"orphans-{number}", 5) for number in range(10)]
+
+    def kill_all() -> None:
+        sleep(1)
+        for member in fleet.members:
+            member.kill()
+        for member in fleet.members:
+            member.start()
+
+    with leases(plane) as fleet:
+        run = bring_up(plane, clusters, UNTHROTTLED, fleet, kill_all)
+    say(f"200 pods, both processes killed in the middle: all stand after {run.seconds:.1f} s")
+
+
+def reviews(fleet: Fleet) -> list[Json]:
+    """Return what the processes logged of pods."""
+    told = [each for member in fleet.members for each in admissions_in(member.log, "Pod")]
+    return [each for each in told if each["verdict"] == "patched"]
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+PARTS: dict[str, Callable[[ControlPlane, int], None]] = {
+    "alone": alone,
+    "rolling": rolling,
+    "crash": crash,
+    "orphans": orphans,
+    "killed": killed,
+    "shipped": partial(thousand, flags=(), name="as KubeRay ships"),
+    "unthrottled": partial(thousand, flags=UNTHROTTLED, name="unthrottled"),
+}
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="*", choices=[*PARTS, []], default=[*PARTS])
+    parser.add_argument("--rounds", type=int, default=10, help="of pairs that take turns")
+    arguments = parser.parse_args()
+    with ControlPlane(fsync=True) as plane:
+        for part in arguments.part:
+            PARTS[part](plane, arguments.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""The stand-in for Google's TPU webhook, asked by a real API server."""
+
+import base64
+import json
+import ssl
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+from types import TracebackType
+from typing import Any, Self
+
+from tests import former
+from tests.e2e.api import MUTATING_WEBHOOKS, PODS, Json
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import apply, removed
+from webhook.cli.main import main
+from webhook.kube import names
+from webhook.status.installation import FORMER
+
+NAMESPACE = "ray-system"
+CONFIGURATION = "kuberay-tpu-mutating-webhook-cfg"
+HOST = "127.0.0.1"
+
+
+class FormerWebhook:
+    """Registered and answering on entry; taken away on exit, as far as it is still there."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._folder = plane.folder / "former"
+        self._folder.mkdir()
+        assert main(["certs", "issue", "--dir", str(self._folder)]) == 0
+        self._server = _Server(plane)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self._folder / "tls.crt", self._folder / "tls.key")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self._thread = Thread(target=self._server.serve_forever)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._plane.namespace(NAMESPACE)
+        apply(self._plane, self._objects())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with removed(self._plane, self._objects()):
+            self._server.shutdown()
+            self._thread.join()
+            self._server.server_close()
+
+    @property
+    def asked(self) -> int:
+        """How many pods it was asked about."""
+        return self._server.asked
+
+    def unregister(self) -> None:
+        """Do what `migrate` says."""
+        self._plane.api.delete(MUTATING_WEBHOOKS, CONFIGURATION)
+
+    def remove(self) -> None:
+        """Do what `migrate` says, but for the objects that only a kubelet would have."""
+        self._plane.kubectl("delete", "-n", NAMESPACE, "deployment", FORMER)
+
+    def _objects(self) -> list[Json]:
+        authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
+        url = f"https://{HOST}:{self._server.server_port}/mutate"
+        webhook = {
+            "name": f"{FORMER}.{NAMESPACE}.svc",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "NoneOnDryRun",
+            "clientConfig": {"url": url, "caBundle": authority},
+            "rules": [
+                {
+                    "operations": ["CREATE"],
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "resources": ["pods"],
+                    "scope": "Namespaced",
+                }
+            ],
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+        }
+        labels = {"app": FORMER}
+        container = {"name": FORMER, "image": "example.com/tpu-webhook:v1.3.1"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        return [
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "MutatingWebhookConfiguration",
+                "metadata": {"name": CONFIGURATION},
+                "webhooks": [webhook],
+            },
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": FORMER, "namespace": NAMESPACE, "labels": labels},
+                "spec": {"selector": {"matchLabels": labels}, "template": template},
+            },
+        ]
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers one review after the other, by the pods that the API server has then."""
+
+    daemon_threads = True
+
+    def __init__(self, plane: ControlPlane) -> None:
+        super().__init__((HOST, 0), _Handler)
+        self.plane = plane
+        self.lock = Lock()
+        self.asked = 0
+
+    def response(self, request: Json) -> Json:
+        """Return the response to a review of a pod."""
+        pod, namespace = request["object"], request["namespace"]
+        labels = pod["metadata"]["labels"]
+        with self.lock:
+            self.asked += 1
+            selector = ",".join(
+                f"{key}={labels[key]}" for key in (names.LABEL_CLUSTER, names.LABEL_GROUP)
+            )
+            others = self.plane.api.list(PODS, namespace, selector)
+            patch = former.mutate(pod, others)
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        said = {"patchType": "JSONPatch", "patch": encoded} if patch else {}
+        return {"uid": request["uid"], "allowed": True, **said}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+
+    def do_POST(self) -> None:
+        """Answer a review."""
+        review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = {
+            "apiVersion": review["apiVersion"],
+            "kind": review["kind"],
+            "response": self.server.response(review["request"]),
+        }
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base's names
+        """Say nothing."""

@@ -1,0 +1,172 @@
+"""The queries of the dashboard, asked of a Prometheus that scrapes programs and API server."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import ProxyHandler, Request, build_opener
+
+import pytest
+import yaml
+
+from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.credentials import MASTERS
+from tests.e2e.gangs import NATIVE, counts, grouped
+from tests.e2e.kuberay import Operator
+from tests.e2e.process import free_port
+from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
+from tests.e2e.seats import SEAT, told
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from tests.manifests.prometheus import program
+from tests.manifests.render import ROOT
+
+pytestmark = pytest.mark.e2e
+
+DASHBOARD = json.loads((ROOT / "manifests" / "monitoring" / "dashboard.json").read_text())
+VARIABLES = {"$__rate_interval": "30s", "$namespace": ".*", "$raycluster": ".*"}
+OUR_METRIC = re.compile(r"\b(?:ray_webhook|apiserver_admission)_\w+")
+
+
+class Prometheus:
+    """A Prometheus that runs."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/api/v1"
+        self._opener = build_opener(ProxyHandler({}))
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that it scrapes is up, and was scraped several times."""
+        with suppress(OSError, AssertionError):  # not yet
+            return len(self.query("count_over_time(up[1h]) > 4")) == TARGETS and all(
+                sample["value"][1] == "1" for sample in self.query("up")
+            )
+        return False
+
+    def query(self, text: str) -> list[dict[str, Any]]:
+        """Return the samples of an instant query. Raises what Prometheus has against it."""
+        result: list[dict[str, Any]] = self._get(f"/query?{urlencode({'query': text})}")["result"]
+        return result
+
+    def values(self, label: str, series: str) -> list[str]:
+        """Return the values of a label, as a variable of the dashboard has them."""
+        found: list[str] = self._get(
+            f"/label/{quote(label)}/values?{urlencode({'match[]': series})}"
+        )
+        return found
+
+    def metadata(self) -> set[str]:
+        """Return the names of all metrics that are exposed, with or without samples."""
+        return set(self._get("/metadata"))
+
+    def _get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        try:
+            with self._opener.open(Request(self._url + path), timeout=10) as answer:  # noqa: S310
+                return json.loads(answer.read())["data"]
+        except HTTPError as error:
+            raise AssertionError(error.read().decode()) from None
+
+
+TARGETS = 3
+
+
+@contextmanager
+def scraping(plane: ControlPlane, webhook: Webhook, folder: Path) -> Iterator[Prometheus]:
+    """Run a Prometheus that scrapes the two programs and the API server every second."""
+    port = free_port()
+    account = json.loads(plane.kubeconfig("prometheus", [MASTERS]).read_text())
+    (cluster,), (user,) = account["clusters"], account["users"]
+    jobs: list[Mapping[str, object]] = [
+        {"job_name": "serve", "static_configs": [{"targets": [webhook.admin_address]}]},
+        {"job_name": "controller", "static_configs": [{"targets": [webhook.controller.address]}]},
+        {
+            "job_name": "apiserver",
+            "scheme": "https",
+            "tls_config": {
+                "ca_file": cluster["cluster"]["certificate-authority"],
+                "cert_file": user["user"]["client-certificate"],
+                "key_file": user["user"]["client-key"],
+            },
+            "static_configs": [{"targets": [plane.server.removeprefix("https://")]}],
+        },
+    ]
+    config = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
+    (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
+    command = [
+        str(program("prometheus")),
+        f"--config.file={folder / 'prometheus.yaml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    running = plane.process("prometheus", command, {})
+    running.start()
+    try:
+        prometheus = Prometheus(port)
+        until(lambda: prometheus.ready, "Prometheus scrapes all", 90)
+        yield prometheus
+    finally:
+        running.stop()
+
+
+def happen(plane: ControlPlane, namespace: str) -> None:
+    """All that a dashboard is about: replicas that come and break, denials, events, PodGroups."""
+    api = plane.api
+    with Operator(plane, multi_host_indexing=False):
+        api.create(RAY_CLUSTERS, grouped("gang", {"workers": (1, HOSTS)}, NATIVE), namespace)
+        api.create(RAY_CLUSTERS, slices("llama", 1), namespace)
+        wait_for_workers(api, namespace, HOSTS, "gang")
+        wait_for_workers(api, namespace, HOSTS, "llama")
+        until(lambda: counts(api, namespace).get("gang-worker-workers"), "a PodGroup")
+    pod = workers(api, namespace, "llama")[0]["metadata"]["name"]
+    api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(SEAT)}}, namespace)
+    until(lambda: told(api, namespace, "PodWithoutSeat"), "an event", 60)
+    refused = slices("refused", 1)
+    refused["spec"]["workerGroupSpecs"][0]["numOfHosts"] = HOSTS + 1
+    with pytest.raises(ApiError):
+        api.create(RAY_CLUSTERS, refused, namespace)
+    warned = slices("warned", 0)
+    warned["spec"]["workerGroupSpecs"][0]["rayStartParams"] = {"num_cpus": "1"}
+    api.create(RAY_CLUSTERS, warned, namespace)
+
+
+def queries() -> Iterator[tuple[str, str]]:
+    """Yield panel and query, with the variables filled in as Grafana does."""
+    for panel in DASHBOARD["panels"]:
+        for target in panel.get("targets", ()):
+            text: str = target["expr"]
+            for name, value in VARIABLES.items():
+                text = text.replace(name, value)
+            yield panel["title"], text
+
+
+def test_every_panel_of_the_dashboard_shows_data(
+    gated_plane: ControlPlane, publisher: Webhook, tmp_path: Path
+) -> None:
+    namespace = gated_plane.namespace("watched")
+    with scraping(gated_plane, publisher, tmp_path) as prometheus:
+        happen(gated_plane, namespace)
+        asked = {name for _, text in queries() for name in OUR_METRIC.findall(text)}
+        stems = {re.sub(r"_(?:total|bucket)$", "", name) for name in asked}
+        known = prometheus.metadata()
+        exposed = known | {re.sub(r"_total$", "", name) for name in known}
+        assert stems <= exposed, "every metric is exposed, also those of failures"
+        until(lambda: not empty(prometheus), "every panel shows data", 60)
+        assert empty(prometheus) == []
+        assert namespace in prometheus.values("raycluster_namespace", "ray_webhook_replicas")
+        clusters = prometheus.values("raycluster", "ray_webhook_replicas")
+        assert {"gang", "llama"} <= set(clusters)
+        (unseated,) = prometheus.query('ray_webhook_pods_without_seat{raycluster="llama"}')
+        assert unseated["value"][1] == "1"
+    for name in ("gang", "llama", "warned"):
+        gated_plane.delete_ray_cluster(name, namespace)
+
+
+def empty(prometheus: Prometheus) -> list[tuple[str, str]]:
+    """Return the queries that show nothing."""
+    return [(title, text) for title, text in queries() if not prometheus.query(text)]

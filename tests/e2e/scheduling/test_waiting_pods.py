@@ -1,0 +1,107 @@
+"""Pods that wait for their PodGroup: seen by `ray-webhook status` and on the page that is open in a
+browser, told by an event, and gone after the remedy.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import RAY_CLUSTERS
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.dashboard_process import OpenPage, token_to_look
+from tests.e2e.gangs import by, counts, grouped
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import HOSTS, wait_for_workers
+from tests.e2e.scheduling.component import scheduler
+from tests.e2e.scheduling.nodes import present
+from tests.e2e.seats import told
+from tests.e2e.waiting import until, until_equal
+from tests.e2e.webhook_process import Webhook
+from webhook.cli.main import main
+
+pytestmark = pytest.mark.e2e
+
+LATER = 150.0
+"""Seconds after which every diagnosis counts; `status` does not wait for them, the events do."""
+MISSING = "podgroup-missing"
+WAITS = "podgroup-waits"
+ONLY_EVENTS = {"RAY_WEBHOOK_SCHEDULING__PUBLISH": "false"}
+
+
+class Terminal:
+    """What a person sees of a namespace."""
+
+    def __init__(
+        self, plane: ControlPlane, namespace: str, capture: pytest.CaptureFixture[str]
+    ) -> None:
+        self._where = ("-n", namespace, "--kubeconfig", str(plane.admin_kubeconfig))
+        self._capture = capture
+
+    def remedies(self) -> dict[str, str]:
+        """What to do, by the id of each trouble about a PodGroup."""
+        self._capture.readouterr()
+        main(["status", "-o", "json", *self._where])
+        picture = json.loads(self._capture.readouterr().out)
+        troubles = [each for one in picture["clusters"] for each in one.get("troubles", ())]
+        return {
+            each["id"]: each["remedy"] for each in troubles if each["id"].startswith("podgroup")
+        }
+
+
+@pytest.fixture
+def kuberay(gated_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operator]:
+    """KubeRay and the scheduler; `status` is asked some time later."""
+    clock = time.time
+    monkeypatch.setattr(time, "time", lambda: clock() + LATER)
+    with scheduler(gated_plane), Operator(gated_plane, multi_host_indexing=False) as operator:
+        yield operator
+
+
+def test_pods_that_wait_for_their_podgroup_are_seen_told_of_and_helped(
+    gated_plane: ControlPlane,
+    publisher: Webhook,
+    kuberay: Operator,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert kuberay
+    api, namespace = gated_plane.api, gated_plane.namespace("waiting")
+    terminal, controller = Terminal(gated_plane, namespace, capsys), publisher.controller
+    token = token_to_look(gated_plane, "onlooker")
+
+    controller.stop()
+    api.create(RAY_CLUSTERS, grouped("gang", {"hosts": (1, HOSTS)}, by("replica")), namespace)
+    wait_for_workers(api, namespace, HOSTS, "gang")
+    until(lambda: terminal.remedies().keys() == {MISSING}, "the PodGroup is seen to be missing")
+    with publisher.dashboard.open_page(token) as page:
+        helped(gated_plane, publisher, terminal, page)
+
+
+def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: OpenPage) -> None:
+    """The page says what the terminal says, before each remedy and after it."""
+    api, namespace, controller = plane.api, "waiting", publisher.controller
+    with controller.replica(ONLY_EVENTS):
+        until(lambda: told(api, namespace, "PodGroupWaiting"), "the RayCluster is told", 120)
+    (event,) = told(api, namespace, "PodGroupWaiting")
+    assert "which does not exist" in event["note"]
+    assert counts(api, namespace) == {}
+    until_equal(lambda: about_podgroups(page), {MISSING}, "the page says so")
+
+    assert "see that the controller runs" in terminal.remedies()[MISSING]
+    controller.start()
+    until(lambda: counts(api, namespace), "the controller makes the PodGroup")
+    until(lambda: terminal.remedies().keys() == {WAITS}, "now the PodGroup is seen to wait")
+
+    assert "add nodes until all fit" in terminal.remedies()[WAITS]
+    until_equal(lambda: about_podgroups(page), {WAITS}, "the page says so, in time", 180)
+    names = [f"waiting-{number}" for number in range(HOSTS + 1)]
+    with present(api, names):
+        until(lambda: not terminal.remedies(), "nothing waits for a PodGroup", 90)
+        until(lambda: not about_podgroups(page), "the page says so")
+        plane.delete_ray_cluster("gang", namespace)
+
+
+def about_podgroups(page: OpenPage) -> set[str]:
+    """The ids of the troubles about PodGroups, on the page."""
+    return {id_ for ids in page.troubles("waiting").values() for id_ in ids & {MISSING, WAITS}}

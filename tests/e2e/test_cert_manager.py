@@ -1,0 +1,207 @@
+"""The installation with the real cert-manager: its certificate is issued and renewed, its authority
+renewed and replaced; the API server is answered all the while.
+"""
+
+import base64
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.e2e import needs
+from tests.e2e.api import (
+    MUTATING_WEBHOOKS,
+    PODS,
+    RAY_CLUSTERS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    ApiError,
+    Json,
+)
+from tests.e2e.cert_manager import CertManager
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
+from tests.e2e.installation import NAMESPACE, WEBHOOK, applied, apply
+from tests.e2e.rays import slices, worker_of
+from tests.e2e.waiting import until, until_equal
+from tests.manifests.render import own_overlay
+from webhook.kube import names
+
+pytestmark = pytest.mark.e2e
+
+AUTHORITY = "ray-webhook-ca"
+SERVICE = f"{WEBHOOK}.{NAMESPACE}.svc"
+MOUNT_SECONDS = 4
+"""How much later than the caBundle a new certificate is in the pods."""
+
+
+class Calls:
+    """Asks again and again: through the API server, and as one that has no connection yet."""
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self.answered = 0
+        self.lost: list[str] = []
+        self._ask = ask
+        self._ended = Event()
+        self._thread = Thread(target=self._run)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Ask meanwhile."""
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            self._thread.join()
+
+    def some_more(self) -> None:
+        """Wait for answers to calls that begin from now on."""
+        wanted = self.answered + len(self.lost) + 5
+        until(lambda: self.answered + len(self.lost) >= wanted, "calls go on")
+
+    def _run(self) -> None:
+        while not self._ended.wait(0.1):
+            try:
+                self._ask()
+                self.answered += 1
+            except (ApiError, OSError, AssertionError) as error:
+                self.lost.append(repr(error))
+
+
+def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
+    needs.CERT_MANAGER.ask()
+    with ControlPlane(api_server_flags=[ROUTING]) as plane, CertManager(plane) as cert_manager:
+        plane.namespace(NAMESPACE)
+        team = plane.namespace("team")
+        worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
+        poll = {"RAY_WEBHOOK_TLS__POLL_SECONDS": "1"}
+        with (
+            applied(plane, own_overlay("cert-manager")),
+            Deployed(plane, poll, MOUNT_SECONDS) as deployed,
+        ):
+            until(lambda: is_trusted(plane), "cainjector has written both caBundles")
+            apply(plane, own_overlay("cert-manager", ["fail-closed"]))
+            until(lambda: is_seated(plane, worker), "the API server asks the webhook")
+
+            def ask() -> None:
+                assert is_seated(plane, worker)
+                for bundle in bundles(plane):
+                    for address in deployed.addresses:
+                        served(address, bundle)
+
+            calls = Calls(ask)
+            with calls.going_on():
+                first = authority_of(plane)
+                renewed(plane, cert_manager, CERTIFICATE)
+                assert authority_of(plane) == first
+                taken_over(plane, deployed)
+                calls.some_more()
+
+                renewed(plane, cert_manager, AUTHORITY)
+                calls.some_more()
+                renewed(plane, cert_manager, CERTIFICATE)
+                second = authority_of(plane)
+                assert second != first
+                assert key_of(second) == key_of(first)
+                until(lambda: is_trusted(plane), "the renewed authority is in both caBundles")
+                calls.some_more()
+                taken_over(plane, deployed)
+                calls.some_more()
+
+                plane.api.delete(SECRETS, AUTHORITY, NAMESPACE)
+                until(lambda: has_secret(plane, AUTHORITY), "there is another authority")
+                calls.some_more()
+                renewed(plane, cert_manager, CERTIFICATE)
+                assert key_of(authority_of(plane)) != key_of(second)
+                until(lambda: is_trusted(plane), "the other authority is in both caBundles")
+                calls.some_more()
+                taken_over(plane, deployed)
+                calls.some_more()
+            assert calls.lost == []
+
+
+def renewed(plane: ControlPlane, cert_manager: CertManager, name: str) -> None:
+    """Renew a Certificate, and wait until its Secret has another one."""
+    before = secret(plane, name)["tls.crt"]
+    cert_manager.renew(name, NAMESPACE)
+    until(lambda: secret(plane, name)["tls.crt"] != before, f"{name} is renewed")
+
+
+def taken_over(plane: ControlPlane, deployed: Deployed) -> None:
+    """Wait until every process serves the certificate of the Secret."""
+    stored = x509.load_pem_x509_certificate(base64.b64decode(secret(plane, CERTIFICATE)["tls.crt"]))
+    bundle = next(iter(bundles(plane)))
+    until_equal(
+        lambda: {served(address, bundle).serial_number for address in deployed.addresses},
+        {stored.serial_number},
+        "the certificate is served",
+    )
+
+
+def served(address: tuple[str, int], bundle: str) -> x509.Certificate:
+    """Return what a process shows to an API server that knows a bundle. Raises ssl.SSLError when it
+    is not to be trusted.
+    """
+    trust = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+    with (
+        socket.create_connection(address, timeout=10) as connection,
+        trust.wrap_socket(connection, server_hostname=SERVICE) as secured,
+    ):
+        shown = secured.getpeercert(binary_form=True)
+    assert shown is not None
+    return x509.load_der_x509_certificate(shown)
+
+
+def secret(plane: ControlPlane, name: str) -> Json:
+    """Return the data of a Secret."""
+    data: Json = plane.api.get(SECRETS, name, NAMESPACE)["data"]
+    return data
+
+
+def has_secret(plane: ControlPlane, name: str) -> bool:
+    """Tell whether a Secret is there."""
+    return name in {each["metadata"]["name"] for each in plane.api.list(SECRETS, NAMESPACE)}
+
+
+def key_of(authority: str) -> bytes:
+    """Return the public key of an authority."""
+    key = x509.load_pem_x509_certificate(base64.b64decode(authority)).public_key()
+    return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+
+
+def is_trusted(plane: ControlPlane) -> bool:
+    """Tell whether both configurations have the authority that signed the certificate. cainjector
+    leaves those in a bundle that were there before.
+    """
+    authority = x509.load_pem_x509_certificate(base64.b64decode(authority_of(plane)))
+    return all(
+        bundle and authority in x509.load_pem_x509_certificates(base64.b64decode(bundle))
+        for bundle in bundles(plane)
+    )
+
+
+def authority_of(plane: ControlPlane) -> str:
+    """Return the authority that signed the certificate of the webhook."""
+    return str(secret(plane, CERTIFICATE)["ca.crt"])
+
+
+def bundles(plane: ControlPlane) -> set[str]:
+    """Return the different bundles of both configurations."""
+    return {
+        webhook["clientConfig"].get("caBundle", "")
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        for webhook in plane.api.get(resource, WEBHOOK)["webhooks"]
+    }
+
+
+def is_seated(plane: ControlPlane, worker: Json) -> bool:
+    """Tell whether a worker pod comes back with its seat. Raises ApiError."""
+    namespace = worker["metadata"]["namespace"]
+    stored = plane.api.create(PODS, worker, namespace, dryRun="All")
+    return names.LABEL_HOST_INDEX in stored["metadata"]["labels"]

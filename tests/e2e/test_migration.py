@@ -1,0 +1,130 @@
+"""Over from Google's TPU webhook, whose stand-in makes pods in its shape: it alone, both
+registered, and the switch. No replica is torn, and no two pods hold one seat.
+"""
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests import former
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.former_process import FormerWebhook
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import example, scale, slices, wait_for_workers, workers
+from tests.e2e.waiting import until, until_equal
+from tests.e2e.webhook_process import Webhook
+from webhook.cli.main import main
+from webhook.kube import names
+from webhook.status.installation import FORMER
+
+pytestmark = pytest.mark.e2e
+
+HOSTS = 4
+
+
+def ironwood(replicas: int) -> Json:
+    """A RayCluster of v7x slices whose hosts have two containers with chips each."""
+    cluster = example("tpu-v7x-two-containers")
+    cluster["metadata"]["name"] = "ironwood"
+    cluster["spec"]["workerGroupSpecs"][0] |= {"replicas": replicas, "maxReplicas": 9}
+    return cluster
+
+
+def place(pod: Json) -> tuple[str, int, int]:
+    """The RayCluster, replica and host that a pod was told, whoever told it."""
+    labels = pod["metadata"]["labels"]
+    _, replica, host = pod["spec"]["hostname"].rsplit("-", 2)
+    assert former.host_of(pod) == int(host)
+    if names.LABEL_REPLICA_INDEX in labels:
+        said = (labels[names.LABEL_REPLICA_INDEX], labels[names.LABEL_HOST_INDEX])
+        assert said == (replica, host)
+    return labels[names.LABEL_CLUSTER], int(replica), int(host)
+
+
+def places(pods: Objects) -> Counter[tuple[str, int, int]]:
+    """How many pods are in each place."""
+    return Counter(map(place, pods))
+
+
+def whole(**replicas: int) -> Counter[tuple[str, int, int]]:
+    """One pod in each place of so many replicas of each RayCluster."""
+    return Counter(
+        (name, replica, host)
+        for name, count in replicas.items()
+        for replica in range(count)
+        for host in range(HOSTS)
+    )
+
+
+def seen(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, str], Objects]:
+    """The states of the steps, and the groups, as `migrate` shows them."""
+    flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json"]
+    capsys.readouterr()
+    status = main(["migrate", "--from", FORMER, *flags])
+    out, err = capsys.readouterr()
+    assert status in {0, 1}, err
+    data = json.loads(out)
+    return {step["id"]: step["state"] for step in data["steps"]}, data["groups"]
+
+
+def test_a_cluster_goes_over_without_a_torn_replica(
+    control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("migration")
+
+    def replaced(cluster: str, replica: int, host: int) -> Json:
+        """The pod that comes in place of one that is deleted."""
+        there = workers(api, namespace)
+        (gone,) = (pod for pod in there if place(pod) == (cluster, replica, host))
+        api.delete(PODS, gone["metadata"]["name"], namespace, grace=0)
+        (new,) = until(
+            lambda: [pod for pod in workers(api, namespace) if pod not in there], "a new pod"
+        )
+        return new
+
+    with Operator(control_plane, multi_host_indexing=False), FormerWebhook(control_plane) as old:
+        api.create(RAY_CLUSTERS, slices("one", 2), namespace)
+        api.create(RAY_CLUSTERS, ironwood(1), namespace)
+        first = wait_for_workers(api, namespace, 3 * HOSTS)
+        assert places(first) == whole(one=2, ironwood=1)
+        assert not any(names.LABEL_REPLICA_INDEX in pod["metadata"]["labels"] for pod in first)
+        states, _ = seen(control_plane, capsys)
+        assert states["install"] == "next"
+
+        with Webhook(control_plane):
+            states, groups = seen(control_plane, capsys)
+            assert (states["install"], states["unregister"]) == ("done", "next")
+            assert {(each["adopted"], each["restart"]) for each in groups} == {(8, ""), (4, "")}
+            for target in (("one", 0, 2), ("ironwood", 0, 1)):
+                both = replaced(*target)
+                assert place(both) == target
+                assert both["metadata"]["labels"][names.LABEL_REPLICA_INDEX] == "0"
+
+            old.unregister()
+            asked = old.asked
+            for target in (("one", 1, 3), ("ironwood", 0, 2)):
+                assert place(replaced(*target)) == target
+            scale(api, "ironwood", namespace, 2)
+            scale(api, "one", namespace, 3)
+            until_equal(
+                lambda: places(workers(api, namespace)),
+                whole(one=3, ironwood=2),
+                "every seat is held once",
+                120,
+            )
+            assert old.asked == asked
+            kept = {pod["metadata"]["uid"] for pod in workers(api, namespace)}
+            touched = {("one", 0, 2), ("ironwood", 0, 1), ("one", 1, 3), ("ironwood", 0, 2)}
+            assert {p["metadata"]["uid"] for p in first if place(p) not in touched} <= kept
+
+            states, groups = seen(control_plane, capsys)
+            assert states["unregister"] == "done"
+            assert not any(each["restart"] for each in groups)
+            assert states["remove"] == "next"
+            old.remove()
+            states, _ = seen(control_plane, capsys)
+            assert set(states.values()) == {"done"}
+    for name in ("one", "ironwood"):
+        control_plane.delete_ray_cluster(name, namespace)

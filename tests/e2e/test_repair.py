@@ -1,0 +1,412 @@
+"""Replicas that lose a host are replaced whole, whatever KubeRay does; where KubeRay does it, it is
+left to it.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from tests.e2e import needs
+from tests.e2e.api import (
+    EVENTS,
+    MERGE_PATCH,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    ApiError,
+    Json,
+    Objects,
+)
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import CONTROLLER_COMPONENT
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    of_replica,
+    replica_names,
+    scale,
+    slices,
+    wait_for_workers,
+    workers,
+)
+from tests.e2e.scheduling.nodes import bind, present
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from webhook.kube import names
+from webhook.repair.plan import LOST, SPENT
+
+pytestmark = pytest.mark.e2e
+
+COMPONENT = "manifests/components/repair"
+PER_HOUR = 3
+SETTINGS = {
+    "RAY_WEBHOOK_REPAIR__SETTLE_SECONDS": "5",
+    "RAY_WEBHOOK_REPAIR__PER_HOUR": str(PER_HOUR),
+}
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
+    """The webhook, and beside it the controller, which repairs."""
+    needs.OPERATOR.ask()
+    with Webhook(control_plane, [CONTROLLER_COMPONENT, COMPONENT], SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(params=[False, True], ids=["our seats", "seats of KubeRay"])
+def indexing(request: pytest.FixtureRequest) -> bool:
+    """Whether KubeRay indexes hosts, and takes the replica of a lost one itself."""
+    if request.param:
+        needs.MULTI_HOST_INDEXING.ask()
+    return bool(request.param)
+
+
+def asking(name: str, replicas: int, **annotations: str) -> Json:
+    """A RayCluster of slices that asks for repair."""
+    cluster = slices(name, replicas)
+    asked = annotations or {names.ANNOTATION_REPAIR: "true"}
+    cluster["metadata"]["annotations"] = asked
+    return cluster
+
+
+def sealed(api: Api, namespace: str, count: int) -> Objects:
+    """The workers, once they are so many, and the controller has seen all their replicas whole."""
+
+    def found() -> Objects:
+        pods = workers(api, namespace)
+        return pods if len(pods) == count and is_whole(pods) else []
+
+    return until(found, f"{count} workers of whole replicas", SECONDS)
+
+
+def is_whole(pods: Objects) -> bool:
+    """Whether the pods are those of whole replicas, and each was whole with just these hosts."""
+    by_name: dict[str, Objects] = {}
+    for pod in pods:
+        by_name.setdefault(pod["metadata"]["labels"][names.LABEL_REPLICA_NAME], []).append(pod)
+    return all(
+        len(each) == HOSTS and len(marks := {*map(mark_of, each)}) == 1 and all(marks)
+        for each in by_name.values()
+    )
+
+
+def mark_of(pod: Json) -> str:
+    """With whom a pod's replica was whole, without the pod's own restarts; nothing before."""
+    annotations = pod["metadata"].get("annotations") or {}
+    found: str = annotations.get(names.ANNOTATION_WHOLE, "").partition(".")[0]
+    return found
+
+
+def uids(pods: Objects) -> set[str]:
+    """The uids of pods."""
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def name_of(pod: Json) -> str:
+    """The name of a pod."""
+    found: str = pod["metadata"]["name"]
+    return found
+
+
+def delete(api: Api, namespace: str, *pods: Json) -> None:
+    """Delete pods by hand; KubeRay may take the second one first."""
+    for pod in pods:
+        with suppress(ApiError):
+            api.delete(PODS, name_of(pod), namespace, grace=0)
+
+
+def gone(api: Api, namespace: str, pods: Objects) -> None:
+    """Return when no pod of a replica is left, but some that are being deleted."""
+    until(lambda: not uids(pods) & uids(workers(api, namespace)), "the replica goes", SECONDS)
+
+
+def replaced(api: Api, namespace: str, before: Objects, replica: int) -> Objects:
+    """The workers, when a replica went as a whole, another one is whole in its place, and the
+    others are what they were.
+    """
+    lost = of_replica(before, replica)
+    gone(api, namespace, lost)
+    after = sealed(api, namespace, len(before))
+    assert uids(before) - uids(lost) <= uids(after)
+    return after
+
+
+def replicas_of(api: Api, name: str, namespace: str) -> int:
+    """What the user wrote."""
+    group = api.get(RAY_CLUSTERS, name, namespace)["spec"]["workerGroupSpecs"][0]
+    found: int = group["replicas"]
+    return found
+
+
+def deleted(repair: Webhook) -> list[Json]:
+    """What the controller's log says of deletions."""
+    return [
+        line for line in repair.controller.lines() if "deleted pod" in str(line.get("message", ""))
+    ]
+
+
+def waiting(repair: Webhook, why: str) -> float:
+    """How many broken replicas wait for a reason."""
+    with suppress(StopIteration):  # there are none
+        return repair.controller.sample("ray_webhook_repair_waiting_replicas", {"why": why})
+    return 0
+
+
+@pytest.mark.parametrize("harm", ["one host", "two hosts", "a failed host"])
+def test_a_replica_that_lost_a_host_is_replaced_and_the_others_stay(
+    control_plane: ControlPlane, repair: Webhook, harm: str, *, indexing: bool
+) -> None:
+    api = control_plane.api
+    namespace = control_plane.namespace(f"lost-{harm.replace(' ', '-')}-{indexing}".lower())
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        told = len(deleted(repair))
+        if harm == "a failed host":
+            kubelet.fail(in_seat(before, 0, 2))
+        else:
+            delete(api, namespace, *of_replica(before, 0)[: 1 if harm == "one host" else 2])
+        replaced(api, namespace, before, 0)
+        assert replicas_of(api, "one", namespace) == 2
+        notes = [each["note"] for each in api.list(EVENTS, namespace) if "replaced" in each["note"]]
+        if indexing:
+            assert (notes, len(deleted(repair))) == ([], told)
+        else:
+            (lost,) = replica_names(of_replica(before, 0))
+            assert any(LOST in note and lost in note for note in notes)
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_drain_of_a_node_takes_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    assert repair.controller.ready
+    node = f"drained-{indexing}".lower()
+    api, namespace = control_plane.api, control_plane.namespace(node)
+    with (
+        Operator(control_plane, multi_host_indexing=indexing),
+        Kubelet(api, namespace),
+        present(api, [node]),
+    ):
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        here = [in_seat(before, 1, 1), in_seat(before, 1, 2)]
+        for pod in here:
+            bind(api, name_of(pod), namespace, node)
+        api.patch(NODES, node, {"spec": {"unschedulable": True}})
+        for pod in here:
+            evict(api, pod, namespace)
+        replaced(api, namespace, before, 1)
+        assert replicas_of(api, "one", namespace) == 2
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def evict(api: Api, pod: Json, namespace: str) -> None:
+    """Ask for a pod to leave, as `kubectl drain` does."""
+    meta = {"name": name_of(pod), "namespace": namespace}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta}
+    api.request("POST", PODS.path(namespace, name_of(pod), "eviction"), body)
+
+
+def test_a_node_that_is_gone_takes_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    assert repair.controller.ready
+    node = f"gone-{indexing}".lower()
+    api, namespace = control_plane.api, control_plane.namespace(node)
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
+        kubelet.lost = node
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        lost = in_seat(before, 1, 2)
+        api.create(NODES, {"metadata": {"name": node}})
+        bind(api, name_of(lost), namespace, node)
+        unreachable(api, lost, namespace)
+        if not indexing:  # KubeRay waits until the pod is gone
+            gone(api, namespace, of_replica(before, 1))
+        assert api.get(PODS, name_of(lost), namespace)["metadata"]["deletionTimestamp"]
+        api.delete(NODES, node)
+        collect(api, lost, namespace)
+        replaced(api, namespace, before, 1)
+        assert replicas_of(api, "one", namespace) == 2
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def unreachable(api: Api, pod: Json, namespace: str) -> None:
+    """Delete a pod as Kubernetes does when nothing is heard of its Node: it stays Terminating."""
+    disrupt(api, pod, namespace, "DeletionByTaintManager")
+    api.delete(PODS, name_of(pod), namespace)
+
+
+def collect(api: Api, pod: Json, namespace: str) -> None:
+    """Delete a pod as Kubernetes does when its Node is gone: it Failed, and goes at once."""
+    disrupt(api, pod, namespace, "DeletionByPodGC", phase="Failed")
+    api.delete(PODS, name_of(pod), namespace, grace=0)
+
+
+def disrupt(api: Api, pod: Json, namespace: str, reason: str, **status: str) -> None:
+    """Say why a pod is about to be deleted."""
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    path = PODS.path(namespace, name_of(pod), "status")
+    api.request("PATCH", path, {"status": {**status, "conditions": [condition]}}, MERGE_PATCH)
+
+
+def test_a_crash_loop_is_replaced_as_often_as_the_budget_allows_all_controllers(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    api, namespace = control_plane.api, control_plane.namespace(f"crashing-{indexing}".lower())
+    asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace) as kubelet:
+        api.create(RAY_CLUSTERS, asking("one", 1, **asked), namespace)
+        for number in range(PER_HOUR):
+            pods = sealed(api, namespace, HOSTS)
+            if number == 1:
+                repair.controller.kill()
+                repair.controller.start()
+            kubelet.crash(pods[1], number + 1)
+            gone(api, namespace, pods)
+        last = sealed(api, namespace, HOSTS)
+        kubelet.crash(last[1], 1)
+        until(lambda: waiting(repair, SPENT), "the budget is spent", SECONDS)
+        repair.controller.kill()
+        repair.controller.start()
+        kubelet.crash(last[1], 2)
+        until(lambda: waiting(repair, SPENT), "another controller knows it", SECONDS)
+        assert uids(workers(api, namespace)) == uids(last)
+        (head,) = api.list(PODS, namespace, "ray.io/node-type=head")
+        (times,) = json.loads(head["metadata"]["annotations"][names.ANNOTATION_REPLACED]).values()
+        assert len(times) == PER_HOUR
+        assert replicas_of(api, "one", namespace) == 1
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_controller_that_ends_between_mark_and_deletion_goes_on_where_it_stopped(
+    control_plane: ControlPlane, repair: Webhook
+) -> None:
+    api, namespace = control_plane.api, control_plane.namespace("marked")
+    with Operator(control_plane, multi_host_indexing=False), Kubelet(api, namespace):
+        api.create(RAY_CLUSTERS, asking("one", 1), namespace)
+        before = sealed(api, namespace, HOSTS)
+        repair.controller.kill()
+        mark = {"metadata": {"labels": {names.LABEL_CONDEMNED: LOST}}}
+        api.patch(PODS, name_of(in_seat(before, 0, 1)), mark, namespace)
+        delete(api, namespace, in_seat(before, 0, 3))
+        newcomers = until(
+            lambda: [
+                pod for pod in workers(api, namespace) if pod["metadata"]["uid"] not in uids(before)
+            ],
+            "KubeRay replaces the pod",
+        )
+        assert not replica_names(newcomers) & replica_names(before)
+
+        repair.controller.start()
+        gone(api, namespace, before)
+        after = sealed(api, namespace, HOSTS)
+        assert replica_names(after) == replica_names(newcomers)
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_while_kuberay_is_down_what_is_left_of_a_replica_goes_and_it_comes_back_whole(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    assert repair.controller.ready
+    api, namespace = control_plane.api, control_plane.namespace(f"kuberay-down-{indexing}".lower())
+    operating = Operator(control_plane, multi_host_indexing=indexing)
+    with operating as operator, Kubelet(api, namespace):
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        operator.stop()
+        delete(api, namespace, in_seat(before, 1, 0))
+        if not indexing:
+            gone(api, namespace, of_replica(before, 1))
+        operator.start()
+        replaced(api, namespace, before, 1)
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_scale_down_that_names_one_host_leaves_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    assert repair.controller.ready
+    api, namespace = control_plane.api, control_plane.namespace(f"scaled-down-{indexing}".lower())
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        scale(api, "one", namespace, 1, [in_seat(before, 1, 2)])
+        wait_for_workers(api, namespace, HOSTS)
+        scale(api, "one", namespace, 1)
+        sealed(api, namespace, HOSTS)
+        assert replicas_of(api, "one", namespace) == 1
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_scale_down_while_a_host_is_lost_leaves_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook, *, indexing: bool
+) -> None:
+    assert repair.controller.ready
+    api, namespace = control_plane.api, control_plane.namespace(f"both-{indexing}".lower())
+    with Operator(control_plane, multi_host_indexing=indexing), Kubelet(api, namespace):
+        api.create(RAY_CLUSTERS, asking("one", 2), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        delete(api, namespace, in_seat(before, 0, 1))
+        scale(api, "one", namespace, 1)
+        sealed(api, namespace, HOSTS)
+        assert replicas_of(api, "one", namespace) == 1
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_scale_down_before_any_pod_runs_leaves_whole_replicas(
+    control_plane: ControlPlane, repair: Webhook
+) -> None:
+    assert repair.controller.ready
+    api, namespace = control_plane.api, control_plane.namespace("early")
+    with Operator(control_plane, multi_host_indexing=False):
+        api.create(RAY_CLUSTERS, asking("one", 3), namespace)
+        wait_for_workers(api, namespace, 3 * HOSTS)
+        scale(api, "one", namespace, 1)
+        wait_for_workers(api, namespace, HOSTS)
+        with Kubelet(api, namespace):
+            sealed(api, namespace, HOSTS)
+            assert replicas_of(api, "one", namespace) == 1
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_a_container_that_restarts_takes_its_replica_with_it(
+    control_plane: ControlPlane, repair: Webhook
+) -> None:
+    assert repair.controller.ready
+    api, namespace = control_plane.api, control_plane.namespace("restarted")
+    with Operator(control_plane, multi_host_indexing=False), Kubelet(api, namespace) as kubelet:
+        asked = asking("one", 2, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+        api.create(RAY_CLUSTERS, asked, namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        kubelet.restart(in_seat(before, 1, 3))
+        replaced(api, namespace, before, 1)
+    control_plane.delete_ray_cluster("one", namespace)
+
+
+def test_where_kuberay_indexes_hosts_a_restart_needs_one_deletion(
+    control_plane: ControlPlane, repair: Webhook
+) -> None:
+    needs.MULTI_HOST_INDEXING.ask()
+    api, namespace = control_plane.api, control_plane.namespace("indexed")
+    with Operator(control_plane, multi_host_indexing=True), Kubelet(api, namespace) as kubelet:
+        asked = {names.ANNOTATION_REPAIR: "true", names.ANNOTATION_RESTART: names.RESTART_REPLICA}
+        api.create(RAY_CLUSTERS, asking("one", 2, **asked), namespace)
+        before = sealed(api, namespace, 2 * HOSTS)
+        told = len(deleted(repair))
+        kubelet.restart(in_seat(before, 1, 2))
+        replaced(api, namespace, before, 1)
+        assert len(deleted(repair)) == told + 1
+    control_plane.delete_ray_cluster("one", namespace)

@@ -1,0 +1,146 @@
+"""The tutorial, run as it is written. What needs containers, an image or the Internet has a
+stand-in; a command that is neither run nor stood in for fails.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import build, needs
+from tests.e2e.api import NODES
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.deployed import ROUTING, Deployed
+from tests.e2e.kubelet import Kubelet
+from tests.e2e.kuberay import Operator
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "tutorial.md"
+BLOCKS = re.findall(
+    r"^```(sh|text|yaml|python)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)
+OURS = ".cache/tutorial/bin/ray-webhook"
+
+KUBECTL = """#!{python}
+import json, os, subprocess, sys
+real, words = {real!r}, sys.argv[1:]
+if words[0] != "exec":
+    os.execv(real, [real, *words])
+_, pod, _, container, separator, *command = words[1:]
+assert separator == "--", words
+found = json.loads(subprocess.check_output([real, "get", pod, "-o", "json"]))
+(env,) = (each["env"] for each in found["spec"]["containers"] if each["name"] == container)
+told = {{each["name"]: each["value"] for each in env if "value" in each}}
+os.execvpe(command[0], command, {{"PATH": os.environ["PATH"], **told}})
+"""
+"""kubectl, whose `exec` runs here, with what is stored of the environment of the container."""
+
+
+class Reader:
+    """Who follows the page: a shell, and what stands in for the rest."""
+
+    def __init__(self, plane: ControlPlane, stack: ExitStack) -> None:
+        self._plane = plane
+        self._stack = stack
+        folder = plane.folder / "path"
+        folder.mkdir()
+        kubectl = folder / "kubectl"
+        real = str(build.binary("kubectl"))
+        kubectl.write_text(KUBECTL.format(python=sys.executable, real=real))
+        kubectl.chmod(0o755)
+        (folder / "helm").symlink_to(build.binary("helm"))
+        (folder / "python").symlink_to(sys.executable)
+        (folder / "ray-webhook").symlink_to(Path(sys.executable).with_name("ray-webhook"))
+        self._environment = {
+            **os.environ,
+            "PATH": f"{folder}:{os.environ['PATH']}",
+            "KUBECONFIG": str(plane.admin_kubeconfig),
+        }
+        self._stand_ins = {
+            "kind create cluster": self._has_a_node,
+            "helm install kuberay-operator": self._has_kuberay,
+            "docker build": self._has_nothing,
+            "kind load": self._has_nothing,
+            "python3 -m venv": self._has_nothing,
+            ".cache/tutorial/bin/pip": self._has_nothing,
+            "kind delete": self._has_nothing,
+        }
+        self._after = {"helm install ray-webhook": self._runs_what_is_deployed}
+
+    def follow(self, command: str) -> str:
+        """Run a command of the page, and return what it prints."""
+        for beginning, stand_in in self._stand_ins.items():
+            if command.startswith(beginning):
+                stand_in()
+                return ""
+        written = command.replace(OURS, "ray-webhook")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", written],
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        for beginning, what_follows in self._after.items():
+            if command.startswith(beginning):
+                what_follows()
+        return done.stdout
+
+    def _has_a_node(self) -> None:
+        node = {"metadata": {"name": "kind-control-plane"}}
+        self._plane.api.create(NODES, node)
+
+    def _has_kuberay(self) -> None:
+        self._stack.enter_context(Operator(self._plane))
+        self._stack.enter_context(Kubelet(self._plane.api, "default"))
+
+    def _runs_what_is_deployed(self) -> None:
+        self._stack.enter_context(Deployed(self._plane))
+
+    def _has_nothing(self) -> None:
+        """Needs nothing here."""
+
+
+@pytest.fixture
+def reader() -> Iterator[Reader]:
+    """A reader before an empty cluster."""
+    needs.MULTI_HOST_INDEXING.ask()
+    with ControlPlane(api_server_flags=[ROUTING]) as plane, ExitStack() as stack:
+        yield Reader(plane, stack)
+
+
+def commands(block: str) -> list[str]:
+    """Return the commands of a block, each on one line."""
+    return block.replace("\\\n", " ").splitlines()
+
+
+def shown_after(number: int) -> str:
+    """Return the text that the page shows right after a block of commands."""
+    kind, text = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else ("", "")
+    return text if kind == "text" else ""
+
+
+def test_the_tutorial_works_as_written(reader: Reader) -> None:
+    for number, (kind, block) in enumerate(BLOCKS):
+        if kind == "sh":
+            printed = "".join(reader.follow(command) for command in commands(block))
+            for line in shown_after(number).splitlines():
+                assert line in printed.splitlines()
+            if "check --wait" in block:
+                assert not re.search(r"^\s*[✗?]", printed, re.MULTILINE), printed
+
+
+@pytest.mark.parametrize(("kind", "file"), [("yaml", "ranks.yaml"), ("python", "rank.py")])
+def test_what_the_page_shows_of_a_file_is_in_it(kind: str, file: str) -> None:
+    (shown,) = (text for each, text in BLOCKS if each == kind)
+    assert shown in (PAGE.with_suffix("") / file).read_text()
