@@ -1,4 +1,6 @@
-"""Plays kube-apiserver: posts reviews over HTTPS, applies the patches with a library of its own, names what it creates."""
+"""Plays kube-apiserver: posts reviews over HTTPS, applies the patches with a library of its own,
+names what it creates.
+"""
 
 import base64
 import copy
@@ -16,7 +18,10 @@ import jsonpatch
 
 Object = dict[str, Any]
 
-POD = ({"group": "", "version": "v1", "kind": "Pod"}, {"group": "", "version": "v1", "resource": "pods"})
+POD = (
+    {"group": "", "version": "v1", "kind": "Pod"},
+    {"group": "", "version": "v1", "resource": "pods"},
+)
 _UIDS = itertools.count(1)
 """Reviews are numbered, so that a test run sends the same each time."""
 
@@ -37,7 +42,9 @@ class ApiServer:
         self.pods: dict[str, Object] = {}
         self.warnings: list[str] = []
         self.calls = 0
-        self._client = httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=str(authority)), timeout=10)
+        self._client = httpx.Client(
+            base_url=url, verify=ssl.create_default_context(cafile=str(authority)), timeout=10
+        )
         self._random = random.Random(seed)  # noqa: S311 - names, not secrets
         self._numbers = itertools.count()
 
@@ -45,29 +52,43 @@ class ApiServer:
         """Return itself."""
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Close the connections."""
         self._client.close()
 
     def post(self, path: str, body: bytes, **headers: str) -> httpx.Response:
         """Return the raw answer to a request."""
-        return self._client.post(path, content=body, headers={"content-type": "application/json"} | headers)
+        return self._client.post(
+            path, content=body, headers={"content-type": "application/json"} | headers
+        )
 
     def stream(self, path: str, parts: list[bytes]) -> httpx.Response:
         """Return the raw answer to a body that is sent in chunks, without its length."""
-        return self._client.post(path, content=iter(parts), headers={"content-type": "application/json"})
+        return self._client.post(
+            path, content=iter(parts), headers={"content-type": "application/json"}
+        )
 
     def request(self, method: str, path: str) -> httpx.Response:
         """Return the raw answer to a request of another method."""
         return self._client.request(method, path)
 
     def review(self, review: Object, path: str = "/mutate") -> Object:
-        """Return the `response` of one review, whatever it says. Fails unless it is a proper AdmissionReview."""
+        """Return the `response` of one review, whatever it says. Fails unless it is a proper
+        AdmissionReview.
+        """
         self.calls += 1
         answer = self.post(path, json.dumps(review).encode())
         assert answer.status_code == httpx.codes.OK, answer.text
         document = answer.json()
-        assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+        assert (document["apiVersion"], document["kind"]) == (
+            "admission.k8s.io/v1",
+            "AdmissionReview",
+        )
         response: Object = document["response"]
         assert response["uid"] == review["request"]["uid"]
         assert ("patch" in response) == ("patchType" in response)
@@ -79,7 +100,9 @@ class ApiServer:
         self.warnings += response.get("warnings", [])
         if not response["allowed"]:
             raise RefusedError(response["status"])
-        patch: list[Object] = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+        patch: list[Object] = (
+            json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
+        )
         return jsonpatch.apply_patch(pod, patch), patch
 
     def create(self, pod: Object) -> Object:
@@ -88,7 +111,10 @@ class ApiServer:
         stored = copy.deepcopy(stored)
         suffix = "".join(self._random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
         name = f"{stored['metadata']['generateName']}{suffix}-{next(self._numbers)}"
-        stored["metadata"] |= {"name": name, "uid": str(uuid.UUID(int=self._random.getrandbits(128)))}
+        stored["metadata"] |= {
+            "name": name,
+            "uid": str(uuid.UUID(int=self._random.getrandbits(128))),
+        }
         self.pods[name] = stored
         return stored
 
@@ -100,7 +126,9 @@ class ApiServer:
         del self.pods[pod["metadata"]["name"]]
 
 
-def pod_review(pod: Object, *, operation: str = "CREATE", dry_run: bool = False, uid: str | None = None) -> Object:
+def pod_review(
+    pod: Object, *, operation: str = "CREATE", dry_run: bool = False, uid: str | None = None
+) -> Object:
     """Return the AdmissionReview of a pod, as kube-apiserver sends it."""
     kind, resource = POD
     return {
@@ -128,6 +156,12 @@ def object_review(document: Object, *, old: Object | None = None, uid: str | Non
     kind = {"group": "ray.io", "version": "v1", "kind": document["kind"]}
     review = pod_review(document, operation="UPDATE" if old else "CREATE", uid=uid)
     resource = {"group": "ray.io", "version": "v1", "resource": document["kind"].lower() + "s"}
-    review["request"] |= {"kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource, "oldObject": old}
+    review["request"] |= {
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "oldObject": old,
+    }
     review["request"]["name"] = document["metadata"]["name"]
     return review

@@ -1,4 +1,6 @@
-"""Builders of the objects that tests speak of, and the decision of the webhook on them, without a wire."""
+"""Builders of the objects that tests speak of, and the decision of the webhook on them, without a
+wire.
+"""
 
 import base64
 import copy
@@ -33,7 +35,9 @@ def uid_of(cluster: str) -> str:
 
 
 class PodBuilder:
-    """A worker pod as KubeRay sends it for admission. `env`, `tpu` and the like speak of the container named last."""
+    """A worker pod as KubeRay sends it for admission. `env`, `tpu` and the like speak of the
+    container named last.
+    """
 
     def __init__(self) -> None:
         self._labels = {
@@ -44,7 +48,9 @@ class PodBuilder:
         self._annotations: dict[str, str] = {}
         self._cluster = "cluster"
         self._owned = True
-        self._spec: Object = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0", "env": []}]}
+        self._spec: Object = {
+            "containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0", "env": []}]
+        }
         self._current: Object = self._spec["containers"][0]
 
     def worker(self, group: str) -> Self:
@@ -59,7 +65,10 @@ class PodBuilder:
 
     def head(self) -> Self:
         """Make it a head, whose containers are as those of a worker."""
-        self._labels |= {names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD, names.LABEL_GROUP: names.HEAD_GROUP}
+        self._labels |= {
+            names.LABEL_NODE_TYPE: names.NODE_TYPE_HEAD,
+            names.LABEL_GROUP: names.HEAD_GROUP,
+        }
         return self
 
     def orphan(self) -> Self:
@@ -116,7 +125,9 @@ class PodBuilder:
 
     def tpu(self, chips: str | int) -> Self:
         """Ask for TPU chips, as limit and request."""
-        return self.resource(names.RESOURCE_TPU, chips).resource(names.RESOURCE_TPU, chips, "requests")
+        return self.resource(names.RESOURCE_TPU, chips).resource(
+            names.RESOURCE_TPU, chips, "requests"
+        )
 
     def gpu(self, number: str | int, key: str = "nvidia.com/gpu") -> Self:
         """Ask for GPUs."""
@@ -124,7 +135,9 @@ class PodBuilder:
 
     def topology(self, topology: str, accelerator: str = "tpu-v4-podslice") -> Self:
         """Select nodes of a TPU topology."""
-        return self.selecting(names.NODE_TPU_TOPOLOGY, topology).selecting(names.NODE_TPU_ACCELERATOR, accelerator)
+        return self.selecting(names.NODE_TPU_TOPOLOGY, topology).selecting(
+            names.NODE_TPU_ACCELERATOR, accelerator
+        )
 
     def selecting(self, key: str, value: str) -> Self:
         """Select nodes by a label."""
@@ -146,9 +159,16 @@ class PodBuilder:
         if self._annotations:
             meta["annotations"] = self._annotations
         if self._owned:
-            owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": self._cluster, "uid": uid_of(self._cluster)}
+            owner = {
+                "apiVersion": "ray.io/v1",
+                "kind": "RayCluster",
+                "name": self._cluster,
+                "uid": uid_of(self._cluster),
+            }
             meta["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
-        return copy.deepcopy({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self._spec})
+        return copy.deepcopy(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self._spec}
+        )
 
     def _add(self, kind: str, name: str, fields: dict[str, object]) -> Self:
         self._current = {"name": name, "image": "busybox:1.37", **fields}
@@ -172,8 +192,18 @@ class ClusterBuilder:
 
     def group(self, name: str, *, hosts: int = 1, replicas: int = 1, **fields: object) -> Self:
         """Add a worker group."""
-        template = {"spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}}
-        self._groups.append({"groupName": name, "numOfHosts": hosts, "replicas": replicas, "template": template, **fields})
+        template = {
+            "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
+        }
+        self._groups.append(
+            {
+                "groupName": name,
+                "numOfHosts": hosts,
+                "replicas": replicas,
+                "template": template,
+                **fields,
+            }
+        )
         return self
 
     def annotated(self, key: str, value: str) -> Self:
@@ -195,10 +225,17 @@ class ClusterBuilder:
         """Return the RayCluster."""
         head = {
             "rayStartParams": {},
-            "template": {"spec": {"containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}], **self._head}},
+            "template": {
+                "spec": {
+                    "containers": [{"name": "ray-head", "image": "rayproject/ray:2.54.0"}],
+                    **self._head,
+                }
+            },
         }
         spec = {**self._spec, "headGroupSpec": head, "workerGroupSpecs": self._groups}
-        return copy.deepcopy({"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec})
+        return copy.deepcopy(
+            {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": self._meta, "spec": spec}
+        )
 
 
 def a_pod() -> PodBuilder:
@@ -222,7 +259,9 @@ def manifest(document: Object) -> Manifest:
 
 
 class Decided(NamedTuple):
-    """What became of one pod: the pod after the patch, the answer, and the operations of the patch."""
+    """What became of one pod: the pod after the patch, the answer, and the operations
+    of the patch.
+    """
 
     pod: Object
     answer: Answer
@@ -243,7 +282,9 @@ class Undecided(Exception):  # noqa: N818 - named for what it is
 
 
 class Webhook:
-    """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches are still JSON."""
+    """The webhook in standalone mode, asked without a wire: reviews are still bytes, and patches
+    are still JSON.
+    """
 
     def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])
@@ -268,18 +309,24 @@ class Webhook:
         return Decided(jsonpatch.apply_patch(copy.deepcopy(pod), patch), answer, patch)
 
 
-def decide(pod: Object | PodBuilder, cluster: Object | ClusterBuilder, policy: Policy = DEFAULT_POLICY) -> Decided:
+def decide(
+    pod: Object | PodBuilder, cluster: Object | ClusterBuilder, policy: Policy = DEFAULT_POLICY
+) -> Decided:
     """Return what becomes of one pod of one RayCluster, the first pod that the webhook sees."""
     known = cluster.build() if isinstance(cluster, ClusterBuilder) else cluster
     return Webhook(known, policy=policy).admit(pod.build() if isinstance(pod, PodBuilder) else pod)
 
 
 def env_of(pod: Object, container: str = "ray-worker") -> dict[str, str]:
-    """Return the variables of a container as its processes find them: of several entries the last; a field as `<path>`."""
+    """Return the variables of a container as its processes find them: of several entries the last;
+    a field as `<path>`.
+    """
     found = {}
     for entry in container_of(pod, container).get("env") or []:
         source = entry.get("valueFrom")
-        found[entry["name"]] = f"<{source['fieldRef']['fieldPath']}>" if source else entry.get("value", "")
+        found[entry["name"]] = (
+            f"<{source['fieldRef']['fieldPath']}>" if source else entry.get("value", "")
+        )
     return found
 
 
@@ -291,5 +338,9 @@ def env_names(pod: Object, container: str = "ray-worker") -> list[str]:
 def container_of(pod: Object, name: str) -> Object:
     """Return a container or init container by its name."""
     spec = pod["spec"]
-    found: Object = next(each for each in [*spec["containers"], *(spec.get("initContainers") or [])] if each["name"] == name)
+    found: Object = next(
+        each
+        for each in [*spec["containers"], *(spec.get("initContainers") or [])]
+        if each["name"] == name
+    )
     return found

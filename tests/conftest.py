@@ -1,5 +1,6 @@
 """Fixtures that several parts use."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,15 +16,27 @@ EXAMPLES = ROOT / "examples"
 FOUND = DirectoryBasedExampleDatabase(ROOT / ".hypothesis" / "examples")
 """What `make fuzz` found; it tries that first when it runs again."""
 
-settings.register_profile("fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fuzz", settings.get_profile("fixed"), derandomize=False, database=FOUND, print_blob=True)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background job of a shell: the programs that tests end by Ctrl-C would ignore it too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+settings.register_profile(
+    "fixed", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "fuzz", settings.get_profile("fixed"), derandomize=False, database=FOUND, print_blob=True
+)
 settings.load_profile("fixed")
-"""Every run draws the same examples, however busy the machine; `make fuzz` selects the other profile."""
+"""Every run draws the same examples, however busy the machine; `make fuzz` selects the other
+profile.
+"""
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A real server, standalone with all examples; tests that share it use RayClusters of their own, or dry runs."""
+    """A real server, standalone with all examples; tests that share it use RayClusters of their
+    own, or dry runs.
+    """
     state = [EXAMPLES, Path(__file__).parent / "state.yaml"]
     with serving(tmp_path_factory.mktemp("server"), state) as running:
         yield running

@@ -1,7 +1,7 @@
 """Explores with fresh seeds: runs the property tests again and again, for as long as it is told.
 
-`python -m tests.fuzz 300` runs what pytest marks as `hypothesis`, and ends with the test that is running after 300 s.
-Further arguments go to pytest, for example a folder.
+`python -m tests.fuzz 300` runs what pytest marks as `hypothesis`, and ends with the test that is
+running after 300 s. Further arguments go to pytest, for example a folder.
 """
 
 import argparse
@@ -12,11 +12,15 @@ from time import monotonic
 
 import pytest
 
-ADVICE = "Add each failing case to its test as an @example, and mend the cause: see CONTRIBUTING.md."
+ADVICE = (
+    "Add each failing case to its test as an @example, and mend the cause: see CONTRIBUTING.md."
+)
 
 
 class Rounds:
-    """A pytest plugin that runs all tests in a new order each round; a test that failed is left out of later rounds."""
+    """A pytest plugin that runs all tests in a new order each round; a test that failed is left out
+    of later rounds.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -45,7 +49,9 @@ class Rounds:
         """Say how far it came."""
         runs = self._runs.values()
         fewest, most = min(runs, default=0), max(runs, default=0)
-        terminalreporter.write_line(f"{len(runs)} property tests ran {fewest} to {most} times; {len(self._failed)} failed")
+        terminalreporter.write_line(
+            f"{len(runs)} property tests ran {fewest} to {most} times; {len(self._failed)} failed"
+        )
         if self._failed:
             terminalreporter.write_line(ADVICE)
 
@@ -61,10 +67,20 @@ class Rounds:
 
 def main() -> int:
     """Run until the time is over."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Explore with fresh seeds.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.fuzz", description="Explore with fresh seeds."
+    )
     parser.add_argument("seconds", type=float)
     arguments, rest = parser.parse_known_args()
-    options = ["-m", "hypothesis", "--hypothesis-profile=fuzz", "-q", "-o", "console_output_style=classic", *rest]
+    options = [
+        "-m",
+        "hypothesis",
+        "--hypothesis-profile=fuzz",
+        "-q",
+        "-o",
+        "console_output_style=classic",
+        *rest,
+    ]
     return pytest.main(options, plugins=[Rounds(arguments.seconds)])
 
 

@@ -32,12 +32,18 @@ def seat_of(pod: dict[str, Any]) -> Held | None:
 
 
 def violations(pods: Iterable[dict[str, Any]], hosts: dict[tuple[str, str], int]) -> list[str]:
-    """Return what is wrong with live pods that came up without deletions: nothing, when seating is right.
+    """Return what is wrong with live pods that came up without deletions: nothing, when seating is
+    right.
 
-    `hosts` gives numOfHosts by (cluster, group). Checked: one pod a seat, one name a replica, replicas filled in order.
+    `hosts` gives numOfHosts by (cluster, group). Checked: one pod a seat, one name a replica,
+    replicas filled in order.
     """
     seats = [seat for pod in pods if (seat := seat_of(pod)) is not None]
-    found = [f"{seat} is held {count} times" for seat, count in Counter(seat[:4] for seat in seats).items() if count > 1]
+    found = [
+        f"{seat} is held {count} times"
+        for seat, count in Counter(seat[:4] for seat in seats).items()
+        if count > 1
+    ]
     for group in {seat[:2] for seat in seats}:
         size = hosts[group]
         replicas: dict[int, list[Held]] = {}
@@ -48,5 +54,9 @@ def violations(pods: Iterable[dict[str, Any]], hosts: dict[tuple[str, str], int]
             found.append(f"{group}: replica indices {sorted(replicas)} have holes")
         if sum(len(members) < size for members in replicas.values()) > 1:
             found.append(f"{group}: more than one replica lacks hosts")
-        found += [f"{group}: replica {i} has two names" for i, members in replicas.items() if len({m.name for m in members}) > 1]
+        found += [
+            f"{group}: replica {i} has two names"
+            for i, members in replicas.items()
+            if len({m.name for m in members}) > 1
+        ]
     return found

@@ -18,7 +18,9 @@ PROGRAM = ("-m", "webhook.cli.main")
 
 
 class Running(NamedTuple):
-    """A server that answers: its two URLs, the authority of its certificate, its process, and its journal."""
+    """A server that answers: its two URLs, the authority of its certificate, its process, and its
+    log.
+    """
 
     url: str
     admin: str
@@ -29,19 +31,33 @@ class Running(NamedTuple):
 
 @contextmanager
 def serving(
-    directory: Path, state: Sequence[Path], *flags: str, launcher: Sequence[str] = (), program: Sequence[str] = PROGRAM
+    directory: Path,
+    state: Sequence[Path],
+    *flags: str,
+    launcher: Sequence[str] = (),
+    program: Sequence[str] = PROGRAM,
 ) -> Iterator[Running]:
-    """Serve `state` standalone, with a certificate issued into `directory`; ended when the block is."""
+    """Serve `state` standalone, with a certificate issued into `directory`; ended when the block
+    is.
+    """
     if main(["certs", "issue", "--dir", str(directory)]):
         msg = "no certificate could be issued"
         raise RuntimeError(msg)
-    log = directory / "journal.jsonl"
+    log = directory / "log.jsonl"
     command = [*launcher, sys.executable, *program, "serve", "--standalone", "--host", "127.0.0.1"]
     command += ["--port", "0", "--admin-port", "0", *flags]
-    command += ["--tls.certificate", str(directory / "tls.crt"), "--tls.key", str(directory / "tls.key")]
+    command += [
+        "--tls.certificate",
+        str(directory / "tls.crt"),
+        "--tls.key",
+        str(directory / "tls.key"),
+    ]
     for path in state:
         command += ["--state", str(path)]
-    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process:
+    with (
+        log.open("w") as out,
+        subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, text=True) as process,
+    ):
         try:
             url, admin = ready(process)
             yield Running(url, admin, directory / "ca.crt", process, log)
@@ -54,7 +70,9 @@ def serving(
 
 
 def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for the ready line. Raises RuntimeError with what the server said when it ends instead."""
+    """Wait for the ready line. Raises RuntimeError with what the server said when
+    it ends instead.
+    """
     said = []
     for line in process.stderr or ():
         said.append(line)

@@ -1,4 +1,6 @@
-"""The targets of the Makefile, the table of CONTRIBUTING.md, the runs of CI and the profiles of Hypothesis agree."""
+"""The targets of the Makefile, the table of CONTRIBUTING.md, the runs of CI and the profiles of
+Hypothesis agree.
+"""
 
 import re
 import subprocess
@@ -14,9 +16,15 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text()
 TARGETS = dict(re.findall(r"^([a-z0-9-]+):.*?## (.+)$", MAKEFILE, re.MULTILINE))
-CELLS = [line.strip("| ").split(" | ") for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines() if line.startswith("| `")]
+CELLS = [
+    line.strip("| ").split(" | ")
+    for line in (ROOT / "CONTRIBUTING.md").read_text().splitlines()
+    if line.startswith("| `")
+]
 TABLE = {cells[0].strip("`"): cells for cells in CELLS}
-OF_THE_PROFILE = re.compile(r"\b(derandomize|deadline|database|print_blob)=|@seed\(|load_profile\(|uuid4\(|random\.Random\(\)")
+OF_THE_PROFILE = re.compile(
+    r"\b(derandomize|deadline|database|print_blob)=|@seed\(|load_profile\(|uuid4\(|random\.Random\(\)"
+)
 """What makes a run differ from the one before, or depend on how busy the machine is."""
 MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/fuzz.py")
 
@@ -33,8 +41,12 @@ def test_every_target_but_those_that_make_files_is_phony_and_says_what_it_does()
 
 
 def test_make_help_lists_every_target() -> None:
-    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30).stdout
-    assert [line.split(maxsplit=1) for line in shown.splitlines() if "make" not in line] == [list(each) for each in TARGETS.items()]
+    shown = subprocess.run(
+        ["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    assert [line.split(maxsplit=1) for line in shown.splitlines() if "make" not in line] == [
+        list(each) for each in TARGETS.items()
+    ]
 
 
 def test_the_table_says_what_ci_runs() -> None:
@@ -44,7 +56,9 @@ def test_the_table_says_what_ci_runs() -> None:
 
 
 def test_every_floor_that_does_no_input_or_output_is_tested_by_test_fast() -> None:
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
     (pure,) = [each["source_modules"] for each in contracts if "no input or output" in each["name"]]
     (block,) = re.findall(r"^FAST := ((?:.*\\\n)+.*)$", MAKEFILE, re.MULTILINE)
     fast = block.replace("\\", "").split()
@@ -52,7 +66,16 @@ def test_every_floor_that_does_no_input_or_output_is_tested_by_test_fast() -> No
     assert [folder for folder in fast if not (ROOT / "tests" / folder).is_dir()] == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_branches_of_these_floors_are_counted() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    contracts = project["importlinter"]["contracts"]
+    (pure,) = [each["source_modules"] for each in contracts if "no input or output" in each["name"]]
+    assert project["coverage"]["run"]["source"] == [each.replace(".", "/") for each in pure]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_no_test_chooses_its_own_seed_or_deadline(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     if name.startswith(MAY_DIFFER) or path == Path(__file__):
@@ -131,11 +154,25 @@ def fuzz(folder: Path, properties: str, seconds: float) -> subprocess.CompletedP
     """Explore a file of property tests."""
     (folder / "conftest.py").write_text(CONFTEST)
     (folder / "test_properties.py").write_text(properties)
-    command = [sys.executable, "-m", "tests.fuzz", str(seconds), str(folder), "-c", "pyproject.toml", "-p", "no:cacheprovider"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        str(seconds),
+        str(folder),
+        "-c",
+        "pyproject.toml",
+        "-p",
+        "no:cacheprovider",
+    ]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
-def test_fuzzing_goes_round_until_every_property_has_failed_and_prints_the_blob_of_a_failure(tmp_path: Path) -> None:
+def test_fuzzing_goes_round_until_every_property_has_failed_and_prints_the_blob_of_a_failure(
+    tmp_path: Path,
+) -> None:
     ended = fuzz(tmp_path, PROPERTIES, seconds=600)
     assert ended.returncode == pytest.ExitCode.TESTS_FAILED, ended.stdout + ended.stderr
     assert "@reproduce_failure(" in ended.stdout
@@ -145,4 +182,6 @@ def test_fuzzing_goes_round_until_every_property_has_failed_and_prints_the_blob_
 def test_fuzzing_ends_when_the_time_is_over(tmp_path: Path) -> None:
     ended = fuzz(tmp_path, FINE, seconds=0.5)
     assert ended.returncode == pytest.ExitCode.OK, ended.stdout + ended.stderr
-    assert re.search(r"^1 property tests ran \d+ to \d+ times; 0 failed$", ended.stdout, re.MULTILINE)
+    assert re.search(
+        r"^1 property tests ran \d+ to \d+ times; 0 failed$", ended.stdout, re.MULTILINE
+    )

@@ -9,7 +9,9 @@ RECORDS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md
 
 def test_records_are_numbered_without_gaps() -> None:
     wanted = [f"{number:04d}" for number in range(1, len(RECORDS) + 1)]
-    assert [path.name[:4] for path in RECORDS] == wanted, "name a new record by the next number: docs/decisions/NNNN-its-subject.md"
+    assert [path.name[:4] for path in RECORDS] == wanted, (
+        "name a new record by the next number: docs/decisions/NNNN-its-subject.md"
+    )
 
 
 def test_each_record_has_a_title_a_status_and_a_place_in_the_index() -> None:
@@ -17,6 +19,12 @@ def test_each_record_has_a_title_a_status_and_a_place_in_the_index() -> None:
     for path in RECORDS:
         lines = path.read_text().splitlines()
         assert lines[0].startswith("# "), path.name
-        status = re.fullmatch(r"Status: ((?:accepted|superseded by \[\d{4}\]\(\S+\)), \d{4}-\d\d-\d\d)", lines[2])
-        assert status, f"{path.name}: the third line is its status, such as `Status: accepted, 2026-11-22`"
-        assert f"| [{path.name[:4]}]({path.name}) | {lines[0][2:]} | {status[1]} |" in index, path.name
+        status = re.fullmatch(
+            r"Status: ((?:accepted|superseded by \[\d{4}\]\(\S+\)), \d{4}-\d\d-\d\d)", lines[2]
+        )
+        assert status, (
+            f"{path.name}: the third line is its status, such as `Status: accepted, 2026-11-22`"
+        )
+        assert f"| [{path.name[:4]}]({path.name}) | {lines[0][2:]} | {status[1]} |" in index, (
+            path.name
+        )

@@ -1,4 +1,6 @@
-"""The examples add up: names fit, topologies have as many hosts as their groups, and each applies to a real cluster."""
+"""The examples add up: names fit, topologies have as many hosts as their groups, and each applies
+to a real cluster.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,18 +53,25 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
 
 
 def asks_for(path: Path, key: str, value: str = "") -> bool:
-    """Tell whether the RayCluster of an example has an annotation, of this value if one is given."""
+    """Tell whether the RayCluster of an example has an annotation, of this value if
+    one is given.
+    """
     found = annotations_of(read_manifests([path])[0]).get(key)
     return found is not None and (not value or found == value)
 
 
 each_file = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-each_group = pytest.mark.parametrize("group", list(groups()), ids=lambda group: f"{group.path.stem}:{group.group['groupName']}")
+each_group = pytest.mark.parametrize(
+    "group", list(groups()), ids=lambda group: f"{group.path.stem}:{group.group['groupName']}"
+)
 
 
 def chips(group: Group) -> int:
     """Return the TPU chips of one host."""
-    return sum(parse_count(each["resources"]["limits"].get(names.RESOURCE_TPU, 0)) for each in group.spec["containers"])
+    return sum(
+        parse_count(each["resources"]["limits"].get(names.RESOURCE_TPU, 0))
+        for each in group.spec["containers"]
+    )
 
 
 def test_every_kind_of_cluster_that_we_know_has_an_example() -> None:
@@ -70,18 +79,34 @@ def test_every_kind_of_cluster_that_we_know_has_an_example() -> None:
         "multi-host": any(group.group["numOfHosts"] > 1 for group in groups()),
         "single-host": any(group.group["numOfHosts"] == 1 and chips(group) for group in groups()),
         "64 hosts": any(group.group["numOfHosts"] == 64 for group in groups()),
-        "two TPU containers": any(len(group.spec["containers"]) == 2 and chips(group) for group in groups()),
-        "sidecar and init": any("initContainers" in group.spec and len(group.spec["containers"]) > 1 for group in groups()),
+        "two TPU containers": any(
+            len(group.spec["containers"]) == 2 and chips(group) for group in groups()
+        ),
+        "sidecar and init": any(
+            "initContainers" in group.spec and len(group.spec["containers"]) > 1
+            for group in groups()
+        ),
         "affinity": any("affinity" in group.spec for group in groups()),
-        "autoscaled": any(group.cluster["spec"].get("enableInTreeAutoscaling") for group in groups()),
+        "autoscaled": any(
+            group.cluster["spec"].get("enableInTreeAutoscaling") for group in groups()
+        ),
         "multi-slice": any(names.MEGASCALE_NUM_SLICES in str(group.spec) for group in groups()),
-        "gang per group": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "worker-group") for path in FILES),
-        "gang per replica": any(asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "replica") for path in FILES),
+        "gang per group": any(
+            asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "worker-group") for path in FILES
+        ),
+        "gang per replica": any(
+            asks_for(path, names.ANNOTATION_SCHEDULING_GROUP, "replica") for path in FILES
+        ),
         "shard": any(asks_for(path, names.ANNOTATION_SHARD_GROUP) for path in FILES),
         "resized in place": any(asks_for(path, names.ANNOTATION_IPPR) for path in FILES),
         "sub-slice": any(names.ANNOTATION_SLICE_TOPOLOGY in str(group.group) for group in groups()),
-        "queued": any(names.LABEL_KUEUE_QUEUE in str(group.cluster["metadata"]) for group in groups()),
-        "mixed": any(len(read_manifests([path])[0].document["spec"]["workerGroupSpecs"]) > 2 for path in FILES),
+        "queued": any(
+            names.LABEL_KUEUE_QUEUE in str(group.cluster["metadata"]) for group in groups()
+        ),
+        "mixed": any(
+            len(read_manifests([path])[0].document["spec"]["workerGroupSpecs"]) > 2
+            for path in FILES
+        ),
     }
     assert [kind for kind, there in found.items() if not there] == []
 
@@ -112,7 +137,10 @@ def test_its_group_names_differ(path: Path) -> None:
 @each_file
 def test_its_annotations_are_ours_or_rays_and_its_first_line_says_what_it_is(path: Path) -> None:
     (manifest,) = read_manifests([path])
-    assert all(key.startswith(names.PREFIX) or key == names.ANNOTATION_IPPR for key in annotations_of(manifest))
+    assert all(
+        key.startswith(names.PREFIX) or key == names.ANNOTATION_IPPR
+        for key in annotations_of(manifest)
+    )
     assert path.read_text().startswith("# ")
 
 
@@ -136,9 +164,15 @@ def test_its_topology_has_as_many_hosts_as_the_group(group: Group) -> None:
     selected, hosts = group.spec.get("nodeSelector", {}), group.group["numOfHosts"]
     annotations = group.group["template"].get("metadata", {}).get("annotations", {})
     formed = names.KUEUE_SLICE_REQUIRED_TOPOLOGY in annotations
-    assert bool(chips(group)) == (names.NODE_TPU_TOPOLOGY in selected or formed) == (names.NODE_TPU_ACCELERATOR in selected)
+    assert (
+        bool(chips(group))
+        == (names.NODE_TPU_TOPOLOGY in selected or formed)
+        == (names.NODE_TPU_ACCELERATOR in selected)
+    )
     if chips(group):
-        topology = annotations.get(names.ANNOTATION_SLICE_TOPOLOGY) or selected[names.NODE_TPU_TOPOLOGY]
+        topology = (
+            annotations.get(names.ANNOTATION_SLICE_TOPOLOGY) or selected[names.NODE_TPU_TOPOLOGY]
+        )
         assert hosts_of(topology, chips(group)) == hosts
         assert accelerator_type(selected[names.NODE_TPU_ACCELERATOR], chips_of(topology))
         assert annotations.get(names.KUEUE_SLICE_SIZE, str(hosts)) == str(hosts)
@@ -149,7 +183,9 @@ def test_its_devices_are_requested_as_they_are_limited(group: Group) -> None:
     for container in group.spec["containers"]:
         limits, requests = container["resources"]["limits"], container["resources"]["requests"]
         assert limits.keys() == requests.keys()
-        assert all(parse_quantity(limits[key]) == parse_quantity(requests[key]) > 0 for key in limits)
+        assert all(
+            parse_quantity(limits[key]) == parse_quantity(requests[key]) > 0 for key in limits
+        )
 
 
 @each_group

@@ -1,1 +1,3 @@
-"""Ray's own node providers, by which its autoscaler scales a RayCluster, against a control plane: `make autoscaler`."""
+"""Ray's own node providers, by which its autoscaler scales a RayCluster, against a control plane:
+`make autoscaler`.
+"""

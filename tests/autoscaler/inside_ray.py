@@ -1,4 +1,5 @@
-"""Runs where Ray is installed: scales a RayCluster by the node provider of an autoscaler, a line of JSON for each step.
+"""Runs where Ray is installed: scales a RayCluster by the node provider of an autoscaler, a line of
+JSON for each step.
 
 What decides to scale is not here: a line says what the autoscaler would have decided.
 """
@@ -10,7 +11,10 @@ from typing import Any, Protocol
 from ray.autoscaler._private.kuberay.node_provider import KubeRayNodeProvider
 from ray.autoscaler._private.util import NodeID
 from ray.autoscaler.tags import NODE_KIND_WORKER, TAG_RAY_NODE_KIND, TAG_RAY_USER_NODE_TYPE
-from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider import KubeRayProvider, NodeKind
+from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider import (
+    KubeRayProvider,
+    NodeKind,
+)
 
 Json = dict[str, Any]
 
@@ -36,14 +40,18 @@ class Provider(Protocol):
 
 
 class First:
-    """The provider of the first autoscaler. It collects what is asked for, and posts it at the end of an update."""
+    """The provider of the first autoscaler. It collects what is asked for, and posts it at the end
+    of an update.
+    """
 
     def __init__(self, cluster: str, namespace: str) -> None:
         self._provider = KubeRayNodeProvider({**CONFIG, "namespace": namespace}, cluster)
 
     def workers(self) -> list[str]:
         """The names of the worker pods that are not being deleted."""
-        found: list[NodeID] = self._provider.non_terminated_nodes({TAG_RAY_NODE_KIND: NODE_KIND_WORKER})
+        found: list[NodeID] = self._provider.non_terminated_nodes(
+            {TAG_RAY_NODE_KIND: NODE_KIND_WORKER}
+        )
         return found
 
     def launch(self, group: str, count: int) -> list[str]:

@@ -1,4 +1,6 @@
-"""An autoscaler's node provider as a process, which asks the API server as the head's service account would."""
+"""An autoscaler's node provider as a process, which asks the API server as the head's service
+account would.
+"""
 
 import json
 import os
@@ -22,7 +24,9 @@ class Provider:
     """Runs on entry, ends on exit. `version` is v1 or v2; each step gives what went wrong."""
 
     def __init__(self, plane: ControlPlane, version: str, cluster: str, namespace: str) -> None:
-        user = json.loads(plane.kubeconfig(f"autoscaler-{cluster}-{namespace}", [MASTERS]).read_text())["users"][0]["user"]
+        user = json.loads(
+            plane.kubeconfig(f"autoscaler-{cluster}-{namespace}", [MASTERS]).read_text()
+        )["users"][0]["user"]
         server = urlsplit(plane.server)
         self._command = [str(INTERPRETER), str(DRIVER), version, cluster, namespace]
         self._log = plane.folder / f"autoscaler-{namespace}.log"
@@ -38,11 +42,21 @@ class Provider:
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=self._environment, text=True
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=self._environment,
+                text=True,
             )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._process.communicate(timeout=20)
 
     def launch(self, group: str, count: int) -> list[str]:
@@ -52,7 +66,9 @@ class Provider:
 
     def terminate(self, pods: Sequence[Json]) -> list[str]:
         """Ask that these pods go."""
-        errors: list[str] = self._step({"do": "terminate", "pods": [pod["metadata"]["name"] for pod in pods]})["errors"]
+        errors: list[str] = self._step(
+            {"do": "terminate", "pods": [pod["metadata"]["name"] for pod in pods]}
+        )["errors"]
         return errors
 
     def workers(self) -> set[str]:

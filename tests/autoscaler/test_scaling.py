@@ -1,4 +1,6 @@
-"""A RayCluster that Ray's autoscaler scales: whole slices come and go, no seat is held twice, and no update is refused."""
+"""A RayCluster that Ray's autoscaler scales: whole slices come and go, no seat is held twice, and
+no update is refused.
+"""
 
 from collections.abc import Iterator
 
@@ -29,7 +31,9 @@ GROUP = "tpu-group"
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["gate off", "gate on"])
-def indexing(request: pytest.FixtureRequest, control_plane: ControlPlane, webhook: Webhook) -> Iterator[bool]:
+def indexing(
+    request: pytest.FixtureRequest, control_plane: ControlPlane, webhook: Webhook
+) -> Iterator[bool]:
     """KubeRay with its own indexing off and on, and the webhook."""
     assert webhook.ready
     on: bool = request.param
@@ -53,7 +57,10 @@ def retried(namespace: str, *, on: bool) -> str:
     return f"{namespace}-{'on' if on else 'off'}"
 
 
-def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(control_plane: ControlPlane, indexing: bool) -> None:  # noqa: FBT001 - a fixture
+def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(
+    control_plane: ControlPlane,
+    indexing: bool,  # noqa: FBT001
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace(retried("slices", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 1), "v2"), namespace)
     wait_for_workers(api, namespace, HOSTS)
@@ -75,7 +82,10 @@ def test_the_second_autoscaler_adds_slices_and_takes_one_from_the_middle(control
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(control_plane: ControlPlane, indexing: bool) -> None:  # noqa: FBT001 - a fixture
+def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(
+    control_plane: ControlPlane,
+    indexing: bool,  # noqa: FBT001
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace(retried("idle", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 3), "v2"), namespace)
     three = wait_for_workers(api, namespace, 3 * HOSTS)
@@ -95,8 +105,15 @@ def test_an_idle_host_goes_with_its_slice_where_kuberay_knows_slices(control_pla
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_either_autoscaler_adds_and_takes_single_hosts(control_plane: ControlPlane, indexing: bool, version: str) -> None:  # noqa: FBT001 - a fixture
-    api, namespace = control_plane.api, control_plane.namespace(retried(f"hosts-{version}", on=indexing))
+def test_either_autoscaler_adds_and_takes_single_hosts(
+    control_plane: ControlPlane,
+    indexing: bool,  # noqa: FBT001
+    version: str,
+) -> None:
+    api, namespace = (
+        control_plane.api,
+        control_plane.namespace(retried(f"hosts-{version}", on=indexing)),
+    )
     cluster = autoscaled(example("tpu-single-host-autoscaled"), version)
     (group,) = cluster["spec"]["workerGroupSpecs"]
     group |= {"replicas": 1, "minReplicas": 0, "maxReplicas": 10}
@@ -119,8 +136,13 @@ def test_either_autoscaler_adds_and_takes_single_hosts(control_plane: ControlPla
     control_plane.delete_ray_cluster(name, namespace)
 
 
-def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(control_plane: ControlPlane, indexing: bool) -> None:  # noqa: FBT001 - a fixture
-    """It posts the number of pods as the number of replicas: only `maxReplicas` bounds what it asks for."""
+def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(
+    control_plane: ControlPlane,
+    indexing: bool,  # noqa: FBT001
+) -> None:
+    """It posts the number of pods as the number of replicas: only `maxReplicas` bounds what it asks
+    for.
+    """
     api, namespace = control_plane.api, control_plane.namespace(retried("taken", on=indexing))
     api.create(RAY_CLUSTERS, autoscaled(slices("one", 1, most=3), "v1"), namespace)
     wait_for_workers(api, namespace, HOSTS)
@@ -130,8 +152,13 @@ def test_the_first_autoscaler_takes_hosts_for_slices_and_seats_stay_exact(contro
         assert seats(three) == whole(0, 1, 2)
 
         assert autoscaler.terminate([in_seat(three, 1, 2)]) == []
-        until(lambda: not names(of_replica(three, 1)) & names(workers(api, namespace)), "the slice of the host goes")
-        after = wait_for_workers(api, namespace, 3 * HOSTS)  # and comes again, as there are more pods than slices
+        until(
+            lambda: not names(of_replica(three, 1)) & names(workers(api, namespace)),
+            "the slice of the host goes",
+        )
+        after = wait_for_workers(
+            api, namespace, 3 * HOSTS
+        )  # and comes again, as there are more pods than slices
         assert seats(after) == whole(0, 1, 2)
         assert not replica_names(of_replica(after, 1)) & replica_names(three)
     assert troubles(api, namespace) == []

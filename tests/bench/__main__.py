@@ -3,7 +3,16 @@
 import sys
 from importlib import import_module
 
-PARTS = ("reviews_over_https", "layers", "leases", "seating", "validation", "watch")
+PARTS = (
+    "reviews_over_https",
+    "layers",
+    "leases",
+    "dashboard",
+    "seating",
+    "validation",
+    "status",
+    "watch",
+)
 
 
 def main() -> int:

@@ -1,7 +1,9 @@
-"""How many Leases: writes, conflicts and live lists for 1,000 pods, in simulated time, so that the machine has no part in it.
+"""How many Leases: writes, conflicts and live lists for 1,000 pods, in simulated time, so that the
+machine has no part in it.
 
-`python -m tests.bench.leases`. KubeRay creates the pods of a RayCluster one after the other, ten RayClusters at a time; each
-review goes to the next process; a request to the API server takes 3 ms, and a watch is 5 ms behind.
+`python -m tests.bench.leases`. KubeRay creates the pods of a RayCluster one after the other, ten
+RayClusters at a time; each review goes to the next process; a request to the API server takes 3 ms,
+and a watch is 5 ms behind.
 """
 
 import asyncio
@@ -69,26 +71,43 @@ class Steady(Model):
                     self._start(process, self._admit(process, pod))
             self.tick(number := number + 1)
         self.check()
-        writes, conflicts, reads = (after - earlier for after, earlier in zip(self._counted(), before, strict=True))
+        writes, conflicts, reads = (
+            after - earlier for after, earlier in zip(self._counted(), before, strict=True)
+        )
         return self.now - begun, writes, conflicts, reads
 
     def _counted(self) -> tuple[int, int, int]:
         counters = [process.claims.counters for process in self.processes]
-        return sum(c.writes for c in counters), sum(c.conflicts for c in counters), sum(c.reads for c in counters)
+        return (
+            sum(c.writes for c in counters),
+            sum(c.conflicts for c in counters),
+            sum(c.reads for c in counters),
+        )
 
 
 def main() -> None:
     """Measure and print."""
     logging.disable(logging.CRITICAL)
-    sys.stdout.write(f"{PODS} pods of {CLUSTERS} RayClusters, {REQUEST_SECONDS * 1000:g} ms a request\n")
-    sys.stdout.write(f"{'processes':>10} {'Leases':>7} {'seconds':>8} {'writes':>7} {'conflicts':>10} {'live lists':>11}\n")
+    sys.stdout.write(
+        f"{PODS} pods of {CLUSTERS} RayClusters, {REQUEST_SECONDS * 1000:g} ms a request\n"
+    )
+    sys.stdout.write(
+        f"{'processes':>10} {'Leases':>7} {'seconds':>8} {'writes':>7} {'conflicts':>10} "
+        f"{'live lists':>11}\n"
+    )
     for processes in (1, 2, 3):
         for leases in (1, 8, 64):
-            with patch.object(agreement, "LEASES", leases), patch.object(agreement.Store, "leases", leases):
+            with (
+                patch.object(agreement, "LEASES", leases),
+                patch.object(agreement.Store, "leases", leases),
+            ):
                 world = Steady(1, processes)
                 seconds, writes, conflicts, reads = world.bring_up()
                 world.close()
-            sys.stdout.write(f"{processes:>10} {leases:>7} {seconds:>8.2f} {writes:>7} {conflicts:>10} {reads:>11}\n")
+            sys.stdout.write(
+                f"{processes:>10} {leases:>7} {seconds:>8.2f} {writes:>7} {conflicts:>10} "
+                f"{reads:>11}\n"
+            )
             sys.stdout.flush()
     asyncio.set_event_loop(None)
 

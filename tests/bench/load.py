@@ -1,4 +1,6 @@
-"""A load generator: keep-alive HTTPS connections that post reviews, closed-loop or at a steady rate."""
+"""A load generator: keep-alive HTTPS connections that post reviews, closed-loop or at a steady
+rate.
+"""
 
 import asyncio
 import resource
@@ -12,7 +14,9 @@ import uvloop
 
 
 class Result(NamedTuple):
-    """Latencies in microseconds, sorted; how long it took in seconds; and the share of its core that the client used."""
+    """Latencies in microseconds, sorted; how long it took in seconds; and the share of its core
+    that the client used.
+    """
 
     latencies: list[float]
     seconds: float
@@ -73,7 +77,8 @@ class _Connection(asyncio.Protocol):
 def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
     """Yield whole HTTP requests, as kube-apiserver sends them."""
     head = (
-        f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: kube-apiserver-admission\r\n"
+        f"POST {path}?timeout=10s HTTP/1.1\r\nHost: ray-webhook.ray-webhook.svc\r\nUser-Agent: "
+        "kube-apiserver-admission\r\n"
         f"Content-Length: %d\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\n"
         f"Accept-Encoding: gzip\r\n\r\n%b"
     ).encode()
@@ -81,10 +86,20 @@ def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
         yield head % (len(body), body)
 
 
-async def _drive(port: int, authority: Path, requests: Iterator[bytes], connections: int, seconds: float, rate: float) -> Result:
+async def _drive(
+    port: int,
+    authority: Path,
+    requests: Iterator[bytes],
+    connections: int,
+    seconds: float,
+    rate: float,
+) -> Result:
     context = ssl.create_default_context(cafile=str(authority))
     loop = asyncio.get_running_loop()
-    pool = [(await loop.create_connection(_Connection, "127.0.0.1", port, ssl=context))[1] for _ in range(connections)]
+    pool = [
+        (await loop.create_connection(_Connection, "127.0.0.1", port, ssl=context))[1]
+        for _ in range(connections)
+    ]
     latencies: list[float] = []
     began = perf_counter()
     used = _cpu()
@@ -110,8 +125,18 @@ async def _drive(port: int, authority: Path, requests: Iterator[bytes], connecti
     return Result(sorted(latencies), took, (_cpu() - used) / took)
 
 
-def drive(port: int, authority: Path, requests: Iterator[bytes], *, connections: int, seconds: float, rate: float = 0) -> Result:
-    """Post for some seconds over some connections; at `rate` a second when it is not 0, else as fast as answers come."""
+def drive(
+    port: int,
+    authority: Path,
+    requests: Iterator[bytes],
+    *,
+    connections: int,
+    seconds: float,
+    rate: float = 0,
+) -> Result:
+    """Post for some seconds over some connections; at `rate` a second when it is not 0, else as
+    fast as answers come.
+    """
     return uvloop.run(_drive(port, authority, requests, connections, seconds, rate))
 
 

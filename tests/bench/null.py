@@ -1,4 +1,6 @@
-"""The reference: a bare ASGI handler on the same uvicorn with the same TLS, which reads the body and answers a constant."""
+"""The reference: a bare ASGI handler on the same uvicorn with the same TLS, which reads the body
+and answers a constant.
+"""
 
 import asyncio
 import sys
@@ -14,7 +16,10 @@ from webhook.runtime import supervise
 from webhook.tls.context import SwappingContext
 from webhook.tls.files import CertificateFiles
 
-BODY = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"","allowed":true}}'
+BODY = (
+    b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",'
+    b'"response":{"uid":"","allowed":true}}'
+)
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
 
 
@@ -31,7 +36,9 @@ async def main(directory: Path) -> None:
     tls = SwappingContext()
     tls.load(CertificateFiles(directory / "tls.crt", directory / "tls.key").read())
     server = HttpServer(cast("FastAPI", cast("Any", null)), "127.0.0.1", 0, tls.listening)
-    sys.stderr.write(f"ready: https://127.0.0.1:{server.bind()}/mutate, and http://127.0.0.1:0/readyz\n")
+    sys.stderr.write(
+        f"ready: https://127.0.0.1:{server.bind()}/mutate, and http://127.0.0.1:0/readyz\n"
+    )
     sys.stderr.flush()
 
     async def drain() -> None:

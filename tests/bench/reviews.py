@@ -1,4 +1,6 @@
-"""Realistic reviews of about 10 KB: TPU worker pods as KubeRay builds them, with managed fields, probes and volumes."""
+"""Realistic reviews of about 10 KB: TPU worker pods as KubeRay builds them, with managed fields,
+probes and volumes.
+"""
 
 import json
 import re
@@ -26,8 +28,21 @@ _NAMED = 10**9
 CLUSTER: Object = {
     "apiVersion": "ray.io/v1",
     "kind": "RayCluster",
-    "metadata": {"name": "bench", "namespace": "default", "uid": "2b7c1d5e-0000-4000-8000-00000000cafe"},
-    "spec": {"workerGroupSpecs": [{"groupName": "tpu-group", "replicas": 1000000, "maxReplicas": 1000000, "numOfHosts": 16}]},
+    "metadata": {
+        "name": "bench",
+        "namespace": "default",
+        "uid": "2b7c1d5e-0000-4000-8000-00000000cafe",
+    },
+    "spec": {
+        "workerGroupSpecs": [
+            {
+                "groupName": "tpu-group",
+                "replicas": 1000000,
+                "maxReplicas": 1000000,
+                "numOfHosts": 16,
+            }
+        ]
+    },
 }
 
 _FIELDS = {
@@ -40,17 +55,46 @@ _FIELDS = {
 
 def worker_pod() -> Object:
     """Return a worker pod of the bench cluster's TPU group."""
-    env: list[Object] = [{"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"} for i in range(25)]
-    env += [{"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}} for name, path in _FIELDS.items()]
-    env += [{"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"}, {"name": "RAY_PORT", "value": "6379"}]
-    env += [{"name": "KUBERAY_GEN_RAY_START_CMD", "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2}]
+    env: list[Object] = [
+        {"name": f"APP_SETTING_{i}", "value": f"value-of-setting-{i}-which-has-some-length"}
+        for i in range(25)
+    ]
+    env += [
+        {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
+        for name, path in _FIELDS.items()
+    ]
+    env += [
+        {"name": "FQ_RAY_IP", "value": "bench-head-svc.default.svc.cluster.local"},
+        {"name": "RAY_PORT", "value": "6379"},
+    ]
+    env += [
+        {
+            "name": "KUBERAY_GEN_RAY_START_CMD",
+            "value": "ray start --address=x:6379 --block --metrics-export-port=8080 " * 2,
+        }
+    ]
     probe = {
-        "exec": {"command": ["bash", "-c", "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success"]},
+        "exec": {
+            "command": [
+                "bash",
+                "-c",
+                "wget -T 2 -q -O- http://localhost:52365/api/healthz | grep success",
+            ]
+        },
         "periodSeconds": 5,
     }
     mounts: list[Object] = [{"mountPath": f"/mnt/data-{i}", "name": f"data-{i}"} for i in range(8)]
-    mounts += [{"mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "name": _VOLUME, "readOnly": True}]
-    volumes: list[Object] = [{"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}} for i in range(8)]
+    mounts += [
+        {
+            "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
+            "name": _VOLUME,
+            "readOnly": True,
+        }
+    ]
+    volumes: list[Object] = [
+        {"name": f"data-{i}", "persistentVolumeClaim": {"claimName": f"claim-{i}"}}
+        for i in range(8)
+    ]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -83,7 +127,12 @@ def worker_pod() -> Object:
                 "cloud.google.com/gke-tpu-topology": "4x4x4",
             },
             "initContainers": [
-                {"name": "wait-gcs-ready", "image": "rayproject/ray:2.54.0", "env": env[:25], "volumeMounts": mounts}
+                {
+                    "name": "wait-gcs-ready",
+                    "image": "rayproject/ray:2.54.0",
+                    "env": env[:25],
+                    "volumeMounts": mounts,
+                }
             ],
             "containers": [
                 {
@@ -102,13 +151,17 @@ def worker_pod() -> Object:
                 }
             ],
             "volumes": [*volumes, _projected()],
-            "tolerations": [{"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "tolerations": [
+                {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}
+            ],
         },
     }
 
 
 def _managed() -> Object:
-    fields: Object = {f'k:{{"name":"APP_SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(15)}
+    fields: Object = {
+        f'k:{{"name":"APP_SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(15)
+    }
     spec = {"f:containers": {'k:{"name":"ray-worker"}': {"f:env": fields}}}
     return {
         "apiVersion": "v1",
@@ -123,7 +176,10 @@ def _managed() -> Object:
 def _projected() -> Object:
     """Return the volume that kube-apiserver adds for the service account."""
     items = [{"key": "ca.crt", "path": "ca.crt"}]
-    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    namespace = {
+        "path": "namespace",
+        "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+    }
     sources = [
         {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": items}},
@@ -146,7 +202,8 @@ class Body(StrEnum):
 def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
     """Yield the reviews of such pods.
 
-    They differ as those of kube-apiserver do: each has its uid and the name of its token's volume, and all have the second.
+    They differ as those of kube-apiserver do: each has its uid and the name of its token's volume,
+    and all have the second.
     """
     pod = worker_pod()
     labels = pod["metadata"]["labels"]
@@ -165,7 +222,8 @@ def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
         second, replica = number // _PODS_A_SECOND, number // _HOSTS % 900_000 + 100_000
         own = {
             _UID.encode(): b"%0*d" % (len(_UID), number),
-            _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ" % (second // 3600 % 24, second // 60 % 60, second % 60),
+            _TIME.encode(): b"2026-11-21T%02d:%02d:%02dZ"
+            % (second // 3600 % 24, second // 60 % 60, second % 60),
             _VOLUME.encode(): b"kube-api-access-%05d" % (number % 100_000),
             _NAME.encode(): b"bench-tpu-group-worker-%d" % number,
             f'"{_REPLICA}"'.encode(): b'"%d"' % replica,

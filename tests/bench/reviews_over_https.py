@@ -1,4 +1,6 @@
-"""Reviews over HTTPS: the real mutation of a TPU pod, beside the null handler on the same uvicorn."""
+"""Reviews over HTTPS: the real mutation of a TPU pod, beside the null handler on
+the same uvicorn.
+"""
 
 import json
 import os
@@ -40,14 +42,27 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
     size = len(next(review_bodies()))
-    say(f"reviews of {size} bytes over TLS keep-alive; server on core {server}, client on core {client};")
-    say(f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI handler on the same uvicorn;")
-    say("labelled = workers with the seat labels of KubeRay 1.6 and later; fresh = workers without; named = workers with a")
+    say(
+        f"reviews of {size} bytes over TLS keep-alive; server on core {server}, client on core "
+        f"{client};"
+    )
+    say(
+        f"medians of {ROUNDS} rounds of {SECONDS:.0f} s, targets taking turns; null = bare ASGI "
+        "handler on the same uvicorn;"
+    )
+    say(
+        "labelled = workers with the seat labels of KubeRay 1.6 and later; fresh = workers "
+        "without; named = workers with a"
+    )
     say("name of their own, so that no review is like another")
     pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         targets = [
-            Target(kind, stack.enter_context(webhook(Path(folder) / kind, pin)), posts(review_bodies(kind), "/mutate"))
+            Target(
+                kind,
+                stack.enter_context(webhook(Path(folder) / kind, pin)),
+                posts(review_bodies(kind), "/mutate"),
+            )
             for kind in Body
         ]
         null = stack.enter_context(_null(Path(folder) / Body.FRESH, pin))
@@ -63,8 +78,15 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
     for number in range(ROUNDS):
         for target in targets if number % 2 else reversed(targets):
             samples[target.name].append(measured(target, connections, rate))
-    load = f"{rate:.0f} a second over {connections}" if rate else f"{connections} connection{'s' if connections > 1 else ''}"
-    say(f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} {'client busy':>12}")
+    load = (
+        f"{rate:.0f} a second over {connections}"
+        if rate
+        else f"{connections} connection{'s' if connections > 1 else ''}"
+    )
+    say(
+        f"\n{load:<24} {'requests/s':>10} {'p50 us':>8} {'p99 us':>8} {'server CPU us':>14} "
+        f"{'client busy':>12}"
+    )
     for name, taken in samples.items():
         rates = statistics.median(sample.result.rate for sample in taken)
         middle = statistics.median(sample.result.percentile(0.5) for sample in taken)
@@ -82,18 +104,23 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
 def measured(target: Target, connections: int, rate: float) -> Sample:
     """Return what a second of load shows."""
     url, _, authority, process, _ = target.server
-    before = _cpu_seconds(process.pid)
+    before = cpu_seconds(process.pid)
     port = int(url.rsplit(":", 1)[1])
-    result = drive(port, authority, target.requests, connections=connections, seconds=SECONDS, rate=rate)
-    return Sample(result, (_cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
+    result = drive(
+        port, authority, target.requests, connections=connections, seconds=SECONDS, rate=rate
+    )
+    return Sample(result, (cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
 
 
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of all threads of a process; /proc/PID/stat counts ticks of 10 ms."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
-def webhook(directory: Path, pin: tuple[str, ...], program: Sequence[str] = PROGRAM) -> AbstractContextManager[Running]:
+def webhook(
+    directory: Path, pin: tuple[str, ...], program: Sequence[str] = PROGRAM
+) -> AbstractContextManager[Running]:
     """Serve the bench's RayCluster on the cores of `pin`."""
     directory.mkdir()
     state = directory / "state.json"

@@ -20,7 +20,8 @@ def main() -> None:
     """Measure and print, for 100 worker groups of 64 hosts and for one."""
     sys.stdout.write("\nvalidation: milliseconds (best of batches)\n")
     sys.stdout.write(
-        f"  {'groups x hosts':>14} {'create':>8} {'update':>8} {'replicas only':>14} {'replicas only, bytes to bytes':>30}\n"
+        f"  {'groups x hosts':>14} {'create':>8} {'update':>8} {'replicas only':>14} "
+        f"{'replicas only, bytes to bytes':>30}\n"
     )
     for groups in (1, GROUPS):
         old = _cluster(groups)
@@ -35,7 +36,8 @@ def main() -> None:
             _milliseconds(partial(_reviewed, reviewer, review), _loop_cost()),
         ]
         sys.stdout.write(
-            f"  {f'{groups} x 64':>14} {figures[0]:>8.3f} {figures[1]:>8.3f} {figures[2]:>14.4f} {figures[3]:>30.3f}\n"
+            f"  {f'{groups} x 64':>14} {figures[0]:>8.3f} {figures[1]:>8.3f} {figures[2]:>14.4f} "
+            f"{figures[3]:>30.3f}\n"
         )
 
 
@@ -53,8 +55,17 @@ def _cluster(groups: int) -> Json:
 def _review(old: Json, new: Json) -> bytes:
     kind = {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
     resource = {"group": "ray.io", "version": "v1", "resource": "rayclusters"}
-    request = {"uid": "u", "operation": "UPDATE", "kind": kind, "resource": resource, "object": new, "oldObject": old}
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).encode()
+    request = {
+        "uid": "u",
+        "operation": "UPDATE",
+        "kind": kind,
+        "resource": resource,
+        "object": new,
+        "oldObject": old,
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    ).encode()
 
 
 def _reviewed(reviewer: Validation, body: bytes) -> None:

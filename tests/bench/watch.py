@@ -1,4 +1,6 @@
-"""The watch: 100,000 pods listed and followed from a fake API server in another process, while reviews go on."""
+"""The watch: 100,000 pods listed and followed from a fake API server in another process, while
+reviews go on.
+"""
 
 import asyncio
 import gc
@@ -43,13 +45,19 @@ def main() -> None:
 
 
 def _pods(count: int) -> Iterator[Object]:
-    """Yield worker pods of about 12 kB, in clusters of 256 with 4 hosts in a replica; they share their spec."""
-    padding = [{"name": f"VARIABLE_{number}", "value": "x" * 100} for number in range(POD_BYTES // 140)]
+    """Yield worker pods of about 12 kB, in clusters of 256 with 4 hosts in a replica; they share
+    their spec.
+    """
+    padding = [
+        {"name": f"VARIABLE_{number}", "value": "x" * 100} for number in range(POD_BYTES // 140)
+    ]
     spec = {"containers": [{"name": "ray", "image": "ray", "env": padding}]}
     for number in range(count):
         cluster, place = divmod(number, GROUP_PODS)
         replica, host = divmod(place, HOSTS)
-        pod = a_pod(f"pod-{number}", Seat(replica, host, f"tpu-r{replica:04}"), cluster=f"ray-{cluster}")
+        pod = a_pod(
+            f"pod-{number}", Seat(replica, host, f"tpu-r{replica:04}"), cluster=f"ray-{cluster}"
+        )
         pod["metadata"]["uid"] = f"01234567-89ab-cdef-0123-{number:012}"
         yield {**pod, "spec": spec}
 
@@ -58,10 +66,15 @@ async def _serve() -> None:
     """Serve, and flood the watches each time a line comes in."""
     api = FakeApi(pieces=1)
     api.load(PODS, _pods(POD_COUNT))
-    burst = [{"type": "MODIFIED", "object": pod} for pod in api._found(PODS, lambda _: True)[:BURST]]  # noqa: SLF001 - its own store
+    burst = [
+        {"type": "MODIFIED", "object": pod}
+        for pod in api._found(PODS, lambda _: True)[:BURST]  # noqa: SLF001
+    ]
     lines = msgspec.json.Encoder().encode_lines(burst)
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     async with api.serving():
         sys.stdout.write(f"{api.port}\n")
         sys.stdout.flush()
@@ -72,7 +85,9 @@ async def _serve() -> None:
 
 @asynccontextmanager
 async def _server() -> AsyncIterator[tuple[Process, str]]:
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.bench.watch", "serve", stdin=PIPE, stdout=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.bench.watch", "serve", stdin=PIPE, stdout=PIPE
+    )
     try:
         assert process.stdout
         yield process, f"http://127.0.0.1:{int(await process.stdout.readline())}"
@@ -91,18 +106,35 @@ class Latencies:
         """Return the figures that matter."""
         ordered = sorted(self.values)
         picks = [ordered[int(len(ordered) * share)] for share in (0.5, 0.99)]
-        return f"p50 {picks[0]:.2f}, p99 {picks[1]:.2f}, longest {ordered[-1]:.2f} ms, {len(ordered)} reviews"
+        return (
+            f"p50 {picks[0]:.2f}, p99 {picks[1]:.2f}, longest {ordered[-1]:.2f} ms, "
+            f"{len(ordered)} reviews"
+        )
 
 
 async def _review(mutation: Mutation, latencies: list[float]) -> None:
-    """Review a pod every 2 ms, in the loop that also follows the cluster; the seat is not kept, as in a dry run."""
+    """Review a pod every 2 ms, in the loop that also follows the cluster; the seat is not kept, as
+    in a dry run.
+    """
     pod = next(_pods(1))
     for label in ("worker-group-replica-index", "worker-group-replica-name"):
         del pod["metadata"]["labels"][f"ray.io/{label}"]
     del pod["metadata"]["labels"]["ray.io/replica-host-index"]
-    kinds = {"kind": {"group": "", "version": "v1", "kind": "Pod"}, "resource": {"group": "", "version": "v1", "resource": "pods"}}
-    request = {"uid": "u", **kinds, "operation": "CREATE", "namespace": "default", "dryRun": True, "object": pod}
-    body = msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    kinds = {
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+    }
+    request = {
+        "uid": "u",
+        **kinds,
+        "operation": "CREATE",
+        "namespace": "default",
+        "dryRun": True,
+        "object": pod,
+    }
+    body = msgspec.json.encode(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    )
     due = perf_counter()
     while True:
         due += REVIEW_EVERY
@@ -128,7 +160,11 @@ async def _measure() -> None:
 
         members, clusters = Membership(), ClusterIndex()
         state = ClusterState(load, Known(clusters, members, Shards(clusters)))
-        clusters.put(facts_of(msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)))
+        clusters.put(
+            facts_of(
+                msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)
+            )
+        )
         mutation = Mutation(PodHandler(clusters, SeatMemory(members)), state.reader)
         before, started = _rss(), perf_counter()
         task = asyncio.create_task(state.run())
@@ -161,7 +197,9 @@ async def _until(task: "asyncio.Task[None]", condition: Callable[[], bool]) -> N
 
 
 async def _flood(server: Process, task: "asyncio.Task[None]", state: ClusterState) -> float:
-    """Let the server send its events as fast as we take them, and return how many a second that is."""
+    """Let the server send its events as fast as we take them, and return how many a
+    second that is.
+    """
     assert server.stdin
     counters = state.pods[0].counters
     target = counters.events + BURST * BURSTS
@@ -181,16 +219,27 @@ async def _reviews_while(mutation: Mutation, work: Awaitable[None]) -> Latencies
     return Latencies(latencies)
 
 
-def _print(synced: float, used: float, rate: float, busy_rate: float, quiet: Latencies, busy: Latencies) -> None:
+def _print(
+    synced: float, used: float, rate: float, busy_rate: float, quiet: Latencies, busy: Latencies
+) -> None:
     rows = (
-        ("seconds until synced", f"{synced:.1f}  ({POD_COUNT / synced:,.0f} pods/s, the server's time included)"),
-        ("MiB per 10,000 pods", f"{used / (POD_COUNT / 10_000):.1f}  (resident memory, {used:.0f} MiB in all)"),
+        (
+            "seconds until synced",
+            f"{synced:.1f}  ({POD_COUNT / synced:,.0f} pods/s, the server's time included)",
+        ),
+        (
+            "MiB per 10,000 pods",
+            f"{used / (POD_COUNT / 10_000):.1f}  (resident memory, {used:.0f} MiB in all)",
+        ),
         ("events a second", f"{rate:,.0f}  ({rate * POD_BYTES / 1e6:,.0f} MB/s)"),
         ("events a second, with reviews", f"{busy_rate:,.0f}"),
         ("review, nothing to watch", str(quiet)),
         ("review, watch at full speed", str(busy)),
     )
-    sys.stdout.write(f"\nwatch: {POD_COUNT:,} pods of {POD_BYTES // 1000} kB from a fake API server in another process\n")
+    sys.stdout.write(
+        f"\nwatch: {POD_COUNT:,} pods of {POD_BYTES // 1000} kB from a fake API server in another "
+        "process\n"
+    )
     for name, value in rows:
         sys.stdout.write(f"  {name:<30} {value}\n")
 

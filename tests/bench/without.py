@@ -1,24 +1,22 @@
-"""`serve` without one of the layers that make a review cheaper: `python -m tests.bench.without LAYER serve …`."""
+"""`serve` without one of the layers that make a review cheaper: `python -m tests.bench.without
+LAYER serve …`.
+"""
 
 import sys
 from collections.abc import Callable
 from typing import Any, Final
-
-from prometheus_client import Counter, Histogram
 
 from webhook.admission.codec import decode_pod
 from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
-from webhook.http import server
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import AdmissionRequest, Answer
 from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.worker import read_replica
 from webhook.telemetry.batch import Batch
-from webhook.telemetry.review_metrics import ReviewMetrics
 
 
 def _review_cache() -> None:
@@ -29,14 +27,21 @@ def _review_cache() -> None:
 
 
 def _patch_cache() -> None:
-    def work_out(self: PatchCache, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool) -> Answer:
-        return answer(read_replica(pod, seat, cluster, group, assigned=assigned, policy=self.policy), seat.host)
+    def work_out(
+        self: PatchCache,
+        pod: Pod,
+        seat: Seat,
+        cluster: ClusterFacts,
+        group: WorkerGroup,
+        *,
+        assigned: bool,
+    ) -> Answer:
+        return answer(
+            read_replica(pod, seat, cluster, group, assigned=assigned, policy=self.policy),
+            seat.host,
+        )
 
     PatchCache.answer = work_out  # type: ignore[method-assign]
-
-
-def _coalescing() -> None:
-    server.coalescing = lambda protocol: protocol  # type: ignore[attr-defined]
 
 
 def _batches() -> None:
@@ -44,18 +49,6 @@ def _batches() -> None:
         self._take([thing])
 
     Batch.add = add  # type: ignore[method-assign]
-
-
-def _review_metrics() -> None:
-    labels = ("kind", "operation", "verdict")
-    reviews = Counter("reviews", "Reviews.", labels, registry=None)
-    durations = Histogram("durations", "Seconds.", ("kind",), registry=None)
-
-    def add(_self: ReviewMetrics, kind: str, operation: str, verdict: str, seconds: float) -> None:
-        reviews.labels(kind, operation, verdict).inc()
-        durations.labels(kind).observe(seconds)
-
-    ReviewMetrics.add = add  # type: ignore[method-assign, assignment]
 
 
 def _nothing() -> None:
@@ -66,9 +59,7 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
     "nothing": _nothing,
     "review cache": _review_cache,
     "patch cache": _patch_cache,
-    "coalescing": _coalescing,
     "batches": _batches,
-    "review metrics": _review_metrics,
 }
 
 if __name__ == "__main__":

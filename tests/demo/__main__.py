@@ -1,4 +1,6 @@
-"""Runs the real server over HTTPS, plays KubeRay and kube-apiserver with the examples, and checks what comes back."""
+"""Runs the real server over HTTPS, plays KubeRay and kube-apiserver with the examples, and checks
+what comes back.
+"""
 
 import sys
 import tempfile
@@ -8,12 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.apiserver import ApiServer, object_review
+from tests.demo import page
 from tests.seats import Held, seat_of, violations
 from tests.server import serving
 from webhook.cli.files import read_manifests
+from webhook.cli.summary import table
 from webhook.kube import names
 from webhook.kube.objects import RayCluster
 from webhook.manifest.kuberay import expand
+from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 
 Object = dict[str, Any]
@@ -22,15 +27,6 @@ EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 BROKEN: Final = Path(__file__).with_name("broken.yaml")
 INDEXED: Final = "kuberay-indexed.yaml"
 STORY: Final = "three-replicas"
-SHOWN: Final = (
-    names.TPU_WORKER_ID,
-    names.TPU_NAME,
-    names.MEGASCALE_SLICE_ID,
-    names.NODE_RANK,
-    names.NNODES,
-    names.MASTER_ADDR,
-    names.RAY_SHARD_INDEX,
-)
 
 
 class Demo:
@@ -45,11 +41,14 @@ class Demo:
         manifests = read_manifests(sorted(EXAMPLES.glob("*.yaml")))
         for manifest in manifests:
             self._bring_up(Path(manifest.file), manifest.document, as_cluster(manifest))
-        story = next(manifest for manifest in manifests if manifest.document["metadata"]["name"] == STORY)
+        story = next(
+            manifest for manifest in manifests if manifest.document["metadata"]["name"] == STORY
+        )
         worker = list(expand(story.document, as_cluster(story)))[1]
         self._replace(worker)
         self._dry_run(worker)
         self._refuse()
+        self._look(manifests)
         verdict = "every check passed" if not self._wrong else f"{self._wrong} CHECKS FAILED"
         say(f"\n{len(self._api.pods)} pods live, {self._api.calls} reviews over HTTPS: {verdict}.")
         return 1 if self._wrong else 0
@@ -58,43 +57,74 @@ class Demo:
         """Create every pod of one RayCluster in KubeRay's order."""
         indexed = path.name == INDEXED
         pods = list(expand(document, cluster, indexed=indexed))
-        say(f"\n== {path.name}: {len(pods)} pods{', with the seat labels of KubeRay 1.6+' if indexed else ''}")
+        say(
+            f"\n== {path.name}: {len(pods)} "
+            f"pods{', with the seat labels of KubeRay 1.6+' if indexed else ''}"
+        )
         started = time.perf_counter()
         stored = []
         for number, pod in enumerate(pods, 1):
             stored.append(self._api.create(pod))
             progress(number, len(pods))
         took = (time.perf_counter() - started) * 1000
-        workers = [pod for pod in stored if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER]
-        table(workers)
-        hosts = {(cluster.metadata.name or "", group.group_name): group.num_of_hosts for group in cluster.groups}
+        workers = [
+            pod
+            for pod in stored
+            if pod["metadata"]["labels"][names.LABEL_NODE_TYPE] == names.NODE_TYPE_WORKER
+        ]
+        show(workers)
+        hosts = {
+            (cluster.metadata.name or "", group.group_name): group.num_of_hosts
+            for group in cluster.groups
+        }
         wrong = violations(stored, hosts)
-        self._check(f"{len(workers)} workers hold {len(workers)} different seats, replicas filled in order ({took:.0f} ms)", wrong)
+        self._check(
+            f"{len(workers)} workers hold {len(workers)} different seats, replicas filled in "
+            f"order ({took:.0f} ms)",
+            wrong,
+        )
 
     def _replace(self, blank: Object) -> None:
-        """Delete one host, then a whole replica, and create pods again as KubeRay without its gate does."""
+        """Delete one host, then a whole replica, and create pods again as KubeRay without its gate
+        does.
+        """
         say("\n== replacement: three replicas of four hosts")
         lost = self._live(replica=2, host=1)
         for pod in lost:
             self._api.delete(pod)
         again = seats([self._api.create(blank)])
-        self._check("host 1 of replica 2 is deleted; the next pod takes exactly its seat", differ(again, seats(lost)))
+        self._check(
+            "host 1 of replica 2 is deleted; the next pod takes exactly its seat",
+            differ(again, seats(lost)),
+        )
 
         lost = self._live(replica=1)
         for pod in lost:
             self._api.delete(pod)
         fresh = [self._api.create(blank) for _ in lost]
-        table(fresh)
+        show(fresh)
         wanted = [(1, host) for host in range(4)]
-        self._check("the middle replica is deleted; index 1 comes back with hosts 0 to 3", differ(places(fresh), wanted))
-        self._check("and bears a new replica name", [] if names_of(fresh).isdisjoint(names_of(lost)) else ["the old name"])
+        self._check(
+            "the middle replica is deleted; index 1 comes back with hosts 0 to 3",
+            differ(places(fresh), wanted),
+        )
+        self._check(
+            "and bears a new replica name",
+            [] if names_of(fresh).isdisjoint(names_of(lost)) else ["the old name"],
+        )
 
     def _dry_run(self, worker: Object) -> None:
         say("\n== dry run")
         first, _ = self._api.admit(worker, dry_run=True)
         second, _ = self._api.admit(worker, dry_run=True)
-        self._check("asked twice, a dry run shows the same next seat", differ(places([second]), places([first])))
-        self._check("and takes none: the seat is still free", differ(places([self._api.create(worker)]), places([first])))
+        self._check(
+            "asked twice, a dry run shows the same next seat",
+            differ(places([second]), places([first])),
+        )
+        self._check(
+            "and takes none: the seat is still free",
+            differ(places([self._api.create(worker)]), places([first])),
+        )
 
     def _refuse(self) -> None:
         """Apply a RayCluster that could not work."""
@@ -105,14 +135,37 @@ class Demo:
             say(f"   {line}")
         for warning in response.get("warnings", []):
             say(f"   Warning: {warning}")
-        self._check("the broken RayCluster is refused, with every reason at once", ["it passed"] if response["allowed"] else [])
+        self._check(
+            "the broken RayCluster is refused, with every reason at once",
+            ["it passed"] if response["allowed"] else [],
+        )
+
+    def _look(self, manifests: Sequence[Manifest]) -> None:
+        """Leave what was played for the dashboard, with a host missing, and see that it shows."""
+        say("\n== what stands, and what is missing")
+        (lost,) = self._live(replica=1, host=2)
+        self._api.delete(lost)
+        page.write(manifests, self._api.pods.values())
+        found = page.looked_at()
+        wrong = differ(len(found["clusters"]), len(manifests))
+        self._check(f"the dashboard shows {len(manifests)} RayClusters", wrong)
+        ours = next(each for each in found["clusters"] if each["name"] == STORY)
+        missing = [each for each in ours["troubles"] if each["id"] == "host-missing"]
+        shown = [(each["replica"], each["hosts"]) for each in missing if each["replica"] == 1]
+        self._check("and that host 2 of replica 1 is missing", differ(shown, [(1, [2])]))
+        say(f"   look at it: {page.COMMAND}")
 
     def _live(self, *, replica: int, host: int | None = None) -> list[Object]:
         """Return the live pods of the story's cluster in one replica, or on one host of it."""
         found = []
         for pod in self._api.pods.values():
             seat = seat_of(pod)
-            if seat and seat.cluster == STORY and seat.replica == replica and host in {None, seat.host}:
+            if (
+                seat
+                and seat.cluster == STORY
+                and seat.replica == replica
+                and host in {None, seat.host}
+            ):
                 found.append(pod)
         return found
 
@@ -132,35 +185,16 @@ def say(text: str) -> None:
 def progress(number: int, total: int) -> None:
     """Show how far a long work is: on a terminal, in place."""
     if total > 20 and sys.stdout.isatty():
-        sys.stdout.write(f"\r   pod {number} of {total}" + ("\r" + " " * 24 + "\r" if number == total else ""))
+        sys.stdout.write(
+            f"\r   pod {number} of {total}" + ("\r" + " " * 24 + "\r" if number == total else "")
+        )
         sys.stdout.flush()
 
 
-def table(pods: list[Object]) -> None:
+def show(pods: list[Object]) -> None:
     """Print what each worker got; of many, the first and the last."""
-    say(f"   {'cluster':<16} {'group':<10} {'replica':>7} {'host':>4}  {'host name':<16} variables of containers[0]")
-    shown = pods if len(pods) <= 13 else [*pods[:3], None, *pods[-2:]]
-    for pod in shown:
-        if pod is None:
-            say(f"   … {len(pods) - 5} more")
-        else:
-            say(row(pod))
-
-
-def row(pod: Object) -> str:
-    """Return the line of one worker."""
-    seat = seat_of(pod)
-    assert seat is not None
-    env = {variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0].get("env", [])}
-    shown = " ".join(f"{name}={env[name]}" for name in SHOWN if name in env)
-    peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
-    shown += f" TPU_WORKER_HOSTNAMES=({peers + 1} hosts)" if peers else ""
-    group = pod["spec"].get("schedulingGroup")
-    shown += f" podGroupName={group['podGroupName']}" if group else ""
-    rules = [rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy", [])]
-    shown += f" resizePolicy={','.join(rules)}" if rules else ""
-    where = f"{seat.cluster:<16} {seat.group:<10} {seat.replica:>7} {seat.host:>4}"
-    return f"   {where}  {pod['spec'].get('hostname', '-'):<16} {shown.strip() or '-'}"
+    for line in table(pods):
+        say(f"   {line}")
 
 
 def seats(pods: Iterable[Object]) -> list[Held | None]:
@@ -185,10 +219,16 @@ def differ(found: object, wanted: object) -> list[str]:
 
 def main() -> int:
     """Serve, play, and leave nothing running."""
-    say("ray-webhook: a server on loopback HTTPS, the RayClusters of examples/, and a kube-apiserver played against it")
+    say(
+        "ray-webhook: a server on loopback HTTPS, the RayClusters of examples/, and a "
+        "kube-apiserver played against it"
+    )
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        with serving(directory, [EXAMPLES]) as server, ApiServer(server.url, server.authority) as api:
+        with (
+            serving(directory, [EXAMPLES]) as server,
+            ApiServer(server.url, server.authority) as api,
+        ):
             say(f"serving {server.url}/mutate")
             return Demo(api).run()
 

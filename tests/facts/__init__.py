@@ -1,1 +1,3 @@
-"""What the code has copied from KubeRay and Ray, compared with their newest versions: `make facts`."""
+"""What the code has copied from KubeRay and Ray, compared with their newest
+versions: `make facts`.
+"""

@@ -1,4 +1,6 @@
-"""Prints what the code has copied from KubeRay and Ray and what is not so, or no more. Exit code 1: something differs."""
+"""Prints what the code has copied from KubeRay and Ray and what is not so, or no more. Exit code 1:
+something differs.
+"""
 
 import os
 import sys
@@ -11,7 +13,9 @@ from tests.facts.fact import Fact
 
 
 def main() -> int:
-    """Compares with the newest module of KubeRay, the newest schemas there are, and the newest Ray."""
+    """Compares with the newest module of KubeRay, the newest schemas there are, and
+    the newest Ray.
+    """
     os.environ[KUBERAY_VARIABLE] = NEWEST.kuberay
     differing = report(f"KubeRay {NEWEST.kuberay}, sources", kuberay.facts(build.module_folder()))
     given = bool(os.environ.get(build.CRDS_VARIABLE))
@@ -30,7 +34,9 @@ def report(source: str, facts: Iterable[Fact]) -> int:
     found = list(facts)
     differing = [fact for fact in found if fact.differs and not fact.ahead]
     ahead = [fact for fact in found if fact.differs and fact.ahead]
-    print(f"{source}: {len(found) - len(differing) - len(ahead)} facts agree, {len(differing)} differ")
+    print(
+        f"{source}: {len(found) - len(differing) - len(ahead)} facts agree, {len(differing)} differ"
+    )
     for fact in differing:
         print(f"  differs: {fact}")
     for fact in ahead:

@@ -21,7 +21,9 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class Fact:
-    """`place` is `module:name` of ours. `ahead` says why a difference is none: ours is of a version that is not here."""
+    """`place` is `module:name` of ours. `ahead` says why a difference is none: ours is of a version
+    that is not here.
+    """
 
     place: str
     what: str
@@ -35,7 +37,10 @@ class Fact:
         return bool(self.ours != self.theirs)
 
     def __str__(self) -> str:
-        return f"{position(self.place)}: {self.what}: here {_shown(self.ours)}, there {_shown(self.theirs)}"
+        return (
+            f"{position(self.place)}: {self.what}: here {_shown(self.ours)}, there "
+            f"{_shown(self.theirs)}"
+        )
 
 
 def value(place: str) -> Any:  # noqa: ANN401 - of any type
@@ -49,7 +54,13 @@ def position(place: str) -> str:
     module, _, name = place.partition(":")
     path = Path(str(importlib.import_module(module).__file__))
     for node in ast.parse(path.read_text()).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             return f"{path.relative_to(ROOT)}:{node.lineno} {name}"
     raise LookupError(f"{path} does not assign {name}")
@@ -64,7 +75,9 @@ def covers(place: str, what: str, ours: set[str], theirs: set[str], ahead: str =
 def known(place: str, what: str, ours: set[str], theirs: set[str], ahead: str = "") -> Fact:
     """A fact that theirs has at least all of ours: what they do not have is shown alone."""
     unknown = sorted(ours - theirs)
-    return Fact(place, what, f"{', '.join(unknown)} too" if unknown else "no more", "no more", ahead)
+    return Fact(
+        place, what, f"{', '.join(unknown)} too" if unknown else "no more", "no more", ahead
+    )
 
 
 def _shown(found: object) -> str:

@@ -13,7 +13,12 @@ from ray.util.tpu import get_tpu_coordinator_env_vars
 group = IPPRSpecsSchema["properties"]["groups"]["additionalProperties"]
 generations = utils.gke_tpu_accelerator_to_generation
 sources = (tpu, autoscaling_config, node_provider)
-constants = {name: found for module in sources for name, found in vars(module).items() if isinstance(found, str)}
+constants = {
+    name: found
+    for module in sources
+    for name, found in vars(module).items()
+    if isinstance(found, str)
+}
 options = {option[2:] for each in start.params for option in each.opts if option.startswith("--")}
 
 json.dump(

@@ -63,7 +63,8 @@ NEWER_GATES: Final = frozenset(
 """Those that came, or were turned on, with KubeRay 1.7.0."""
 
 _CONSTANT: Final = re.compile(
-    r"^\s*(?:const\s+)?(\w+)(?:\s+\w+)?\s*=\s*(?:\"([^\"\n]*)\"|(\d+)|(\w+) - (\d+))\s*(?://.*)?$", re.MULTILINE
+    r"^\s*(?:const\s+)?(\w+)(?:\s+\w+)?\s*=\s*(?:\"([^\"\n]*)\"|(\d+)|(\w+) - (\d+))\s*(?://.*)?$",
+    re.MULTILINE,
 )
 _GATE: Final = re.compile(r"^\s*(\w+):\s*\{Default: (true|false),", re.MULTILINE)
 _TEXT: Final = re.compile(r"\"([^\"\n]+)\"")
@@ -71,7 +72,11 @@ _TEXT: Final = re.compile(r"\"([^\"\n]+)\"")
 
 def facts(module: Path) -> Iterator[Fact]:
     """The facts that the sources of a KubeRay decide; `module` is the folder of its Go module."""
-    sources = [path.read_text() for path in sorted(module.rglob("*.go")) if not path.name.endswith("_test.go")]
+    sources = [
+        path.read_text()
+        for path in sorted(module.rglob("*.go"))
+        if not path.name.endswith("_test.go")
+    ]
     declared = constants("\n".join(sources))
     for ours, theirs in CONSTANTS.items():
         place = f"{NAMES}:{ours}"
@@ -102,4 +107,6 @@ def _gates(source: str) -> Iterator[Fact]:
     theirs = {name: default == "true" for name, default in _GATE.findall(source)}
     for name, default in value(GATES).items():
         ahead = AHEAD if name in NEWER_GATES else ""
-        yield Fact(GATES, f"the default of the gate {name}", default, theirs.get(name, MISSING), ahead)
+        yield Fact(
+            GATES, f"the default of the gate {name}", default, theirs.get(name, MISSING), ahead
+        )

@@ -1,4 +1,6 @@
-"""Facts of KubeRay's CustomResourceDefinitions: fields, their types, and the values that some may have."""
+"""Facts of KubeRay's CustomResourceDefinitions: fields, their types, and the values that some may
+have.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -11,7 +13,13 @@ from webhook.kube import names
 Schema = dict[str, Any]
 
 STRUCTURE: Final = "webhook.validation.structure"
-TYPES: Final[dict[type, str]] = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean"}
+TYPES: Final[dict[type, str]] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    int: "integer",
+    bool: "boolean",
+}
 GROUP: Final = ("spec", "workerGroupSpecs", "[]")
 POD: Final = (*GROUP, "template", "spec")
 CONTAINER: Final = (*POD, "containers", "[]")
@@ -22,17 +30,28 @@ TABLES: Final = {
     "_CONTAINER": CONTAINER,
     "_VARIABLE": (*CONTAINER, "env", "[]"),
 }
-"""Tables of fields and types in `webhook/validation/structure.py`, and where these fields are in a RayCluster."""
+"""Tables of fields and types in `webhook/validation/structure.py`, and where these fields are in a
+RayCluster.
+"""
 
 
 def facts(definitions: Sequence[bytes], ahead: str = "") -> Iterator[Fact]:
-    """The facts that CustomResourceDefinitions decide. `ahead` says why fields may be missing, if they may."""
-    found = {each["spec"]["names"]["kind"]: each["spec"] for each in map(yaml.safe_load, definitions)}
+    """The facts that CustomResourceDefinitions decide. `ahead` says why fields may be missing, if
+    they may.
+    """
+    found = {
+        each["spec"]["names"]["kind"]: each["spec"] for each in map(yaml.safe_load, definitions)
+    }
     kinds = f"{names.__name__}:RAY_KINDS"
     yield Fact(kinds, "the kinds of KubeRay", set(names.RAY_KINDS), set(found))
     for kind, spec in found.items():
         served = {version["name"] for version in spec["versions"] if version["served"]}
-        yield known(f"{names.__name__}:RAY_VERSIONS", f"the served versions of {kind}", served, set(names.RAY_VERSIONS))
+        yield known(
+            f"{names.__name__}:RAY_VERSIONS",
+            f"the served versions of {kind}",
+            served,
+            set(names.RAY_VERSIONS),
+        )
     cluster, job = (_schema(found[kind]) for kind in (names.RAYCLUSTER_KIND, names.RAYJOB_KIND))
     for table, path in TABLES.items():
         place, holder = f"{STRUCTURE}:{table}", at(cluster, *path)
@@ -55,12 +74,16 @@ def _values(cluster: Schema, job: Schema, ahead: str) -> Iterator[Fact]:
 def at(schema: Schema, *path: str) -> Schema:
     """The schema of a field; `[]` are the items of a list. Empty where there is no such field."""
     for name in path:
-        schema = schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
+        schema = (
+            schema.get("items", {}) if name == "[]" else schema.get("properties", {}).get(name, {})
+        )
     return schema
 
 
 def _schema(spec: Schema) -> Schema:
     """The schema of the version that is stored."""
-    (found,) = (version["schema"]["openAPIV3Schema"] for version in spec["versions"] if version["storage"])
+    (found,) = (
+        version["schema"]["openAPIV3Schema"] for version in spec["versions"] if version["storage"]
+    )
     schema: Schema = found
     return schema

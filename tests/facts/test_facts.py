@@ -1,4 +1,6 @@
-"""What makes two facts differ, and what is read of Go sources and of schemas. Needs nothing that is not here."""
+"""What makes two facts differ, and what is read of Go sources and of schemas. Needs nothing that is
+not here.
+"""
 
 import pytest
 
@@ -12,7 +14,9 @@ def test_a_fact_is_shown_with_the_line_of_ours() -> None:
     fact = Fact(PLACE, "RayClusterLabelKey", value(PLACE), "ray.io/other")
     assert fact.differs
     assert str(fact).startswith("webhook/kube/names.py:")
-    assert str(fact).endswith(" LABEL_CLUSTER: RayClusterLabelKey: here 'ray.io/cluster', there 'ray.io/other'")
+    assert str(fact).endswith(
+        " LABEL_CLUSTER: RayClusterLabelKey: here 'ray.io/cluster', there 'ray.io/other'"
+    )
     assert not Fact(PLACE, "RayClusterLabelKey", value(PLACE), "ray.io/cluster").differs
     assert Fact(PLACE, "RayClusterLabelKey", value(PLACE), MISSING).differs
 
@@ -39,7 +43,12 @@ const (
 	other = call("no")
 )
 """
-    assert kuberay.constants(source) == {"KEY": "ray.io/key", "TYPED": "head", "LONG": 53, "LESS": 47}
+    assert kuberay.constants(source) == {
+        "KEY": "ray.io/key",
+        "TYPED": "head",
+        "LONG": 53,
+        "LESS": 47,
+    }
 
 
 def test_a_field_is_found_in_a_schema_through_lists() -> None:

@@ -1,4 +1,6 @@
-"""Facts of Ray, as its wheel has them: asked by the interpreter of a scratch environment, into which it is installed."""
+"""Facts of Ray, as its wheel has them: asked by the interpreter of a scratch environment, into
+which it is installed.
+"""
 
 import json
 import subprocess
@@ -23,7 +25,12 @@ CONSTANTS: Final = {
 }
 """Ours in `webhook/kube/names.py`, and theirs."""
 
-MULTI_SLICE: Final = ("MEGASCALE_NUM_SLICES", "MEGASCALE_SLICE_ID", "MEGASCALE_COORDINATOR_ADDRESS", "MEGASCALE_PORT")
+MULTI_SLICE: Final = (
+    "MEGASCALE_NUM_SLICES",
+    "MEGASCALE_SLICE_ID",
+    "MEGASCALE_COORDINATOR_ADDRESS",
+    "MEGASCALE_PORT",
+)
 UNKNOWN_GENERATIONS: Final = frozenset({"v2", "v3"})
 """Ray's generations that GKE never had."""
 
@@ -46,7 +53,12 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
         there = value(place) if value(place) in said["megascale"] else MISSING
         yield Fact(place, "a variable of several slices", value(place), there)
     place = "webhook.mutation.megascale:PORT"
-    yield Fact(place, "DEFAULT_MEGASCALE_PORT", str(value(place)), said["constants"]["DEFAULT_MEGASCALE_PORT"])
+    yield Fact(
+        place,
+        "DEFAULT_MEGASCALE_PORT",
+        str(value(place)),
+        said["constants"]["DEFAULT_MEGASCALE_PORT"],
+    )
     place = "webhook.validation.parameters:KNOWN"
     yield covers(place, "options of `ray start`", set(value(place)), set(said["start_options"]))
     keys = {value(f"webhook.validation.resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")}
@@ -57,11 +69,20 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
 
 def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
     place = "webhook.validation.accelerators:_LISTED"
-    ours = {_rays(name): {"x".join(map(str, each)) for each in found} for name, found in value(place).items()}
-    theirs = {name: set(found) for name, found in said["topologies"].items() if name not in UNKNOWN_GENERATIONS}
+    ours = {
+        _rays(name): {"x".join(map(str, each)) for each in found}
+        for name, found in value(place).items()
+    }
+    theirs = {
+        name: set(found)
+        for name, found in said["topologies"].items()
+        if name not in UNKNOWN_GENERATIONS
+    }
     for name in sorted(ours | theirs):
         here, there = ours.get(name, set()), theirs.get(name, set())
-        yield Fact(place, f"topologies of {name} that the other has not", here - there, there - here)
+        yield Fact(
+            place, f"topologies of {name} that the other has not", here - there, there - here
+        )
 
 
 def _generations(said: dict[str, Any]) -> Iterator[Fact]:
@@ -69,7 +90,9 @@ def _generations(said: dict[str, Any]) -> Iterator[Fact]:
     ours = {label: (_rays(found.name), found.cores) for label, found in value(place).items()}
     newest = value("webhook.accelerators.topology:_V7X")
     for label, (generation, cores) in said["generations"].items():
-        here = ours.get(label, (_rays(newest.name), newest.cores) if label.startswith("tpu7x") else MISSING)
+        here = ours.get(
+            label, (_rays(newest.name), newest.cores) if label.startswith("tpu7x") else MISSING
+        )
         yield Fact(place, f"generation and cores of {label}", here, (_rays(generation), cores))
 
 

@@ -1,4 +1,6 @@
-"""The lifecycle of Workloads and PodGroups, played against a model of the API server until nothing is left to do."""
+"""The lifecycle of Workloads and PodGroups, played against a model of the API server until nothing
+is left to do.
+"""
 
 from dataclasses import dataclass, field
 from itertools import count
@@ -32,7 +34,9 @@ WORKLOAD = "c.gang"
 
 @dataclass
 class Model:
-    """What an API server would have: deletions of protected objects wait, and what is immutable is refused."""
+    """What an API server would have: deletions of protected objects wait, and what is immutable is
+    refused.
+    """
 
     resizable: bool
     groups: dict[str, SeenPodGroup] = field(default_factory=dict)
@@ -77,15 +81,27 @@ class Model:
             return
         if action.workload:
             workload = self.workloads[action.workload]
-            assert wanted.template in {template.name for template in workload.templates}, "refers to a template that is not there"
+            assert wanted.template in {template.name for template in workload.templates}, (
+                "refers to a template that is not there"
+            )
         template = wanted.template if action.workload else ""
-        self._store(SeenPodGroup(identity, wanted.min_count, wanted.priority_class, action.workload, template))
+        self._store(
+            SeenPodGroup(
+                identity, wanted.min_count, wanted.priority_class, action.workload, template
+            )
+        )
 
     def _delete(self, seen: Seen) -> None:
         name = seen.identity.name
         if isinstance(seen, SeenWorkload):
-            replaced = self.desired is not None and self.desired.workload is not None and self.desired.workload.name == name
-            assert not replaced or name not in {group.workload for group in self.groups.values()}, "replaced while referred to"
+            replaced = (
+                self.desired is not None
+                and self.desired.workload is not None
+                and self.desired.workload.name == name
+            )
+            assert not replaced or name not in {group.workload for group in self.groups.values()}, (
+                "replaced while referred to"
+            )
             del self.workloads[name]
         elif name in self.protected:
             self._store(replace(seen, identity=replace(seen.identity, deleting=True)))
@@ -105,9 +121,18 @@ class Model:
             assert action.min_counts[0] != BASIC
             self._store(replace(seen, min_count=action.min_counts[0]))
             return
-        assert [template.min_count == BASIC for template in seen.templates] == [number == BASIC for number in action.min_counts]
+        assert [template.min_count == BASIC for template in seen.templates] == [
+            number == BASIC for number in action.min_counts
+        ]
         pairs = zip(seen.templates, action.min_counts, strict=True)
-        self._store(replace(seen, templates=tuple([replace(template, min_count=number) for template, number in pairs])))
+        self._store(
+            replace(
+                seen,
+                templates=tuple(
+                    [replace(template, min_count=number) for template, number in pairs]
+                ),
+            )
+        )
 
     def _store(self, seen: Seen) -> None:
         if isinstance(seen, SeenWorkload):
@@ -129,8 +154,14 @@ class Model:
     def time_passes(self) -> None:
         """Let everything go that was being deleted."""
         self.protected = frozenset()
-        self.groups = {name: group for name, group in self.groups.items() if not group.identity.deleting}
-        self.workloads = {name: workload for name, workload in self.workloads.items() if not workload.identity.deleting}
+        self.groups = {
+            name: group for name, group in self.groups.items() if not group.identity.deleting
+        }
+        self.workloads = {
+            name: workload
+            for name, workload in self.workloads.items()
+            if not workload.identity.deleting
+        }
 
 
 COUNTS = st.integers(0, 3)
@@ -143,16 +174,24 @@ TEMPLATE_NAMES = ["head", "a", "b", "c"]
 @st.composite
 def templates(draw: st.DrawFn) -> tuple[Template, ...]:
     chosen = draw(st.lists(st.sampled_from(TEMPLATE_NAMES), unique=True, min_size=1))
-    return tuple(Template(name, BASIC if name == "head" else draw(st.integers(1, 3))) for name in chosen)
+    return tuple(
+        Template(name, BASIC if name == "head" else draw(st.integers(1, 3))) for name in chosen
+    )
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Desired:
-    """Draw what should exist: PodGroups `c-x` of templates `x`, which a Workload has if there is one."""
+def desired_ones(draw: st.DrawFn) -> Desired:
+    """Draw what should exist: PodGroups `c-x` of templates `x`, which a Workload has if there is
+    one.
+    """
     workload = Workload(WORKLOAD, draw(CLASSES), draw(templates())) if draw(st.booleans()) else None
     known = [template.name for template in workload.templates] if workload else TEMPLATE_NAMES
     chosen = draw(st.lists(st.sampled_from(known), unique=True))
-    return Desired(UID, workload, tuple(PodGroup(f"c-{name}", name, draw(COUNTS), draw(CLASSES)) for name in chosen))
+    return Desired(
+        UID,
+        workload,
+        tuple(PodGroup(f"c-{name}", name, draw(COUNTS), draw(CLASSES)) for name in chosen),
+    )
 
 
 @st.composite
@@ -162,14 +201,19 @@ def identities(draw: st.DrawFn, name: str) -> Identity:
 
 
 @st.composite
-def models(draw: st.DrawFn, counts: st.SearchStrategy[bool] = st.booleans()) -> Model:  # noqa: B008 - a strategy is a value
+# A strategy is a value
+def models(draw: st.DrawFn, counts: st.SearchStrategy[bool] = st.booleans()) -> Model:  # noqa: B008
     """Draw an API server in any state."""
     model = Model(resizable=draw(counts))
     for name in draw(st.lists(NAMES, unique=True)):
         reference = draw(st.sampled_from([("", ""), (WORKLOAD, "a"), ("gone", "a")]))
-        model.groups[name] = SeenPodGroup(draw(identities(name)), draw(COUNTS), draw(CLASSES), *reference, draw(PROTECTIONS))
+        model.groups[name] = SeenPodGroup(
+            draw(identities(name)), draw(COUNTS), draw(CLASSES), *reference, draw(PROTECTIONS)
+        )
     for name in draw(st.lists(st.sampled_from([WORKLOAD, "former"]), unique=True)):
-        model.workloads[name] = SeenWorkload(draw(identities(name)), draw(templates()), draw(CLASSES))
+        model.workloads[name] = SeenWorkload(
+            draw(identities(name)), draw(templates()), draw(CLASSES)
+        )
     model.protected = draw(st.frozensets(NAMES))
     return model
 
@@ -178,7 +222,7 @@ def foreign(actual: Actual) -> list[Seen]:
     return [seen for seen in actual.all if seen.identity.controller != UID]
 
 
-@given(wishes(), models(), st.frozensets(NAMES))
+@given(desired_ones(), models(), st.frozensets(NAMES))
 def test_from_any_state_the_wish_is_reached_and_nothing_of_others_is_touched(
     desired: Desired, model: Model, live: frozenset[str]
 ) -> None:
@@ -191,17 +235,29 @@ def test_from_any_state_the_wish_is_reached_and_nothing_of_others_is_touched(
     model.settle(desired)
     assert foreign(model.actual) == [seen for seen in of_others if not seen.identity.deleting]
     taken = set(strangers(desired, model.actual))
-    ours = {group.identity.name: group for group in model.actual.pod_groups if group.identity.controller == UID}
+    ours = {
+        group.identity.name: group
+        for group in model.actual.pod_groups
+        if group.identity.controller == UID
+    }
     assert {name: (group.min_count, group.priority_class) for name, group in ours.items()} == {
-        group.name: (group.min_count, group.priority_class) for group in desired.pod_groups if group.name not in taken
+        group.name: (group.min_count, group.priority_class)
+        for group in desired.pod_groups
+        if group.name not in taken
     }
     assert waits(desired, model.actual) == bool(taken)
     _check_workload(desired, model)
 
 
 def _check_workload(desired: Desired, model: Model) -> None:
-    """Assert that our Workload is as it is wished for, or that a PodGroup keeps it from being replaced."""
-    ours = {seen.identity.name: seen for seen in model.actual.workloads if seen.identity.controller == UID}
+    """Assert that our Workload is as it is wished for, or that a PodGroup keeps it from being
+    replaced.
+    """
+    ours = {
+        seen.identity.name: seen
+        for seen in model.actual.workloads
+        if seen.identity.controller == UID
+    }
     want = desired.workload
     for name, seen in ours.items():
         if any(group.workload == name for group in model.groups.values()):
@@ -213,7 +269,7 @@ def _check_workload(desired: Desired, model: Model) -> None:
     assert want is None or want.name in {seen.identity.name for seen in model.actual.workloads}
 
 
-@given(wishes(), models(), st.frozensets(NAMES))
+@given(desired_ones(), models(), st.frozensets(NAMES))
 def test_a_pod_group_with_live_pods_is_never_deleted_while_it_is_wanted(
     desired: Desired, model: Model, live: frozenset[str]
 ) -> None:
@@ -221,13 +277,18 @@ def test_a_pod_group_with_live_pods_is_never_deleted_while_it_is_wanted(
     assert not live & {group.name for group in desired.pod_groups} & set(model.deleted)
 
 
-@given(wishes(), models(st.just(value=True)), st.frozensets(NAMES))
-def test_a_count_that_can_be_changed_never_deletes_a_pod_group(desired: Desired, model: Model, live: frozenset[str]) -> None:
+@given(desired_ones(), models(st.just(value=True)), st.frozensets(NAMES))
+def test_a_count_that_can_be_changed_never_deletes_a_pod_group(
+    desired: Desired, model: Model, live: frozenset[str]
+) -> None:
     model.settle(desired, live)
     model.time_passes()
     model.settle(desired)
     before = list(model.deleted)
-    larger = [replace(group, min_count=group.min_count and group.min_count + 5) for group in desired.pod_groups]
+    larger = [
+        replace(group, min_count=group.min_count and group.min_count + 5)
+        for group in desired.pod_groups
+    ]
     model.settle(replace(desired, pod_groups=tuple(larger)))
     assert model.deleted == before
 
@@ -238,12 +299,12 @@ ONE = Desired(UID, Workload(WORKLOAD, "", (Template("a", 4),)), (GROUP,))
 
 @pytest.fixture(name="model", params=[True, False], ids=["v1beta1", "v1alpha2"])
 def _model(request: pytest.FixtureRequest) -> Model:
-    """An API server with nothing yet, once for each dialect."""
+    """An API server with nothing yet, once for each PodGroup API."""
     return Model(resizable=request.param)
 
 
 def settled(desired: Desired, *, resizable: bool) -> Model:
-    """Return an API server on which a wish came true."""
+    """Return an API server that has what is desired."""
     model = Model(resizable)
     model.settle(desired)
     return model
@@ -252,7 +313,10 @@ def settled(desired: Desired, *, resizable: bool) -> Model:
 def names_of(actions: list[Action]) -> list[tuple[str, str]]:
     """Return the kind of each action, and the name of its object."""
     return [
-        (type(action).__name__, action.wanted.name if isinstance(action, Create) else action.seen.identity.name)
+        (
+            type(action).__name__,
+            action.wanted.name if isinstance(action, Create) else action.seen.identity.name,
+        )
         for action in actions
     ]
 
@@ -268,8 +332,13 @@ def test_the_workload_is_made_before_the_pod_groups_that_refer_to_it(model: Mode
 
 
 def test_a_larger_count_is_patched_where_it_can_be_and_else_waits_for_the_last_pod() -> None:
-    larger = Desired(UID, Workload(WORKLOAD, "", (Template("a", 8),)), (replace(GROUP, min_count=8),))
-    assert next_actions(larger, settled(ONE, resizable=True), "c-a") == [("Resize", "c-a"), ("Resize", WORKLOAD)]
+    larger = Desired(
+        UID, Workload(WORKLOAD, "", (Template("a", 8),)), (replace(GROUP, min_count=8),)
+    )
+    assert next_actions(larger, settled(ONE, resizable=True), "c-a") == [
+        ("Resize", "c-a"),
+        ("Resize", WORKLOAD),
+    ]
     model = settled(ONE, resizable=False)
     assert next_actions(larger, model, "c-a") == []
     assert waits(larger, model.actual)
@@ -310,7 +379,9 @@ def test_a_pod_group_that_is_being_deleted_is_waited_for(model: Model) -> None:
 
 
 @pytest.mark.parametrize("controller", [UID, "a former RayCluster of the name"])
-def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(model: Model, controller: str) -> None:
+def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(
+    model: Model, controller: str
+) -> None:
     going = Identity("c-a", "u", "1", controller, deleting=True)
     model.groups["c-a"] = SeenPodGroup(going, 2, "", protection=1)
     assert next_actions(replace(ONE, pod_groups=()), model) == [("Create", WORKLOAD)]
@@ -329,7 +400,11 @@ def test_a_pod_group_of_others_keeps_its_protection(model: Model, going: dict[st
 
 
 def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model) -> None:
-    both = Desired(UID, Workload(WORKLOAD, "", (Template("a", 4), Template("b", 2))), (GROUP, PodGroup("c-b", "b", 2, "")))
+    both = Desired(
+        UID,
+        Workload(WORKLOAD, "", (Template("a", 4), Template("b", 2))),
+        (GROUP, PodGroup("c-b", "b", 2, "")),
+    )
     model.settle(ONE)
     model.settle(both)
     assert model.groups["c-b"].workload == ""
@@ -340,7 +415,9 @@ def test_a_pod_group_whose_template_the_workload_lacks_stands_alone(model: Model
 
 
 def test_a_workload_that_is_not_ours_leaves_pod_groups_alone(model: Model) -> None:
-    model.workloads[WORKLOAD] = SeenWorkload(Identity(WORKLOAD, "u", "1", "another"), (Template("a", 4),), "")
+    model.workloads[WORKLOAD] = SeenWorkload(
+        Identity(WORKLOAD, "u", "1", "another"), (Template("a", 4),), ""
+    )
     model.settle(ONE)
     assert model.groups["c-a"].workload == ""
     assert strangers(ONE, model.actual) == [WORKLOAD]
@@ -353,7 +430,9 @@ def test_labels_that_somebody_took_off_come_back(model: Model) -> None:
     assert next_actions(ONE, model) == [("Label", "c-a")]
 
 
-def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_refers_to_it(model: Model) -> None:
+def test_a_workload_that_is_not_wanted_any_more_stays_while_a_wanted_pod_group_refers_to_it(
+    model: Model,
+) -> None:
     model.settle(ONE)
     alone = replace(ONE, workload=None)
     assert next_actions(alone, model) == []

@@ -1,4 +1,6 @@
-"""What should exist for a RayCluster: which PodGroups, of how many pods, and when there is a Workload."""
+"""What should exist for a RayCluster: which PodGroups, of how many pods, and when there is a
+Workload.
+"""
 
 import pytest
 
@@ -35,7 +37,11 @@ def counts(found: Desired) -> dict[str, int]:
 
 def templates(found: Desired) -> dict[str, int]:
     """Return the minimal count of each template, nothing without a Workload."""
-    return {template.name: template.min_count for template in found.workload.templates} if found.workload else {}
+    return (
+        {template.name: template.min_count for template in found.workload.templates}
+        if found.workload
+        else {}
+    )
 
 
 def test_a_whole_cluster_waits_for_its_head_and_every_desired_pod() -> None:
@@ -60,19 +66,34 @@ def test_a_group_that_wants_no_pods_has_a_template_but_no_pod_group(fields: dict
 
 
 def test_the_desired_count_is_kept_within_its_bounds() -> None:
-    assert counts(desired(asking(WORKER_GROUP).group("a", replicas=9, maxReplicas=2, hosts=3)))["c-worker-a"] == 6
-    assert counts(desired(asking(WORKER_GROUP).group("a", replicas=1, minReplicas=5)))["c-worker-a"] == 5
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=9, maxReplicas=2, hosts=3)))[
+            "c-worker-a"
+        ]
+        == 6
+    )
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=1, minReplicas=5)))["c-worker-a"]
+        == 5
+    )
 
 
 def test_a_count_fits_into_what_the_api_takes() -> None:
-    assert counts(desired(asking(WORKER_GROUP).group("a", replicas=2147483647, hosts=64)))["c-worker-a"] == 2147483647
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=2147483647, hosts=64)))[
+            "c-worker-a"
+        ]
+        == 2147483647
+    )
 
 
 def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_seat_of_it_is_taken() -> None:
     cluster = asking(REPLICA).group("tpu", hosts=4, replicas=2).group("cpu", replicas=3)
     assert counts(desired(cluster)) == {}
     assert templates(desired(cluster)) == {"worker-tpu": 4}
-    members = with_pods(("tpu", Seat(0, 0, "tpu-bcdfg")), ("tpu", Seat(0, 1, "tpu-bcdfg")), ("cpu", Seat(0, 0, "")))
+    members = with_pods(
+        ("tpu", Seat(0, 0, "tpu-bcdfg")), ("tpu", Seat(0, 1, "tpu-bcdfg")), ("cpu", Seat(0, 0, ""))
+    )
     members.assume(GroupKey(NAMESPACE, uid_of("c"), "tpu"), Seat(1, 0, "tpu-hjklm"), 0.0)
     assert counts(desired(cluster, members)) == {"c-worker-tpu-bcdfg": 4, "c-worker-tpu-hjklm": 4}
     assert desired(cluster, members).live == {"c-worker-tpu-bcdfg", "c-worker-tpu-hjklm"}
@@ -84,8 +105,13 @@ def test_a_cluster_of_single_hosts_that_asks_for_replicas_gets_nothing() -> None
 
 def test_pod_groups_have_the_priority_of_their_pods() -> None:
     template = {"spec": {"priorityClassName": "low"}}
-    found = desired(asking(WORKER_GROUP).head(priorityClassName="low").group("a", template=template))
-    assert found.pod_groups == (PodGroup("c-head", "head", BASIC, "low"), PodGroup("c-worker-a", "worker-a", 1, "low"))
+    found = desired(
+        asking(WORKER_GROUP).head(priorityClassName="low").group("a", template=template)
+    )
+    assert found.pod_groups == (
+        PodGroup("c-head", "head", BASIC, "low"),
+        PodGroup("c-worker-a", "worker-a", 1, "low"),
+    )
     assert found.workload is not None
     assert found.workload.priority_class == "low"
 
@@ -97,7 +123,10 @@ def test_there_is_no_workload_when_priorities_differ_as_the_api_server_refuses_i
 
 
 @pytest.mark.parametrize(("groups", "fits"), [(TEMPLATES_MAX - 1, True), (TEMPLATES_MAX, False)])
-def test_there_is_no_workload_for_more_groups_than_it_has_templates(groups: int, fits: bool) -> None:  # noqa: FBT001 - a parameter
+def test_there_is_no_workload_for_more_groups_than_it_has_templates(
+    groups: int,
+    fits: bool,  # noqa: FBT001
+) -> None:
     cluster = asking(WORKER_GROUP)
     for number in range(groups):
         cluster.group(f"g{number}")
@@ -114,7 +143,9 @@ def test_a_suspended_cluster_keeps_its_workload_alone() -> None:
 
 def test_nothing_is_wanted_for_a_cluster_that_asks_for_nothing_or_cannot_have_it() -> None:
     assert desired(a_cluster("c").group("a")) == Desired(uid_of("c"))
-    assert desired(asking(CLUSTER).group("a").spec(enableInTreeAutoscaling=True)) == Desired(uid_of("c"))
+    assert desired(asking(CLUSTER).group("a").spec(enableInTreeAutoscaling=True)) == Desired(
+        uid_of("c")
+    )
 
 
 def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is_known() -> None:

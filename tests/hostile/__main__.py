@@ -1,4 +1,6 @@
-"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. Writes docs/hardening.md after all."""
+"""Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. Writes
+docs/hardening.md after all.
+"""
 
 import argparse
 import os
@@ -37,14 +39,21 @@ class Row(NamedTuple):
         """Return the row of the table."""
         answered = [f"{len(record.took)}/{record.asked}" for record in self.seen.records]
         p99 = [f"{record.p99 * 1000:.0f}" for record in self.seen.records]
-        return f"| {self.name} | {self.port} | {self.what} | {' | '.join([*answered, *p99])} | {self.seen.peak:.0f} |"
+        return (
+            f"| {self.name} | {self.port} | {self.what} | {' | '.join([*answered, *p99])} | "
+            f"{self.seen.peak:.0f} |"
+        )
 
 
 def main() -> int:
     """Attack, print, and write."""
-    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description="Attack a server of its own on loopback.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hostile", description="Attack a server of its own on loopback."
+    )
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help=f"of {', '.join(ATTACKS)}")
+    parser.add_argument(
+        "names", nargs="*", default=[], metavar="NAME", help=f"of {', '.join(ATTACKS)}"
+    )
     arguments = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
     rows: list[Row] = []
@@ -68,7 +77,10 @@ def misses(row: Row, quiet: Row) -> Iterable[str]:
         if record.lost:
             yield f"{row.name}: {record.lost[0]}"
         if record.p99 > _limit(undisturbed):
-            yield f"{row.name}: p99 of {record.p99 * 1000:.0f} ms, above {_limit(undisturbed) * 1000:.0f}"
+            yield (
+                f"{row.name}: p99 of {record.p99 * 1000:.0f} ms, above "
+                f"{_limit(undisturbed) * 1000:.0f}"
+            )
 
 
 def _limit(undisturbed: Record) -> float:
@@ -78,18 +90,32 @@ def _limit(undisturbed: Record) -> float:
 def _attacked(name: str, seconds: float, cores: tuple[int, int]) -> Row:
     """Attack a server of its own, which has one core, from the other one."""
     pins = [("taskset", "-c", str(core)) if shutil.which("taskset") else () for core in cores]
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), [EXAMPLES, _STATE], launcher=pins[0]) as server:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(Path(folder), [EXAMPLES, _STATE], launcher=pins[0]) as server,
+    ):
         if name == _QUIET:
             with beside(server) as seen:
                 time.sleep(seconds)
             return Row(name, "", "no attack", seen)
         with beside(server) as seen:
-            _attack(name, server, seconds, pins[1])
-        return Row(name, ATTACKS[name].port, f"{ATTACKS[name].connections} with {ATTACKS[name].what}", seen)
+            _attack(name, server, max(seconds, ATTACKS[name].seconds), pins[1])
+        return Row(
+            name, ATTACKS[name].port, f"{ATTACKS[name].connections} with {ATTACKS[name].what}", seen
+        )
 
 
 def _attack(name: str, server: Running, seconds: float, pin: tuple[str, ...]) -> None:
-    command = [*pin, sys.executable, "-m", "tests.hostile.attacks", name, server.url, server.admin, str(seconds)]
+    command = [
+        *pin,
+        sys.executable,
+        "-m",
+        "tests.hostile.attacks",
+        name,
+        server.url,
+        server.admin,
+        str(seconds),
+    ]
     subprocess.run(command, check=True, timeout=seconds + 60)
 
 
@@ -97,19 +123,43 @@ def page(rows: Iterable[Row], cores: int) -> str:
     """Return the page."""
     bounds = Bounds()
     listed = (
-        ("request line, headers and trailers", f"{bounds.head // 1024} KiB, {bounds.headers} of them", "431"),
+        (
+            "request line, headers and trailers",
+            f"{bounds.head // 1024} KiB, {bounds.headers} of them",
+            "431",
+        ),
         (
             "bodies in flight, all connections",
             f"{bounds.in_flight // 2**20} MiB (`serving.in_flight_mib`)",
             "503, `Retry-After: 1`",
         ),
-        ("requests queued behind another, one connection", f"{bounds.queue}", "503, `Retry-After: 1`"),
-        ("answers that are not taken", f"{bounds.in_flight // 2**20} MiB, {bounds.request_seconds} s", "closed"),
-        ("from the connection to the first byte, handshake included", f"{bounds.first_byte} s", "closed"),
+        (
+            "requests queued behind another, one connection",
+            f"{bounds.queue}",
+            "503, `Retry-After: 1`",
+        ),
+        (
+            "answers that are not taken",
+            f"{bounds.in_flight // 2**20} MiB, {bounds.request_seconds} s",
+            "closed",
+        ),
+        (
+            "from the connection to the first byte, handshake included",
+            f"{bounds.first_byte} s",
+            "closed",
+        ),
         ("from the first byte to the end of the head", f"{bounds.head_seconds} s", "closed"),
         ("from the first byte to the end of the body", f"{bounds.request_seconds} s", "closed"),
-        ("between requests", f"{bounds.idle_seconds} s; kube-apiserver gives up after 90", "closed"),
-        ("connections, each port", f"{bounds.connections} (`serving.connections`)", "those that wait longest are closed"),
+        (
+            "between requests",
+            f"{bounds.idle_seconds} s; kube-apiserver gives up after 90",
+            "closed",
+        ),
+        (
+            "connections, each port",
+            f"{bounds.connections} (`serving.connections`)",
+            "those that wait longest are closed",
+        ),
     )
     return "\n".join(
         (
@@ -117,27 +167,79 @@ def page(rows: Iterable[Row], cores: int) -> str:
             "",
             "<!-- Written by `make hostile`. -->",
             "",
-            "What a client may hold of the port of reviews and of the plain port, and what becomes of one that wants more:",
+            (
+                "What a client may hold of the port of reviews and of the plain port, and what "
+                "becomes of one that wants more:"
+            ),
             "",
             "| what | bound | above it |",
             "|---|---|---|",
             *(f"| {' | '.join(cells)} |" for cells in listed),
             "",
-            "Of bodies in flight, the largest that is not complete is given up first, so a small review passes beside it. Large",
-            "bodies are read in turns, a few in each round of the event loop. When there are too many connections, those that",
+            (
+                "Of bodies in flight, the largest that is not complete is given up first, so a "
+                "small "
+                "review passes beside it. Large"
+            ),
+            (
+                "bodies are read in turns, a few in each round of the event loop. When there are "
+                "too "
+                "many connections, those that"
+            ),
             "never asked go before those that did, unless they are few.",
             "",
-            "`make hostile` runs each attack against a server of its own, which has one core, from another core (this table:",
-            f"{cores} cores in all, shared with other work). Beside it a good client asks for reviews, on a connection that it",
-            "keeps and on a new one each, and something asks for `/livez` and `/readyz`. Times are in milliseconds, memory is the",
-            f"peak of the process in MiB. The load average was {os.getloadavg()[1]:.0f}; compare a row with the first one only.",
+            (
+                "`make hostile` runs each attack against a server of its own, which has one core, "
+                "from another core (this table:"
+            ),
+            (
+                f"{cores} cores in all, shared with other work). Beside it a good client asks for "
+                "reviews, on a connection that it"
+            ),
+            (
+                "keeps and on a new one each, and something asks for `/livez` and `/readyz`. Times "
+                "are in milliseconds, memory is the"
+            ),
+            (
+                f"peak of the process in MiB. The load average was {os.getloadavg()[1]:.0f}; "
+                "compare "
+                "a row with the first one only."
+            ),
             "",
-            "| attack | port | connections | kept: answered/asked | new | probes | kept: p99 | new | probes | peak |",
+            (
+                "| attack | port | connections | kept: answered/asked | new | probes | kept: p99 | "
+                "new | probes | peak |"
+            ),
             "|---|---|---|---|---|---|---|---|---|---|",
             *(row.cells() for row in rows),
             "",
-            "Out of scope: floods of handshakes. A TLS handshake takes the server about as long as ten reviews, and there is no",
-            "telling a flood from many API servers that start. Where others than API servers reach the port, a NetworkPolicy",
+            (
+                "`python -m tests.hostile.bodies --count 1000000 --seed 1` asks the endpoints of a "
+                "service,"
+            ),
+            (
+                "within one process and with its caches, about a million fuzzed bodies: reviews of "
+                "pods and"
+            ),
+            (
+                "Ray objects of which parts are changed, left out, doubled or moved, and such "
+                "whose bytes"
+            ),
+            (
+                "are damaged. About half get a verdict and the rest a 400; one that gets a 500 "
+                "ends the run"
+            ),
+            ("and is printed. Of seed 1, 519,141 got a verdict and 480,859 a 400, and none a 500."),
+            "",
+            (
+                "Out of scope: floods of handshakes. A TLS handshake takes the server about as "
+                "long "
+                "as ten reviews, and there is no"
+            ),
+            (
+                "telling a flood from many API servers that start. Where others than API servers "
+                "reach the port, a NetworkPolicy"
+            ),
             "or `tls.client_ca` should keep them out; see [SECURITY.md](../SECURITY.md).",
             "",
         )

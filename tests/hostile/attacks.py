@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 MIB: Final = 1024 * 1024
 _FULL: Final = b"x" * 65536
 _APART: Final = 0.02
-"""Seconds between the first connections: all at once, they would be a flood of handshakes, which is another attack."""
+"""Seconds between the first connections: all at once, they would be a flood of handshakes, which is
+another attack.
+"""
 
 _POST: Final = b"POST /mutate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _GET: Final = b"GET /livez HTTP/1.1\r\nhost: x\r\n"
@@ -31,16 +33,21 @@ class Target(NamedTuple):
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Return a new connection. Raises OSError."""
-        return await asyncio.wait_for(asyncio.open_connection(self.host, self.port, ssl=_anyone() if self.tls else None), 10)
+        return await asyncio.wait_for(
+            asyncio.open_connection(self.host, self.port, ssl=_anyone() if self.tls else None), 10
+        )
 
 
 class Attack(NamedTuple):
-    """What one connection does, how many do it at once, and on which port: that of reviews or that of probes."""
+    """What one connection does, how many do it at once, and on which port: that of reviews or that
+    of probes. `seconds` is how long it takes until all of them have their handshake.
+    """
 
     run: Callable[[Target], Awaitable[None]]
     connections: int
     port: str
     what: str
+    seconds: float = 0
 
 
 def _anyone() -> ssl.SSLContext:
@@ -69,7 +76,9 @@ def endless(start: bytes, again: bytes) -> Callable[[Target], Awaitable[None]]:
 
 
 def held(start: bytes, size: int = 0, again: bytes = b"") -> Callable[[Target], Awaitable[None]]:
-    """Return what sends a start and `size` more bytes, and then `again` each second, until it is cut off."""
+    """Return what sends a start and `size` more bytes, and then `again` each second, until it is
+    cut off.
+    """
 
     async def run(target: Target) -> None:
         reader, writer = await target.connect()
@@ -119,30 +128,72 @@ async def half_a_handshake(target: Target) -> None:
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
 
 ATTACKS: Final = {
-    "endless-header": Attack(endless(_POST + b"a: ", _FULL), 3, "reviews", "a header value that never ends"),
-    "endless-headers": Attack(endless(_POST, b"a: b\r\n" * 10_000), 3, "reviews", "headers that never end"),
+    "endless-header": Attack(
+        endless(_POST + b"a: ", _FULL), 3, "reviews", "a header value that never ends"
+    ),
+    "endless-headers": Attack(
+        endless(_POST, b"a: b\r\n" * 10_000), 3, "reviews", "headers that never end"
+    ),
     "endless-url": Attack(endless(b"GET /", _FULL), 3, "reviews", "a path that never ends"),
-    "endless-trailer": Attack(endless(_POST + _CHUNKED + b"a: ", _FULL), 3, "reviews", "a trailer that never ends"),
-    "endless-trailers": Attack(endless(_POST + _CHUNKED, b"a: b\r\n" * 10_000), 3, "reviews", "trailers that never end"),
-    "endless-lines": Attack(endless(b"", b"\r\n" * 30_000), 3, "reviews", "empty lines before a request"),
-    "probes-endless-header": Attack(endless(_GET + b"a: ", _FULL), 3, "probes", "a header value that never ends"),
-    "probes-endless-headers": Attack(endless(_GET, b"a: b\r\n" * 10_000), 3, "probes", "headers that never end"),
-    "many-headers": Attack(held(_POST + b"a: b\r\n" * 97, 0, b""), 400, "reviews", "heads with 100 headers and no end"),
+    "endless-trailer": Attack(
+        endless(_POST + _CHUNKED + b"a: ", _FULL), 3, "reviews", "a trailer that never ends"
+    ),
+    "endless-trailers": Attack(
+        endless(_POST + _CHUNKED, b"a: b\r\n" * 10_000), 3, "reviews", "trailers that never end"
+    ),
+    "endless-lines": Attack(
+        endless(b"", b"\r\n" * 30_000), 3, "reviews", "empty lines before a request"
+    ),
+    "probes-endless-header": Attack(
+        endless(_GET + b"a: ", _FULL), 3, "probes", "a header value that never ends"
+    ),
+    "probes-endless-headers": Attack(
+        endless(_GET, b"a: b\r\n" * 10_000), 3, "probes", "headers that never end"
+    ),
+    "many-headers": Attack(
+        held(_POST + b"a: b\r\n" * 97, 0, b""), 400, "reviews", "heads with 100 headers and no end"
+    ),
     "unfinished-bodies": Attack(
-        held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000), 100, "reviews", "bodies of 6.9 MB without their last bytes"
+        held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000),
+        100,
+        "reviews",
+        "bodies of 6.9 MB without their last bytes",
     ),
     "probes-unfinished-bodies": Attack(
-        held(_GET + b"content-length: 7000000\r\n\r\n", 6_900_000), 100, "probes", "bodies of 6.9 MB without their last bytes"
+        held(_GET + b"content-length: 7000000\r\n\r\n", 6_900_000),
+        100,
+        "probes",
+        "bodies of 6.9 MB without their last bytes",
     ),
-    "pipelined": Attack(unread(_POST + b"content-length: 2\r\n\r\n{}", 200_000), 8, "reviews", "200,000 requests, no answer taken"),
+    "many-bodies": Attack(
+        held(_POST + b"content-length: 70000\r\n\r\n", len(_FULL)),
+        900,
+        "reviews",
+        "bodies of 70 KB without their last bytes",
+        seconds=25,
+    ),
+    "pipelined": Attack(
+        unread(_POST + b"content-length: 2\r\n\r\n{}", 200_000),
+        8,
+        "reviews",
+        "200,000 requests, no answer taken",
+    ),
     "probes-unread": Attack(
-        unread(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n", 20_000), 8, "probes", "20,000 requests for metrics, no answer taken"
+        unread(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n", 20_000),
+        8,
+        "probes",
+        "20,000 requests for metrics, no answer taken",
     ),
     "silent": Attack(silent, 1100, "reviews", "connections without a byte"),
     "half-handshakes": Attack(half_a_handshake, 1100, "reviews", "handshakes that never finish"),
     "no-request": Attack(held(b""), 400, "reviews", "handshakes without a request"),
     "slow-heads": Attack(held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second"),
-    "slow-bodies": Attack(held(_POST + b"content-length: 9999\r\n\r\n", 0, b"x"), 400, "reviews", "bodies of a byte a second"),
+    "slow-bodies": Attack(
+        held(_POST + b"content-length: 9999\r\n\r\n", 0, b"x"),
+        400,
+        "reviews",
+        "bodies of a byte a second",
+    ),
     "probes-silent": Attack(silent, 1100, "probes", "connections without a byte"),
 }
 

@@ -20,7 +20,9 @@ BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
 
 @dataclass
 class Record:
-    """How often was asked, how long each answer took in seconds, and what was wrong with the others."""
+    """How often was asked, how long each answer took in seconds, and what was wrong with the
+    others.
+    """
 
     asked: int = 0
     took: list[float] = field(default_factory=list)
@@ -61,7 +63,9 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
         (seen.fresh, _reviews(fresh, kept=False)),
         (seen.probes, _probes(server)),
     )
-    threads = [threading.Thread(target=_ask, args=(record, ask, stop, pause)) for record, ask in asked]
+    threads = [
+        threading.Thread(target=_ask, args=(record, ask, stop, pause)) for record, ask in asked
+    ]
     for thread in threads:
         thread.start()
     try:
@@ -77,7 +81,9 @@ def beside(server: Running, pause: float = 0.02) -> Iterator[Beside]:
 
 def memory(pid: int) -> tuple[float, float]:
     """Return the peak and the present memory of a process in MiB."""
-    lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    lines = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
     return int(lines["VmHWM"].split()[0]) / 1024, int(lines["VmRSS"].split()[0]) / 1024
 
 

@@ -1,4 +1,6 @@
-"""Each attack for a moment: the good clients and the probes are answered, and memory stays within its bound."""
+"""Each attack for a moment: the good clients and the probes are answered, and memory stays within
+its bound.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -19,14 +21,26 @@ PEAK_MIB = 256
 @pytest.fixture(scope="module")
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of its own: others should not see what is done to it."""
-    with serving(tmp_path_factory.mktemp("attacked"), [EXAMPLES, Path(__file__).parents[1] / "state.yaml"]) as running:
+    with serving(
+        tmp_path_factory.mktemp("attacked"), [EXAMPLES, Path(__file__).parents[1] / "state.yaml"]
+    ) as running:
         yield running
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_beside_an_attack_all_are_answered_and_memory_is_bounded(attacked: Running, name: str) -> None:
+def test_beside_an_attack_all_are_answered_and_memory_is_bounded(
+    attacked: Running, name: str
+) -> None:
     with beside(attacked) as seen:
-        command = [sys.executable, "-m", "tests.hostile.attacks", name, attacked.url, attacked.admin, SECONDS]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.hostile.attacks",
+            name,
+            attacked.url,
+            attacked.admin,
+            SECONDS,
+        ]
         attacker = run(command, capture_output=True, text=True, check=False, timeout=60)
     assert attacker.returncode == 0, attacker.stderr
     assert [record.lost for record in seen.records] == [[], [], []]

@@ -1,4 +1,6 @@
-"""Prints what Ray takes for wrong in completed pods of every TPU slice that it lists. Exit code 1: there is something."""
+"""Prints what Ray takes for wrong in completed pods of every TPU slice that it lists. Exit code 1:
+there is something.
+"""
 
 import json
 import subprocess
@@ -27,12 +29,21 @@ class Judge:
 
     def __init__(self) -> None:
         command = [str(wheel.INTERPRETER), str(JUDGE)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def verdicts(self, group: Slices, pods: Sequence[Json]) -> list[Json]:
         """What Ray takes the hosts of pods for."""
-        told = [{name: found for name, found in variables(pod).items() if name in READ} for pod in pods]
-        question = {"hosts": told, "chips": group.chips, "topology": group.topology, "generation": group.generation}
+        told = [
+            {name: found for name, found in variables(pod).items() if name in READ} for pod in pods
+        ]
+        question = {
+            "hosts": told,
+            "chips": group.chips,
+            "topology": group.topology,
+            "generation": group.generation,
+        }
         reader, writer = self._process.stdout, self._process.stdin
         assert reader is not None
         assert writer is not None
@@ -62,7 +73,10 @@ def main() -> int:
         divided[group.accelerator] += verdicts[0]["subslices"] is not None
     judge.close()
     for accelerator, count in groups.items():
-        print(f"{accelerator}: {count} topologies, {hosts[accelerator]} hosts; Ray divides {divided[accelerator]} of them")
+        print(
+            f"{accelerator}: {count} topologies, {hosts[accelerator]} hosts; Ray divides "
+            f"{divided[accelerator]} of them"
+        )
     print(f"Ray {said['version']} finds fault with {wrong} of {groups.total()} groups")
     return int(wrong > 0 or not groups)
 

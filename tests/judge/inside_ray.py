@@ -1,4 +1,6 @@
-"""Runs where Ray is installed: for each line with the pods of a group, prints what Ray takes their hosts for."""
+"""Runs where Ray is installed: for each line with the pods of a group, prints what Ray takes their
+hosts for.
+"""
 
 import json
 import os
@@ -10,7 +12,8 @@ from ray._private.accelerators import tpu
 Json = dict[str, Any]
 
 metadata_asked: list[str] = []
-tpu._get_tpu_metadata = metadata_asked.append  # noqa: SLF001 - else it asks a server that is not there
+# Else it asks a server that is not there
+tpu._get_tpu_metadata = metadata_asked.append  # noqa: SLF001
 manager = tpu.TPUAcceleratorManager
 kept = dict(os.environ)
 
@@ -29,8 +32,12 @@ def verdict(group: Json, told: dict[str, str]) -> Json:
         "worker": worker,
         "topology": topology,
         "pod_type": pod_type,
-        "expected_pod_type": tpu.infer_tpu_pod_type_from_topology(group["topology"], group["generation"]),
-        "valid": bool(pod_type and topology and manager.is_valid_tpu_accelerator_topology(pod_type, topology)),
+        "expected_pod_type": tpu.infer_tpu_pod_type_from_topology(
+            group["topology"], group["generation"]
+        ),
+        "valid": bool(
+            pod_type and topology and manager.is_valid_tpu_accelerator_topology(pod_type, topology)
+        ),
         "workers": manager.get_num_workers_in_current_tpu_pod() if pod_type else None,
         "resources": manager.get_current_node_additional_resources(),
         "labels": manager.get_current_node_accelerator_labels(),
@@ -40,7 +47,9 @@ def verdict(group: Json, told: dict[str, str]) -> Json:
 
 
 def subslices(worker: int | None, topology: str | None) -> dict[str, str] | None:
-    """The labels of the sub-slices that a host is in; None for a topology that Ray does not divide."""
+    """The labels of the sub-slices that a host is in; None for a topology that Ray
+    does not divide.
+    """
     try:
         found: dict[str, str] = tpu._build_subslice_labels(worker, topology)  # noqa: SLF001
     except (ValueError, TypeError):

@@ -1,6 +1,8 @@
-"""TPU slices of every generation and topology that Ray lists, with the pods that the webhook completes for them."""
+"""TPU slices of every generation and topology that Ray lists, with the pods that the webhook
+completes for them.
+"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -35,14 +37,17 @@ class Slices:
     topology: str
     chips: int
     """Of a host."""
+    parent: str = ""
+    """The topology that the nodes have of which these are sub-slices."""
 
     def __str__(self) -> str:
-        return f"{self.accelerator} {self.topology} with {self.chips} chips a host"
+        whole = f" of {self.parent}" if self.parent else ""
+        return f"{self.accelerator} {self.topology}{whole} with {self.chips} chips a host"
 
     @property
     def hosts(self) -> int:
         """Of a slice."""
-        return prod(map(int, self.topology.split("x"))) // self.chips
+        return prod(sizes(self.topology)) // self.chips
 
     @property
     def count(self) -> int:
@@ -56,7 +61,13 @@ class Slices:
         group |= dict.fromkeys(("replicas", "minReplicas", "maxReplicas"), self.count)
         group["numOfHosts"] = self.hosts
         spec = group["template"]["spec"]
-        spec["nodeSelector"] = {names.NODE_TPU_ACCELERATOR: self.accelerator, names.NODE_TPU_TOPOLOGY: self.topology}
+        spec["nodeSelector"] = {
+            names.NODE_TPU_ACCELERATOR: self.accelerator,
+            names.NODE_TPU_TOPOLOGY: self.parent or self.topology,
+        }
+        if self.parent:
+            annotations = {names.ANNOTATION_SLICE_TOPOLOGY: self.topology}
+            group["template"]["metadata"] = {"annotations": annotations}
         for amounts in spec["containers"][0]["resources"].values():
             amounts[names.RESOURCE_TPU] = str(self.chips)
         return document
@@ -77,12 +88,40 @@ class Slices:
 
 
 def listed(said: Json) -> Iterator[Slices]:
-    """Every generation and topology of `said`, for each label of GKE, with the hosts that Ray takes for granted."""
+    """Every generation and topology of `said`, for each label of GKE, with the hosts that Ray takes
+    for granted: as a slice of its own, and as a part of the next larger one, with its hosts.
+    """
     for accelerator, (generation, _) in said["generations"].items():
-        for topology, chips in said["chips_per_host"][generation].items():
+        known: dict[str, int] = said["chips_per_host"][generation]
+        for topology, chips in known.items():
             yield Slices(generation, accelerator, topology, chips)
+            if parent := _next_larger(topology, known):
+                yield Slices(generation, accelerator, topology, known[parent], parent)
+
+
+def _next_larger(topology: str, known: Mapping[str, int]) -> str:
+    """The smallest topology that this one is a part of, and whose hosts it has as a whole."""
+    part = sizes(topology)
+    larger = [
+        each
+        for each, chips in known.items()
+        if each != topology
+        and len(sizes(each)) == len(part)
+        and all(size <= most for size, most in zip(part, sizes(each), strict=True))
+        and prod(part) % chips == 0
+    ]
+    return min(larger, key=lambda each: prod(sizes(each)), default="")
+
+
+def sizes(topology: str) -> list[int]:
+    """The numbers of a topology."""
+    return [int(size) for size in topology.split("x")]
 
 
 def variables(pod: Json) -> dict[str, str]:
     """The variables of the Ray container, but for those that take their value elsewhere."""
-    return {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"] if "value" in each}
+    return {
+        each["name"]: each["value"]
+        for each in pod["spec"]["containers"][0]["env"]
+        if "value" in each
+    }

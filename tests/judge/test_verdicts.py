@@ -6,6 +6,7 @@ import pytest
 
 from tests.judge.slices import Slices, listed, variables
 from tests.judge.verdicts import faults
+from webhook.kube import names
 
 Json = dict[str, Any]
 
@@ -16,7 +17,11 @@ PODS = list(GROUP.pods())
 def verdict(pod: Json) -> Json:
     """What Ray takes a host for that is told the truth."""
     told = variables(pod)
-    name, worker, pod_type = told["TPU_NAME"], int(told["TPU_WORKER_ID"]), told["TPU_ACCELERATOR_TYPE"]
+    name, worker, pod_type = (
+        told["TPU_NAME"],
+        int(told["TPU_WORKER_ID"]),
+        told["TPU_ACCELERATOR_TYPE"],
+    )
     return {
         "name": name,
         "worker": worker,
@@ -72,6 +77,22 @@ def test_a_pod_that_is_missing_is_a_fault() -> None:
 
 
 def test_every_label_of_gke_is_judged_with_every_topology_of_its_generation() -> None:
-    said = {"generations": {"a": ("v6e", 1), "b": ("v6e", 1)}, "chips_per_host": {"v6e": {"1x1": 1, "4x4": 4}, "v2": {"4x4": 4}}}
+    said = {
+        "generations": {"a": ("v6e", 1), "b": ("v6e", 1)},
+        "chips_per_host": {"v6e": {"1x1": 1, "4x4": 4}, "v2": {"4x4": 4}},
+    }
     found = [(group.accelerator, group.topology, group.hosts) for group in listed(said)]
     assert found == [("a", "1x1", 1), ("a", "4x4", 4), ("b", "1x1", 1), ("b", "4x4", 4)]
+
+
+def test_a_topology_is_judged_as_a_part_of_the_next_larger_one_too() -> None:
+    known = {"2x2": 4, "2x4": 4, "4x4": 4, "2x2x2": 4}
+    said = {"generations": {"a": ("v6e", 1)}, "chips_per_host": {"v6e": known}}
+    parts = [group for group in listed(said) if group.parent]
+    assert [(each.topology, each.parent, each.hosts) for each in parts] == [
+        ("2x2", "2x4", 1),
+        ("2x4", "4x4", 2),
+    ]
+    (pod, *_) = parts[1].pods()
+    assert variables(pod)[names.TPU_TOPOLOGY] == "2x4"
+    assert pod["spec"]["nodeSelector"][names.NODE_TPU_TOPOLOGY] == "4x4"

@@ -22,9 +22,15 @@ def faults(group: Slices, pods: Sequence[Json], verdicts: Sequence[Json]) -> Ite
             yield "a pod has no seat"
             continue
         slices.setdefault(held.replica, []).append(verdict)
-        yield from (f"slice {held.replica}, host {held.host}: {text}" for text in _host(group, pod, held.host, verdict))
+        yield from (
+            f"slice {held.replica}, host {held.host}: {text}"
+            for text in _host(group, pod, held.host, verdict)
+        )
     found = {replica: {verdict["name"] for verdict in hosts} for replica, hosts in slices.items()}
-    if any(len(each) != 1 for each in found.values()) or len({name for each in found.values() for name in each}) != group.count:
+    if (
+        any(len(each) != 1 for each in found.values())
+        or len({name for each in found.values() for name in each}) != group.count
+    ):
         yield f"the slices are called {found}"
     for replica, hosts in slices.items():
         yield from (f"slice {replica}: {text}" for text in _subslices(group.topology, hosts))
@@ -59,9 +65,13 @@ def _host(group: Slices, pod: Json, host: int, verdict: Json) -> Iterator[str]:
 
 
 def _subslices(topology: str, hosts: Sequence[Json]) -> Iterator[str]:
-    """Each sub-slice of a shape has as many hosts as the others, if the shape divides the topology."""
+    """Each sub-slice of a shape has as many hosts as the others, if the shape
+    divides the topology.
+    """
     labels = [verdict["subslices"] or {} for verdict in hosts]
-    for label in sorted({label for each in labels for label in each if _divides(label.rpartition("-")[2], topology)}):
+    for label in sorted(
+        {label for each in labels for label in each if _divides(label.rpartition("-")[2], topology)}
+    ):
         sizes = Counter(each.get(label) for each in labels)
         if len(set(sizes.values())) != 1 or None in sizes:
             yield f"{label} has {dict(sizes)} hosts"
@@ -69,4 +79,7 @@ def _subslices(topology: str, hosts: Sequence[Json]) -> Iterator[str]:
 
 def _divides(shape: str, topology: str) -> bool:
     """Whether a topology is made of whole shapes."""
-    return all(int(whole) % int(part) == 0 for whole, part in zip(topology.split("x"), shape.split("x"), strict=True))
+    return all(
+        int(whole) % int(part) == 0
+        for whole, part in zip(topology.split("x"), shape.split("x"), strict=True)
+    )

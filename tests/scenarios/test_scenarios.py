@@ -1,7 +1,9 @@
-"""Each story gives the same pods through `ray-webhook mutate` and over HTTPS, and they are those of its want.yaml.
+"""Each story gives the same pods through `ray-webhook mutate` and over HTTPS, and they are those of
+its want.yaml.
 
-A story is a directory: input.yaml has RayClusters or pods to create, state.yaml what is there already, want.yaml one document
-for each pod in order: the pod as it is admitted, or the fields for which it is refused.
+A story is a directory: input.yaml has RayClusters or pods to create, state.yaml what is there
+already, want.yaml one document for each pod in order: the pod as it is admitted, or the fields for
+which it is refused.
 """
 
 import base64
@@ -26,7 +28,9 @@ STORIES = sorted(path.parent for path in Path(__file__).parent.glob("*/input.yam
 
 def wanted(story: Path) -> list[Object]:
     """Return what should become of each pod."""
-    return [manifest for manifest in yaml.safe_load_all((story / "want.yaml").read_text()) if manifest]
+    return [
+        manifest for manifest in yaml.safe_load_all((story / "want.yaml").read_text()) if manifest
+    ]
 
 
 def state_of(story: Path) -> list[Path]:
@@ -39,18 +43,34 @@ def created(story: Path) -> list[Object]:
     """Return the pods that KubeRay creates in the story, in order."""
     found: list[Object] = []
     for manifest in read_manifests([story / "input.yaml"]):
-        found += expand(manifest.document, as_cluster(manifest)) if manifest.kind == "RayCluster" else [manifest.document]
+        found += (
+            expand(manifest.document, as_cluster(manifest))
+            if manifest.kind == "RayCluster"
+            else [manifest.document]
+        )
     return found
 
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A kube-apiserver whose webhook knows the RayClusters of all stories, and the pods that are there already."""
+    """A kube-apiserver whose webhook knows the RayClusters of all stories, and the pods that are
+    there already.
+    """
     directory = tmp_path_factory.mktemp("scenarios")
     known = [path for story in STORIES for path in state_of(story)]
-    clusters = [each for story in STORIES for each in read_manifests([story / "input.yaml"]) if each.kind == "RayCluster"]
-    (directory / "clusters.yaml").write_text(yaml.safe_dump_all([cluster.document for cluster in clusters]))
-    with serving(directory, [*known, directory / "clusters.yaml"]) as server, ApiServer(server.url, server.authority) as played:
+    clusters = [
+        each
+        for story in STORIES
+        for each in read_manifests([story / "input.yaml"])
+        if each.kind == "RayCluster"
+    ]
+    (directory / "clusters.yaml").write_text(
+        yaml.safe_dump_all([cluster.document for cluster in clusters])
+    )
+    with (
+        serving(directory, [*known, directory / "clusters.yaml"]) as server,
+        ApiServer(server.url, server.authority) as played,
+    ):
         yield played
 
 
@@ -87,7 +107,7 @@ def become(api: ApiServer, pod: Object, number: int) -> Object:
 
 
 def test_the_stories_are_the_ones_that_we_know() -> None:
-    assert len(STORIES) == 8
+    assert len(STORIES) == 11
     for story in STORIES:
         assert all(isinstance(each, Manifest) for each in read_manifests(state_of(story)))
         assert len(wanted(story)) == len(created(story))

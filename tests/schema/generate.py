@@ -1,4 +1,5 @@
-"""Writes webhook/validation/crd_table.py: `python -m tests.schema.generate 1.6.2=FOLDER 1.7.0=FOLDER`.
+"""Writes webhook/validation/crd_table.py: `python -m tests.schema.generate 1.6.2=FOLDER
+1.7.0=FOLDER`.
 
 Each folder has the files of `ray-operator/config/crd/bases` of that KubeRay, as they are or with
 gzip. Equal parts of the schemas, and there are many, stand in the table once.
@@ -124,7 +125,8 @@ def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
     found: dict[str, str | int] = {}
     for file in sorted(folder.glob("*.yaml*")):
         data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        spec = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]  # noqa: S506 - a safe loader
+        # A safe loader
+        spec = yaml.load(data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["spec"]  # noqa: S506
         for version in spec["versions"]:
             schema = version["schema"]["openAPIV3Schema"]
             schema["properties"]["status"] = {"x-kubernetes-preserve-unknown-fields": True}

@@ -1,0 +1,63 @@
+"""The page of the demonstration: what was played, as files, and `ray-webhook dashboard` on them."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster
+
+Object = dict[str, Any]
+
+FOLDER: Final = Path(__file__).parents[2] / ".cache" / "demo"
+COMMAND: Final = ".venv/bin/ray-webhook dashboard --state .cache/demo"
+_SECONDS: Final = 30
+
+
+def write(manifests: Sequence[Manifest], pods: Iterable[Object]) -> None:
+    """Write the state that was played, as if all of its pods had run for an hour."""
+    since = f"{datetime.now(UTC) - timedelta(hours=1):%Y-%m-%dT%H:%M:%SZ}"
+    clusters = []
+    for manifest in manifests:
+        meta = as_cluster(manifest).metadata
+        given = {"namespace": meta.namespace, "uid": meta.uid, "creationTimestamp": since}
+        document = manifest.document
+        clusters.append({**document, "metadata": {**document["metadata"], **given}})
+    items = [*clusters, *(_running(pod, since) for pod in pods)]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "state.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    )
+
+
+def looked_at() -> Object:
+    """Serve the page on a free port, let a browser in, and return what it shows, as JSON."""
+    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--state", str(FOLDER)]
+    process = subprocess.Popen([*command, "--port", "0"], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        address = re.search(r"http://\S+", process.stderr.readline())
+        assert address, process.stderr.read()
+        with httpx.Client(follow_redirects=True, timeout=_SECONDS) as client:
+            page = client.get(address[0])
+            assert page.status_code == httpx.codes.OK, page.text
+            assert 'id="clusters"' in page.text
+            found: Object = client.get(str(page.url.join("/api/v1/status"))).json()
+            return found
+    finally:
+        process.terminate()
+        process.communicate(timeout=_SECONDS)
+
+
+def _running(pod: Object, since: str) -> Object:
+    meta = {"namespace": "default", **pod["metadata"], "creationTimestamp": since}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    spec = {**pod["spec"], "nodeName": f"node-of-{meta['name']}"}
+    return {**pod, "metadata": meta, "spec": spec, "status": status}

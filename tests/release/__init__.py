@@ -1,0 +1,1 @@
+"""What goes into packages and images: pins with hashes, the bill of materials, the release."""

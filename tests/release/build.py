@@ -1,0 +1,114 @@
+"""Builds a release into dist/: `python -m tests.release.build`.
+
+That is the wheel, the source distribution and the chart, each built twice and alike, and their
+checksums. It ends with 1 when versions disagree, or one of them is not what it should be.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from webhook import __version__
+
+ROOT: Final = Path(__file__).parents[2]
+CHART: Final = ROOT / "manifests" / "chart"
+DIST: Final = ROOT / "dist"
+NEEDED: Final = ("webhook/py.typed", "webhook/cli/main.py", "dist-info/licenses/LICENSE")
+"""What has to be in a wheel, by the end of its path."""
+
+
+def problems() -> Iterator[str]:
+    """Yield what has to be mended before a release."""
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    for name in ("version", "appVersion"):
+        if str(chart[name]) != __version__:
+            yield f"Chart.yaml has {name} {chart[name]}, and the package is {__version__}"
+    if f"\n## {__version__}" not in (ROOT / "CHANGELOG.md").read_text():
+        yield f"CHANGELOG.md has no section {__version__}: give Unreleased that name, and a date"
+
+
+def build(folder: Path, epoch: int) -> list[Path]:
+    """Build everything into a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch), "PYTHONHASHSEED": "0"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
+    chart = folder / f"ray-webhook-{__version__}.tgz"
+    chart.write_bytes(packed(CHART, epoch))
+    return sorted(folder.iterdir())
+
+
+def packed(folder: Path, epoch: int) -> bytes:
+    """Return a chart as Helm packages it, but with one time for all files, and no owner."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            data = path.read_bytes()
+            entry = tarfile.TarInfo(f"ray-webhook/{path.relative_to(folder).as_posix()}")
+            entry.size, entry.mtime, entry.mode = len(data), epoch, 0o644
+            archive.addfile(entry, io.BytesIO(data))
+    return gzip.compress(buffer.getvalue(), mtime=epoch)
+
+
+def wrong(wheel: Path) -> Iterator[str]:
+    """Yield what is wrong with a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        held = archive.namelist()
+    yield from (
+        f"{wheel.name} lacks {end}"
+        for end in NEEDED
+        if not any(each.endswith(end) for each in held)
+    )
+    yield from (f"{wheel.name} has {each}" for each in held if each.startswith("tests/"))
+    shown = subprocess.run(
+        [sys.executable, "-m", "webhook.cli.main", "--version"],
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        cwd=wheel.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if shown.stdout.strip() != __version__:
+        yield f"{wheel.name} does not run: {shown.stderr.strip()}"
+
+
+def checksums(files: list[Path]) -> str:
+    """Return their checksums, as `sha256sum -c` reads them."""
+    return "".join(
+        f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files
+    )
+
+
+def main() -> int:
+    """Build, check, and keep."""
+    found = list(problems())
+    asked = ["git", "log", "-1", "--format=%ct"]
+    committed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+        files = build(Path(one), int(committed.stdout))
+        again = build(Path(other), int(committed.stdout))
+        if checksums(files) != checksums(again):
+            found.append("two builds are not alike")
+        (wheel,) = (file for file in files if file.suffix == ".whl")
+        found += wrong(wheel)
+        if not found:
+            DIST.mkdir(exist_ok=True)
+            for file in files:
+                (DIST / file.name).write_bytes(file.read_bytes())
+            (DIST / "SHA256SUMS").write_text(checksums(files))
+    sys.stderr.writelines(f"{each}\n" for each in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""A release: one version everywhere, and the same bytes from the same sources."""
+
+import tarfile
+import tomllib
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from tests.manifests.render import run
+from tests.release.build import CHART, ROOT, build, checksums, packed, problems, wrong
+from webhook import __version__
+
+
+def test_the_chart_is_of_the_version_of_the_package_which_has_one_place() -> None:
+    assert [each for each in problems() if "Chart.yaml" in each] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["hatch"]["version"] == {"path": "webhook/__init__.py"}
+
+
+def test_a_release_without_its_section_in_the_changelog_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tests.release.build.__version__", "99.0.0")
+    said = list(problems())
+    assert any("CHANGELOG.md has no section 99.0.0" in each for each in said)
+    assert any("Chart.yaml has version" in each for each in said)
+
+
+def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    one, other = (build(folder, 1_700_000_000) for folder in folders)
+    assert checksums(one) == checksums(other)
+    assert [file.name for file in one] == [
+        f"ray-webhook-{__version__}.tgz",
+        f"ray_webhook-{__version__}-py3-none-any.whl",
+        f"ray_webhook-{__version__}.tar.gz",
+    ]
+    assert list(wrong(one[1])) == []
+    with zipfile.ZipFile(one[1]) as wheel:
+        meta = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+        text = wheel.read(meta).decode()
+    assert "License-Expression: Apache-2.0" in text
+    assert {"Provides-Extra: cluster", "Provides-Extra: serve"} <= set(text.splitlines())
+
+
+def test_a_wheel_that_lacks_something_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "ray_webhook-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr("tests/x.py", "")
+    said = list(wrong(path))
+    assert any("lacks webhook/py.typed" in each for each in said)
+    assert any("has tests/x.py" in each for each in said)
+
+
+def test_the_chart_holds_all_its_files_and_helm_can_read_it(tmp_path: Path) -> None:
+    data = packed(CHART, 0)
+    with tarfile.open(fileobj=BytesIO(data)) as archive:
+        held = {name.removeprefix("ray-webhook/") for name in archive.getnames()}
+    files = {str(path.relative_to(CHART)) for path in CHART.rglob("*") if path.is_file()}
+    assert held == files
+    chart = tmp_path / "chart.tgz"
+    chart.write_bytes(data)
+    shown = run("helm", "show", "chart", str(chart)).stdout
+    assert f"version: {__version__}" in shown
