@@ -13,19 +13,26 @@ FAST := \
 	kube \
 	manifest \
 	mutation \
+	repair \
 	scenarios \
 	status \
 	validation
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools test test-fast fuzz hostile e2e chaos matrix newest-ray facts ray-judge autoscaler check bench parity schema format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray facts ray-judge ray-readers drain autoscaler check bench parity schema pins docs sbom release format clean
 .DEFAULT_GOAL := test
+
+# Only wheels, and only such as constraints.txt has the hash of.
+PIP := --quiet --disable-pip-version-check
+VERIFIED := --require-hashes --no-deps --only-binary :all:
+FROM_WHEELS := PIP_NO_INDEX=1 PIP_FIND_LINKS=.cache/wheels
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt pip
-	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --disable-pip-version-check -e . --group dev
+	$(BIN)/python -m pip install $(PIP) $(VERIFIED) -r constraints.txt
+	$(BIN)/python -m pip install $(PIP) --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check $(PIP)
 	touch $@
 
 help:  ## List the targets
@@ -44,11 +51,31 @@ run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
 	$(BIN)/python -m tests.e2e.build helm kustomize
 
+PROMETHEUS := .cache/prometheus/usr/bin/prometheus
+
+$(PROMETHEUS):
+	mkdir -p .cache/prometheus
+	cd .cache/prometheus && (apt-get download prometheus || (apt-get update -q && apt-get download prometheus)) && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb
+	touch $@
+
+prometheus: $(PROMETHEUS)  ## Unpack Debian's prometheus, which alerts and dashboard are tried with; nothing is installed
+
+# Files are shared out over the cores; the tests of one file stay together.
+PARALLEL := -n auto --dist loadfile
+
 test: $(READY)  ## Run the tests; each run draws the same examples
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(READY)  ## Run the tests of the floors that do no input or output
-	$(BIN)/python -m pytest $(FAST:%=tests/%)
+	$(BIN)/python -m pytest $(PARALLEL) $(FAST:%=tests/%)
+
+coverage: $(READY)  ## Hold the branch coverage of these floors, by all tests, against its bound
+	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
+
+browser: $(READY)  ## Install chromium, and look at the dashboard as a person does
+	$(BIN)/python -m pip install $(PIP) $(VERIFIED) -r tests/browser/requirements.txt
+	$(BIN)/python -m tests.browser.install
+	$(BIN)/python -m pytest tests/browser -m browser
 
 fuzz: $(READY)  ## Run the property tests with fresh seeds for SECONDS (300 unless told)
 	$(BIN)/python -m tests.fuzz $(SECONDS)
@@ -83,6 +110,11 @@ facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with 
 ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
 	$(BIN)/python -m tests.judge
 
+drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, and write what is lost into docs/termination.md
+	$(PYTHON) -m venv .cache/ray-2.56.1
+	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
+	$(BIN)/python -m tests.drain
+
 autoscaler: $(READY) newest-ray  ## Let the newest Ray's autoscalers scale RayClusters of the control plane of e2e
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/autoscaler -m e2e
@@ -97,15 +129,54 @@ bench: $(READY)  ## Measure, beside a reference in the same run
 	$(BIN)/python -m tests.bench
 
 MUTANTS ?= 20000
-parity: $(READY)  ## Hold the rules against KubeRay's own code on MUTANTS broken objects (20000 unless told)
-	$(BIN)/python -m tests.parity --mutants $(MUTANTS)
+parity: $(READY)  ## Hold the rules against KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
+	$(BIN)/python -m tests.parity --mutants $(MUTANTS) $(KUBERAY)
+	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
+
+# The oldest Ray that a rule knows anything about: of releases before 2.41 (docs/rules.md, cpu-unknown).
+OLDEST_RAY := 2.40.0
+ray-readers: $(READY) newest-ray  ## Hold the rules against what the autoscalers of the newest and the oldest Ray read
+	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
+	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
+	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
 
 schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
 	$(BIN)/python -m tests.schema.generate $(CRDS)
+
+pins: $(READY)  ## Write the hashes of all pinned packages, after a version in constraints.txt was changed
+	$(BIN)/python -m tests.release.pins
+
+# What is a page of the site, or linked by one, lies there as it does here.
+PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests certs
+
+docs:  ## Build the site of the pages into .cache/docs/site; a link that leads nowhere fails
+	$(PYTHON) -m venv .cache/docs
+	.cache/docs/bin/python -m pip install $(PIP) $(VERIFIED) -r docs/requirements.txt
+	mkdir -p .cache/docs/pages
+	ln -sfn $(PAGES:%=$(CURDIR)/%) .cache/docs/pages
+	NO_MKDOCS_2_WARNING=1 .cache/docs/bin/mkdocs build --quiet --strict --config-file docs/mkdocs.yml
+
+# Wheels whose hashes are those of constraints.txt; what is built from here on is built from them alone.
+.cache/wheels: constraints.txt | $(READY)
+	rm -rf $@
+	$(BIN)/python -m pip download $(PIP) $(VERIFIED) --dest $@ -r constraints.txt
+
+sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made of, as CycloneDX
+	rm -rf .cache/sbom .cache/image
+	$(PYTHON) -m venv .cache/sbom
+	.cache/sbom/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/release/sbom.txt
+	$(PYTHON) -m venv --without-pip .cache/image
+	$(FROM_WHEELS) $(BIN)/python -m pip --python .cache/image/bin/python install $(PIP) '.[serve,cluster]'
+	mkdir -p dist
+	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
+		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
+
+release: $(READY)  ## Build wheel, source distribution and chart into dist/, twice and alike, and check them
+	$(BIN)/python -m tests.release.build
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
 clean:  ## Remove everything that was created
-	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
