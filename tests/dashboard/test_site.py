@@ -13,7 +13,7 @@ from tests.dashboard.stage import Stage, renamed
 from tests.status.samples import samples
 from tests.status.scenes import Scene
 from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.site import DashboardSite
+from webhook.dashboard.site import BEAT_SECONDS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
 
 Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
@@ -309,13 +309,14 @@ class Feed:
 
 
 def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: Sight) -> None:
-    """Play a story with a feed."""
+    """Play a story with a feed, which is told of everything at once: it waits for no beat."""
 
     async def run() -> None:
         site = DashboardSite(stage.live, Tenants(), stage.drawer)
         feed = Feed(site, sight, site.page(sight, "", trouble=False))
-        await feed.take()  # what is beside the RayClusters comes once at the start
-        await play(feed)
+        async with asyncio.timeout(BEAT_SECONDS / 2):
+            await feed.take()  # what is beside the RayClusters comes once at the start
+            await play(feed)
 
     asyncio.run(run())
 

@@ -93,10 +93,18 @@ class Live:
         self.closing = True
         self.tell()
 
-    async def news(self, seconds: float) -> None:
-        """Wait until there is something new, or for some seconds."""
+    @property
+    def news(self) -> asyncio.Event:
+        """What is set when there is something newer than now. Take it before the board is read:
+        what comes between the reading and the waiting would not be noticed.
+        """
+        return self._news
+
+    @staticmethod
+    async def wait(news: asyncio.Event, seconds: float) -> None:
+        """Wait for news, or for some seconds."""
         try:
             async with asyncio.timeout(seconds):
-                await self._news.wait()
+                await news.wait()
         except TimeoutError:
             return

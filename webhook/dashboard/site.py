@@ -154,6 +154,7 @@ class DashboardSite:
         shown: set[str] = set()
         yield b"retry: 2000\n\n"
         while not self._live.closing:
+            news = self._live.news
             sight = await look()
             if sight is None:
                 return
@@ -166,7 +167,7 @@ class DashboardSite:
             for message in messages[:-1]:
                 yield _framed(message, "")
             yield _framed(messages[-1], since) if messages else b": still here\n\n"
-            await self._live.news(BEAT_SECONDS)
+            await self._live.wait(news, BEAT_SECONDS)
 
     def status_json(self, sight: Sight, namespace: str) -> bytes:
         """Return the picture as JSON."""
