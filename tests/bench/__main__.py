@@ -6,6 +6,7 @@ from importlib import import_module
 PARTS = (
     "reviews_over_https",
     "layers",
+    "instructions",
     "leases",
     "dashboard",
     "seating",

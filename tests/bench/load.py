@@ -114,7 +114,9 @@ async def _drive(
                 due += connections / rate
             else:
                 started = now
-            await connection.post(next(requests))
+            if (request := next(requests, None)) is None:
+                return
+            await connection.post(request)
             latencies.append((perf_counter() - started) * 1e6)
 
     await asyncio.gather(*(work(connection, number) for number, connection in enumerate(pool)))
@@ -134,8 +136,8 @@ def drive(
     seconds: float,
     rate: float = 0,
 ) -> Result:
-    """Post for some seconds over some connections; at `rate` a second when it is not 0, else as
-    fast as answers come.
+    """Post for some seconds over some connections, or until there are no more requests; at `rate` a
+    second when it is not 0, else as fast as answers come.
     """
     return uvloop.run(_drive(port, authority, requests, connections, seconds, rate))
 

@@ -1,5 +1,5 @@
-"""`serve` without one of the layers that make a review cheaper: `python -m tests.bench.without
-LAYER serve …`.
+"""`serve` without one of the layers that make a review cheaper, or without something that makes it
+dearer: `python -m tests.bench.without WHAT serve …`.
 """
 
 import sys
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from webhook.admission.codec import decode_pod
+from webhook.admission.pods import Placement
 from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
@@ -16,6 +17,7 @@ from webhook.kube.review import AdmissionRequest, Answer
 from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.worker import read_replica
+from webhook.telemetry import observer
 from webhook.telemetry.batch import Batch
 
 
@@ -62,6 +64,19 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
     "batches": _batches,
 }
 
+
+def _places() -> None:
+    Placement.told = property(lambda self: self.answer)  # type: ignore[method-assign, assignment]
+    vars(observer)[Pod.__name__] = _Nothing
+
+
+class _Nothing:
+    """What no object is."""
+
+
+PLACES: Final[dict[str, Callable[[], None]]] = {"places": _places}
+"""The places of pods in the log and in what the audit log keeps: they cost something."""
+
 if __name__ == "__main__":
-    LAYERS[sys.argv[1]]()
+    (LAYERS | PLACES)[sys.argv[1]]()
     sys.exit(main(sys.argv[2:]))
