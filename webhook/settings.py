@@ -515,6 +515,7 @@ _WORDS: Final = {
 """What a value is called in the help, by what pydantic calls it."""
 
 _DEFAULT: Final = re.compile(r" \(default: (None|\[\]|\{\}|)\)")
+_LIST: Final = re.compile(r"(?<=\(default: )\['(.*)'\](?=\))")
 
 
 def flags(command: str, parser: argparse.ArgumentParser) -> Flags:
@@ -524,9 +525,10 @@ def flags(command: str, parser: argparse.ArgumentParser) -> Flags:
         if isinstance(action.metavar, str):
             action.metavar = _WORDS.get(action.metavar, action.metavar)
         said = _DEFAULT.sub("", action.help or "")
-        action.help = said.replace("(default: True)", "(default)").replace(
+        said = said.replace("(default: True)", "(default)").replace(
             "(default: False)", "(default: no)"
         )
+        action.help = _LIST.sub(lambda found: found[1].replace("', '", ","), said)
     return source
 
 

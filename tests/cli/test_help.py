@@ -38,7 +38,7 @@ def test_help_has_examples_that_begin_with_the_program_or_use_it(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_no_types_or_values_of_python(command: str, capsys: Capture) -> None:
     found = re.findall(
-        r"\b(?:list|dict|str|int|float|None|True|False|Path)\b[\[\],]?", _flags(capsys, command)
+        r"\b(?:list|dict|str|int|float|None|True|False|Path)\b[\[\],]?|\['", _flags(capsys, command)
     )
     assert found == []
 

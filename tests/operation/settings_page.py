@@ -72,11 +72,11 @@ def _purpose(section: str) -> str:
 
 def _default(field: FieldInfo) -> str:
     default = field.get_default()
-    return (
-        ""
-        if default in (None, [])
-        else f"`{str(default).lower() if isinstance(default, bool) else default}`"
-    )
+    if default in (None, []):
+        return ""
+    if isinstance(default, list):
+        return f"`{','.join(default)}`"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 
 
 def _meaning(field: FieldInfo) -> str:
