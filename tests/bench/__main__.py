@@ -8,6 +8,7 @@ PARTS = (
     "layers",
     "instructions",
     "leases",
+    "memory",
     "dashboard",
     "seating",
     "validation",
