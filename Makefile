@@ -20,7 +20,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray facts ray-judge ray-readers drain autoscaler check bench parity schema pins docs sbom release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins docs sbom release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -109,6 +109,12 @@ facts: $(READY) newest-ray  ## Compare what is copied from KubeRay and Ray with 
 
 ray-judge: $(READY) newest-ray  ## Let the newest Ray judge the pods of every TPU slice that it knows
 	$(BIN)/python -m tests.judge
+
+ray-and-jax: newest-ray  ## Install the newest JAX beside the newest Ray
+	.cache/ray/bin/python -m pip install --quiet --disable-pip-version-check --upgrade jax
+
+meeting: $(READY) ray-and-jax  ## Start real Rays on pods that the webhook completed, and have a JAX program meet by their variables
+	$(BIN)/python -m tests.meeting
 
 drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, and write what is lost into docs/termination.md
 	$(PYTHON) -m venv .cache/ray-2.56.1

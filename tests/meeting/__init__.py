@@ -1,0 +1,1 @@
+"""Real Rays, and JAX in them, on hosts that have nothing but what the webhook gave their pods."""
