@@ -101,7 +101,7 @@ def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float
             url, admin = ready(process)
             _await_ready(f"{admin}/readyz")
             sleep(SETTLE_SECONDS)
-            followed, _ = _memory(process.pid)
+            followed, _ = memory_of(process.pid)
             with ApiServer(url, folder / "ca.crt") as api:
                 for each in range(CLUSTERS):
                     pod = _worker(each, PODS_EACH)
@@ -110,7 +110,7 @@ def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float
                         del meta["labels"][label]
                     response = api.review(pod_review(pod))
                     assert "patch" in response, response
-            claimed, peak = _memory(process.pid)
+            claimed, peak = memory_of(process.pid)
         finally:
             process.kill()
     return followed, claimed, peak
@@ -122,7 +122,7 @@ def _await_ready(url: str) -> None:
     urlopen(url).close()  # noqa: S310 - loopback
 
 
-def _memory(pid: int) -> tuple[float, float]:
+def memory_of(pid: int) -> tuple[float, float]:
     """Return what a process holds, and has held at most, in MiB."""
     fields = dict(
         line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -21,6 +21,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import Operator
+from tests.e2e.large import large
 from tests.e2e.metrics import samples
 from tests.e2e.rays import HOSTS, slices, stored, worker_of
 from tests.e2e.waiting import until
@@ -281,6 +282,12 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def large_cluster(_plane: ControlPlane, _rounds: int) -> None:
+    """10,000 pods of 100 RayClusters, with one process and with three."""
+    for processes in (1, 3):
+        large(processes, say)
+
+
 PARTS: dict[str, Callable[[ControlPlane, int], None]] = {
     "alone": alone,
     "rolling": rolling,
@@ -289,6 +296,7 @@ PARTS: dict[str, Callable[[ControlPlane, int], None]] = {
     "killed": killed,
     "shipped": partial(thousand, flags=(), name="as KubeRay ships"),
     "unthrottled": partial(thousand, flags=UNTHROTTLED, name="unthrottled"),
+    "large": large_cluster,
 }
 
 
