@@ -4,17 +4,15 @@ its own, and has the hosts of each replica meet.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from tests.facts.wheel import INTERPRETER
-from tests.meeting.hosts import UNSHARE, Hosts
+from tests.meeting.hosts import UNSHARE, Hosts, own_folder
 from tests.meeting.pods import Pod, admitted
 
 HERE: Final = Path(__file__).parent
@@ -35,14 +33,9 @@ Json = dict[str, Any]
 
 def main() -> int:
     """Bring them together, and tell what is wrong."""
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
-    try:
+    with own_folder() as folder:
         inside = [*UNSHARE, sys.executable, "-m", "tests.meeting", str(folder)]
         done = subprocess.run(inside, check=False, timeout=SECONDS + 30, stdout=subprocess.PIPE)
-    finally:
-        shutil.rmtree(folder)
-        for file in folder.parent.glob(f"{folder.name}.*"):
-            file.unlink()
     if done.returncode:
         return 1
     hosts: list[Json] = json.loads(done.stdout)

@@ -5,7 +5,9 @@ tests.meeting.hosts` tells whether they can be made here.
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +46,18 @@ def main() -> int:
     if why:
         print(f"no hosts can be made here, which takes root, unshare and iproute2: {why.strip()}")
     return 1 if why else 0
+
+
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Make the folder for `Hosts`, whose path is short, as those of sockets have to be."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+    try:
+        yield folder
+    finally:
+        for file in folder.parent.glob(f"{folder.name}.*"):
+            file.unlink()
+        folder.rmdir()
 
 
 class Hosts:
