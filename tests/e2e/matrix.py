@@ -148,6 +148,7 @@ def _run(pair: Pair) -> Outcomes:
             "-m",
             "e2e",
             "-q",
+            *("-n", "auto", "--dist", "loadfile"),
             f"--junitxml={report}",
         ]
         code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode

@@ -22,6 +22,7 @@ from webhook.status.installation import FORMER
 pytestmark = pytest.mark.e2e
 
 HOSTS = 4
+NAMESPACE = "migration"
 
 
 def ironwood(replicas: int) -> Json:
@@ -59,8 +60,10 @@ def whole(**replicas: int) -> Counter[tuple[str, int, int]]:
 
 
 def seen(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, str], Objects]:
-    """The states of the steps, and the groups, as `migrate` shows them."""
-    flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json"]
+    """The states of the steps, and the groups, as `migrate` shows them; other stories leave groups
+    in other namespaces.
+    """
+    flags = ["--kubeconfig", str(plane.admin_kubeconfig), "-o", "json", "-n", NAMESPACE]
     capsys.readouterr()
     status = main(["migrate", "--from", FORMER, *flags])
     out, err = capsys.readouterr()
@@ -72,7 +75,7 @@ def seen(plane: ControlPlane, capsys: pytest.CaptureFixture[str]) -> tuple[dict[
 def test_a_cluster_goes_over_without_a_torn_replica(
     control_plane: ControlPlane, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    api, namespace = control_plane.api, control_plane.namespace("migration")
+    api, namespace = control_plane.api, control_plane.namespace(NAMESPACE)
 
     def replaced(cluster: str, replica: int, host: int) -> Json:
         """The pod that comes in place of one that is deleted."""

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_wait(parser, "the next step is done")
     add_output(parser)
-    add_connection(parser, all_namespaces=False)
+    add_connection(parser, all_namespaces=False, namespaces="all")
     add_ignoring(parser)
 
 

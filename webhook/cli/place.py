@@ -5,11 +5,20 @@ import argparse
 from webhook.kube import names
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, all_namespaces: bool = True) -> None:
-    """Describe the arguments that say where to look."""
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    all_namespaces: bool = True,
+    namespaces: str = "the context's",
+) -> None:
+    """Describe the arguments that say where to look: in `namespaces` unless told otherwise."""
     where = parser.add_argument_group("where to look")
     where.add_argument(
-        "-n", "--namespace", default="", metavar="NAME", help="a namespace (default: the context's)"
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help=f"a namespace (default: {namespaces})",
     )
     if all_namespaces:
         where.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
