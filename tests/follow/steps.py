@@ -1,0 +1,34 @@
+"""Plays stories of several processes for many steps: `python -m tests.follow.steps [--seed 1]
+[STEPS]`. Exit code 1: one ended with two pods in a seat.
+"""
+
+import argparse
+import logging
+import random
+import sys
+
+from tests.follow.mutants import story
+
+EACH = 800
+"""Steps of one story."""
+
+
+def main() -> int:
+    """Play them, and print what is wrong and how many there were."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("steps", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    chosen, wrong = random.Random(arguments.seed), 0  # noqa: S311 - stories, no secrets
+    for _ in range(0, arguments.steps, EACH):
+        seed = chosen.randrange(1 << 32)
+        if said := story(seed, EACH):
+            print(f"story {seed}: {said}", flush=True)
+            wrong += 1
+    print(f"{arguments.steps} steps of seed {arguments.seed}: {wrong} stories went wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
