@@ -6,6 +6,7 @@ import pytest
 
 from tests.status.scenes import Scene
 from tests.status.served import serving
+from webhook.accelerators.profiles import PROFILES
 from webhook.cli.main import main
 from webhook.kube import names
 from webhook.status.examination import DIAGNOSES
@@ -85,6 +86,7 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
     }
     given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
     given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS}
+    given |= {setting.variable for profile in PROFILES for setting in profile.settings}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
     assert set(given_variables()) == given
     for name in given:

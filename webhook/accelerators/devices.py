@@ -27,8 +27,9 @@ class Device(Struct, frozen=True, gc=False):
 
     A container asks for it by an extended resource: one of `resources`, or any that begins with
     `prefix` or ends with `suffix`. `selectors` are the node labels by which its pods must be
-    placed. The hosts of a replica stay together within one value of the node label `topology_key`.
-    With `rendezvous`, the hosts of a replica meet at an address, as torchrun does it.
+    placed, which a rule asks of TPUs alone. The hosts of a replica stay together within one value
+    of the node label `topology_key`. With `rendezvous`, the hosts of a replica meet at an address,
+    as torchrun does it.
     """
 
     name: str

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from webhook.accelerators import profiles
 from webhook.groups.clusters import facts_of
 from webhook.groups.seat import Seat
 from webhook.kube import names
@@ -78,7 +79,7 @@ _SHARD: Final = {
     names.ANNOTATION_SHARD_INDEX: "3",
     names.ANNOTATION_SHARD_COUNT: "8",
 }
-_PROFILES: Final = {names.ANNOTATION_GPU_PROFILES: "torchrun, vllm, mnnvl"}
+_PROFILES: Final = {names.ANNOTATION_PROFILES: ",".join(profiles.BY_NAME)}
 
 _KINDS: Final[tuple[tuple[str, dict[str, str], Object], ...]] = (
     (
@@ -93,6 +94,11 @@ _KINDS: Final[tuple[tuple[str, dict[str, str], Object], ...]] = (
             names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"), (names.MEGASCALE_NUM_SLICES, "2")
         ),
     ),
+    (
+        f"workers that ask for TPU chips, with a profile in {names.ANNOTATION_PROFILES}",
+        _PROFILES,
+        _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
+    ),
     ("workers on TPU v7x", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu7x", "2x2x2"))),
     (
         "workers of groups of several hosts that ask for GPUs",
@@ -100,7 +106,7 @@ _KINDS: Final[tuple[tuple[str, dict[str, str], Object], ...]] = (
         _worker("nvidia.com/gpu", "8", {}),
     ),
     (
-        f"such workers, with a profile in {names.ANNOTATION_GPU_PROFILES}",
+        f"such workers, with a profile in {names.ANNOTATION_PROFILES}",
         _PROFILES,
         _worker("nvidia.com/gpu", "8", {}),
     ),
