@@ -12,6 +12,7 @@ from itertools import islice
 from math import inf
 from pathlib import Path
 
+from tests.bench.layers import ALL
 from tests.bench.load import drive, posts
 from tests.bench.reviews import Body, review_bodies
 from tests.bench.reviews_over_https import say, webhook
@@ -20,8 +21,6 @@ from tests.bench.without import PLACES
 CONNECTIONS = 8
 REVIEWS = 400
 """Before and while instructions are counted."""
-
-ALL = "nothing"
 
 
 def main() -> None:

@@ -16,11 +16,10 @@ from threading import Event, Thread
 from time import monotonic, sleep
 from typing import ClassVar, NamedTuple, Self
 
-from tests.bench.reviews_over_https import cpu_seconds
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
-from tests.e2e.kuberay import Operator
+from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.large import large
 from tests.e2e.metrics import samples
 from tests.e2e.rays import HOSTS, slices, stored, worker_of
@@ -30,7 +29,6 @@ from tests.e2e.webhook_process import admissions_in
 LAG = 1.0
 """Seconds for which the balancer goes on using a process that is not ready, as kube-proxy does."""
 
-UNTHROTTLED = ("--qps=2000", "--burst=4000")
 DRAIN = {"RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "3"}
 
 
@@ -59,16 +57,11 @@ class Run(NamedTuple):
     cpu: float
 
 
-def cpu_of(fleet: Fleet) -> float:
-    """Return the seconds on a CPU of all processes."""
-    return sum(cpu_seconds(member.pid) for member in fleet.members if member.pid is not None)
-
-
 def load(fleet: Fleet, work: Callable[[], object]) -> Run:
     """Return what it takes to do something, in seconds."""
-    before, started = cpu_of(fleet), monotonic()
+    before, started = fleet.cpu, monotonic()
     work()
-    return Run(monotonic() - started, cpu_of(fleet) - before)
+    return Run(monotonic() - started, fleet.cpu - before)
 
 
 def bring_up(
@@ -83,13 +76,13 @@ def bring_up(
     groups = [cluster["spec"]["workerGroupSpecs"][0] for cluster in clusters]
     wanted = sum(group["replicas"] for group in groups) * HOSTS
     with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
-        before, started = cpu_of(fleet), monotonic()
+        before, started = fleet.cpu, monotonic()
         for cluster in clusters:
             plane.api.create(RAY_CLUSTERS, cluster, namespace)
         begun()
         enough = wanted + len(clusters)  # with their heads
         until(lambda: stored(plane.api, namespace) >= enough, f"{enough} pods", 400)
-        run = Run(monotonic() - started, (cpu_of(fleet) - before) / wanted * 1e3)
+        run = Run(monotonic() - started, (fleet.cpu - before) / wanted * 1e3)
     for cluster in clusters:
         plane.delete_ray_cluster(cluster["metadata"]["name"], namespace, seconds=90)
     return run

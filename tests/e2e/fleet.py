@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from time import sleep
 
+from tests.bench.reviews_over_https import cpu_seconds
 from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import Program, free_port
@@ -31,6 +32,11 @@ class Fleet(Webhook):
     def ready(self) -> bool:
         """Whether all are ready."""
         return all(self._is_ready(admin) for _, admin in self.ports)
+
+    @property
+    def cpu(self) -> float:
+        """The seconds on a CPU of all processes."""
+        return sum(cpu_seconds(member.pid) for member in self.members if member.pid is not None)
 
     def start(self) -> None:
         """Start all, and wait until they are ready."""

@@ -18,6 +18,9 @@ REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
 before it saw it.
 """
 
+UNTHROTTLED = ("--qps=2000", "--burst=4000")
+"""Flags of an operator that asks the API server as often as it likes."""
+
 
 class Operator(Peer):
     """Runs on entry, ends on exit. Asks for the operator, and for what it is given, before it is

@@ -7,22 +7,20 @@ from time import monotonic
 from typing import NamedTuple
 
 from tests.bench.memory import memory_of
-from tests.bench.reviews_over_https import cpu_seconds
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
-from tests.e2e.kuberay import Operator
+from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.metrics import Histogram, samples
-from tests.e2e.rays import slices, stored, well_seated, workers
+from tests.e2e.rays import HOSTS, slices, stored, well_seated, workers
 from tests.e2e.waiting import until
 
 CLUSTERS = 100
 REPLICAS = 25
-PODS_EACH = REPLICAS * 4
+PODS_EACH = REPLICAS * HOSTS
 LOST = 5
 """Pods of each RayCluster that are deleted at once, three times."""
 
-FLAGS = ("--qps=2000", "--burst=4000")
 SECONDS = 1800
 
 
@@ -40,7 +38,9 @@ def large(processes: int, say: Callable[[str], None]) -> None:
         namespace = plane.namespace("large")
         clusters = [slices(f"large-{number}", REPLICAS) for number in range(CLUSTERS)]
         first = _sample(plane, fleet)
-        with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=FLAGS):
+        with Operator(
+            plane, multi_host_indexing=False, reconcile_concurrency=10, flags=UNTHROTTLED
+        ):
             for cluster in clusters:
                 plane.api.create(RAY_CLUSTERS, cluster, namespace)
             _until_whole(plane, namespace)
@@ -73,8 +73,7 @@ def _lose(plane: ControlPlane, namespace: str) -> None:
 
 
 def _sample(plane: ControlPlane, fleet: Fleet) -> Sample:
-    cpu = sum(cpu_seconds(member.pid) for member in fleet.members if member.pid is not None)
-    return Sample(monotonic(), cpu, plane.api.request("GET", "/metrics").body["message"])
+    return Sample(monotonic(), fleet.cpu, plane.api.request("GET", "/metrics").body["message"])
 
 
 def _say(say: Callable[[str], None], name: str, before: Sample, after: Sample, pods: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e import needs
 from tests.e2e.api import RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.kuberay import Operator
+from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.metrics import Histogram
 from tests.e2e.rays import HOSTS, slices, stored, wait_for_workers, well_seated
 from tests.e2e.waiting import until
@@ -19,7 +19,6 @@ pytestmark = pytest.mark.e2e
 CLUSTERS, REPLICAS = 10, 25
 WORKERS = CLUSTERS * REPLICAS * HOSTS
 SECONDS = 300
-UNTHROTTLED = ("--qps=2000", "--burst=4000")
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from typing import Any, Final
 from tests.facts.wheel import INTERPRETER
 from tests.meeting.hosts import UNSHARE, Hosts, own_folder
 from tests.meeting.pods import Pod, admitted
+from webhook.kube import names
 
 HERE: Final = Path(__file__).parent
 DRIVER: Final = HERE / "inside_ray.py"
 SECONDS: Final = 300
 PORT: Final = "6379"
 HOSTS: Final = 4
-TPU: Final = "google.com/tpu"
 GPU: Final = "nvidia.com/gpu"
 _LOW: Final = ("--num-cpus", "0", "--object-store-memory", "80000000", "--disable-usage-stats")
 _HEAD: Final = """
@@ -78,8 +78,8 @@ def _command(pod: Pod, own: Json, folder: Path, nodes: int, address: str) -> lis
         start += ["--head", "--port", PORT, "--temp-dir", str(folder)]
         return ["sh", "-c", begin, "sh", *start, "--include-dashboard", "false"]
     start += ["--block", "--address", f"{own['FQ_RAY_IP']}:{PORT}"]
-    if TPU in pod.devices:
-        start += ["--resources", json.dumps({"TPU": int(pod.devices[TPU])})]
+    if names.RESOURCE_TPU in pod.devices:
+        start += ["--resources", json.dumps({"TPU": int(pod.devices[names.RESOURCE_TPU])})]
     if GPU in pod.devices:
         start += ["--num-gpus", pod.devices[GPU]]
     return ["sh", "-c", 'until "$@"; do sleep 1; done', "sh", *start]
