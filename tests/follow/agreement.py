@@ -635,9 +635,10 @@ class Model:
 
     def crash(self) -> None:
         """A process is killed, and another one started; what it had sent is underway still."""
-        self._restart(self.random.randrange(len(self.processes)))
+        self.restart(self.random.randrange(len(self.processes)))
 
-    def _restart(self, place: int) -> None:
+    def restart(self, place: int) -> None:
+        """A process is killed, and another one started in its place."""
         process = self.processes[place]
         process.alive = False
         for task in process.tasks:
@@ -662,7 +663,7 @@ class Model:
             ray.over = True
         self.requests.clear()
         for place in range(len(self.processes)):
-            self._restart(place)
+            self.restart(place)
 
     def pause(self) -> None:
         """A process stops, or goes on."""

@@ -50,6 +50,17 @@ def _take_without_holding(self: Ledger, ident: str, known: Any) -> None:  # noqa
     self._known[ident] = known
 
 
+def _take_adding_ages(self: Ledger, page: ledger.Page, version: int, now: float) -> None:
+    known = self._known  # private to the ledger
+    before = {ident: each.since for ident, each in known.items()}
+    _LEDGER_TAKE(self, page, version, now)
+    for ident in before.keys() & known.keys() & page.ages.keys():
+        known[ident].since = before[ident] - page.ages[ident]
+
+
+_LEDGER_TAKE: Final = Ledger.take
+
+
 def _overdue_by_the_clock(self: Ledger, now: float) -> list[ledger.Key]:
     for key in _OVERDUE(self, now):
         self.settle(key, now)
@@ -144,6 +155,9 @@ MUTANTS: Final[dict[str, Mutation]] = {
         Ledger, "overdue", _overdue_by_the_clock
     ),
     "a claim is given up while its pod may yet be stored": _patched(ledger, "ASSUMED_SECONDS", 5.0),
+    "the age of a claim that another process wrote is added to one's own": _patched(
+        Ledger, "take", _take_adding_ages
+    ),
     "a new Lease is written at once": _timing(settle=0.0),
     "a silent watch is believed": _patched(Book, "_hears", _hears_always),
     "an index that is given again is confirmed by what is seen": _patched(

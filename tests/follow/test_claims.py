@@ -93,6 +93,14 @@ def test_a_seat_whose_pod_never_comes_is_given_again_after_a_minute(world: Calm)
     assert (world.claim(second).replica, world.claim(first).host) == (0, 1)
 
 
+def test_a_seat_is_given_again_after_a_minute_though_no_process_lives_for_one(world: Calm) -> None:
+    assert world.claim(world.processes[0]).host == 0
+    for turn in range(7):
+        world.wait(10)
+        world.restart(turn % 2)
+    assert world.claim(world.processes[0]).host == 0
+
+
 def test_nobody_claims_in_a_lease_that_is_new() -> None:
     world = Calm(1, 1)
     world.wait(10)

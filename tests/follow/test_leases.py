@@ -28,11 +28,12 @@ def accounts(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Account]:
 
 
 PAGES = st.builds(
-    lambda seats, indices, settled, dropped: Page({**seats, **indices}, settled, dropped),
+    lambda seats, indices, *others: Page({**seats, **indices}, *others),
     st.dictionaries(st.builds(GroupKey, TEXTS, TEXTS, TEXTS), accounts(SEATS), max_size=3),
     st.dictionaries(st.builds(ShardKey, TEXTS, TEXTS), accounts(INDICES), max_size=3),
     st.booleans(),
     NUMBERS,
+    st.dictionaries(TEXTS, NUMBERS, max_size=3),
 )
 
 
@@ -63,6 +64,14 @@ def test_a_page_is_read_as_it_was_written(page: Page) -> None:
 def test_what_was_not_written_by_us_is_not_used(text: str | None) -> None:
     with pytest.raises(PageUnreadable, match="delete it, and it is made anew"):
         read_page(a_lease(text), 8)
+
+
+def test_processes_of_different_versions_read_what_the_other_one_writes() -> None:
+    content = json.loads(write_page(Page({}, settled=True), 8))
+    before = {name: value for name, value in content.items() if name != "ages"}
+    after = content | {"something new": {}}
+    for each in (before, after):
+        assert read_page(a_lease(json.dumps(each)), 8) == Page({}, settled=True)
 
 
 def test_a_newer_format_is_left_to_the_version_that_wrote_it() -> None:

@@ -57,7 +57,7 @@ def test_a_claim_holds_its_seat_until_a_newer_pod_is_seen_in_it() -> None:
     assert table.held == [(KEY, FIRST)], "an older pod, and one in another seat"
     book.saw(KEY, FIRST, 11)
     assert table.held == []
-    assert book.draft().page().accounts == {KEY: Account(11, {})}
+    assert book.draft(0.0).page().accounts == {KEY: Account(11, {})}
 
 
 def test_a_pod_that_was_seen_before_its_claim_confirms_it() -> None:
@@ -92,9 +92,32 @@ def test_a_claim_is_given_up_only_after_its_time_and_a_list_that_began_later() -
     assert table.held == [(KEY, FIRST)]
     book.settle(KEY, ASSUMED_SECONDS)
     assert table.held == []
-    assert book.draft().page().accounts == {KEY: Account(7, {})}, (
+    assert book.draft(0.0).page().accounts == {KEY: Account(7, {})}, (
         "no pod came, so nobody has to know one"
     )
+
+
+def test_a_claim_is_as_old_as_any_process_has_known_it_to_be() -> None:
+    book, _ = knowing(page(7, a=Claim(FIRST, 10)))
+    assert not book.aged(4.9)
+    assert book.draft(4.9).page().ages == {}
+    assert book.aged(12.0)
+    after = book.draft(12.0).page()
+    assert after.ages == {"a": 12}
+    started = Ledger(Table())
+    started.take(after, 2, 1000.0)
+    assert started.overdue(1047.9) == []
+    assert started.overdue(1048.0) == [KEY]
+    assert not started.aged(1004.9)
+    assert started.draft(1005.0).page().ages == {"a": 17}
+
+
+def test_a_page_that_was_written_by_who_knew_a_claim_for_less_makes_it_no_younger() -> None:
+    book, _ = knowing(page(7, a=Claim(FIRST, 10)))
+    for version, seconds in ((2, 30.0), (3, 31.0)):
+        book.take(Page(page(7, a=Claim(FIRST, 10)).accounts, ages={"a": 10}), version, seconds)
+    assert book.overdue(59.9) == []
+    assert book.overdue(60.0) == [KEY]
 
 
 def test_a_shard_index_is_confirmed_by_whoever_has_it_as_its_name_may_be_generated_later() -> None:
@@ -110,10 +133,10 @@ def test_a_group_has_so_many_claims_at_most() -> None:
         str(number): Claim(Seat(number, 0, ""), 0) for number in range(ledger.GROUP_CLAIMS_MAX)
     }
     book, _ = knowing(Page({KEY: Account(0, claims)}, settled=True))
-    assert book.draft().full(KEY)
-    assert not book.draft().full(SHARD)
+    assert book.draft(0.0).full(KEY)
+    assert not book.draft(0.0).full(SHARD)
     fewer = {ident: claim for ident, claim in claims.items() if ident != "0"}
-    assert not knowing(Page({KEY: Account(0, fewer)}, settled=True))[0].draft().full(KEY)
+    assert not knowing(Page({KEY: Account(0, fewer)}, settled=True))[0].draft(0.0).full(KEY)
 
 
 def test_too_many_groups_lose_the_floors_of_those_without_claims_and_the_page_says_so() -> None:
@@ -122,7 +145,7 @@ def test_too_many_groups_lose_the_floors_of_those_without_claims_and_the_page_sa
     )
     book, _ = knowing(known)
     with patch.object(ledger, "FLOORS_MAX", 1):
-        after = book.draft().page()
+        after = book.draft(0.0).page()
     assert (list(after.accounts), after.dropped) == ([SHARD], 1)
 
 

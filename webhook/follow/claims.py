@@ -211,8 +211,8 @@ class Book:
         return await answer
 
     def tidy(self) -> None:
-        """Write without a ticket what is worth a write: claims that can go, or that the page is
-        settled, when nobody writes.
+        """Write without a ticket what is worth a write, when nobody writes: claims that can go, or
+        are older than the page says, or that the page is settled.
         """
         now = self._world.clock()
         quiet = self._written + self._timing.quiet * (1 + self._world.random()) <= now
@@ -220,7 +220,7 @@ class Book:
             self._lease is not None
             and not self.trouble
             and quiet
-            and (self.ledger.foldable or self._settles())
+            and (self.ledger.foldable or self.ledger.aged(now) or self._settles())
         ):
             self._fold = True
             self._start()
@@ -371,7 +371,7 @@ class Book:
         if lease is None:
             return
         self._fold = False
-        draft = self.ledger.draft()
+        draft = self.ledger.draft(self._world.clock())
         if self._settles():
             draft.mark_settled()
         decided: list[tuple[_Ticket, Value, Any]] = []

@@ -63,6 +63,7 @@ class _Content(Struct):
     dropped: int = 0
     seats: list[_SeatAccount] = []
     indices: list[_IndexAccount] = []
+    ages: dict[str, int] = {}
 
 
 class _Format(Struct):
@@ -132,12 +133,12 @@ def read_page(lease: Lease, leases: int) -> Page:
     for indices in content.indices:
         claims = {ident: Claim(index, after) for ident, (index, after) in indices.claims.items()}
         accounts[ShardKey(indices.namespace, indices.group)] = Account(indices.floor, claims)
-    return Page(accounts, content.settled, content.dropped)
+    return Page(accounts, content.settled, content.dropped, content.ages)
 
 
 def write_page(page: Page, leases: int) -> str:
     """Return a page as the annotation of a Lease has it."""
-    content = _Content(FORMAT, leases, page.settled, page.dropped)
+    content = _Content(FORMAT, leases, page.settled, page.dropped, ages=dict(page.ages))
     for key, account in page.accounts.items():
         claims: dict[str, Any] = {
             ident: (claim.value, claim.after) for ident, claim in account.claims.items()

@@ -32,6 +32,9 @@ tens of milliseconds.
 FLOORS_MAX: Final = 1024
 """Groups of a page. A group that is forgotten costs a live read when it is asked for again."""
 
+AGE_STEP_SECONDS: Final = 5
+"""A claim that waits for its object has its age written this often."""
+
 
 NEVER: Final = 1 << 62
 """No object has a version above this one: a claim that came `after` it is not confirmed by any."""
@@ -59,12 +62,14 @@ class Page(Struct, frozen=True):
     """A page: all processes that know its version know the same content.
 
     `settled` tells that nothing is underway that the page does not know: a new page knows nothing
-    of what was admitted before. `dropped` counts how often floors were dropped.
+    of what was admitted before. `dropped` counts how often floors were dropped. `ages` tells of
+    claims for how many seconds they have been on the page, at least.
     """
 
     accounts: Mapping[Key, Account] = {}
     settled: bool = False
     dropped: int = 0
+    ages: Mapping[str, int] = {}
 
     @property
     def size(self) -> int:
@@ -86,8 +91,8 @@ class Table(Protocol):
 
 
 class _Known(Struct):
-    """A claim of the page: its group, when it was first seen here, and at which version its object
-    was.
+    """A claim of the page: its group, since when it has been there, by our clock and at the latest,
+    and at which version its object was seen.
     """
 
     key: Key
@@ -132,8 +137,11 @@ class Ledger:
         for ident in [ident for ident in self._known if ident not in on_page]:
             self._close(ident, self._known.pop(ident))
         for ident, (key, claim) in on_page.items():
+            since = now - page.ages.get(ident, 0)
             if ident not in self._known:
-                self._add(ident, _Known(key, claim, now))
+                self._add(ident, _Known(key, claim, since))
+            elif since < self._known[ident].since:
+                self._known[ident].since = since
 
     def forget(self) -> None:
         """Take the next page whatever its version: this one was deleted, or the API server's store
@@ -174,12 +182,25 @@ class Ledger:
                 each.lost = not each.confirmed
                 self._close(ident, each)
 
-    def draft(self) -> "Draft":
+    def aged(self, now: float) -> bool:
+        """Tell whether a claim has become older than the page says, by a step. A process that
+        starts knows what the page says.
+        """
+        return any(
+            now - each.since >= self.page.ages.get(ident, 0) + AGE_STEP_SECONDS
+            for known in self._open.values()
+            for ident, each in known.items()
+        )
+
+    def draft(self, now: float) -> "Draft":
         """Return the next page, without the claims that need not be there."""
         draft = Draft(self.page)
         for ident, known in self._known.items():
             if known.confirmed or known.lost:
                 draft.fold(known.key, ident, known.confirmed)
+            elif (age := int(now - known.since)) >= AGE_STEP_SECONDS:
+                draft.ages[ident] = age
+        draft.changed |= self.aged(now)
         return draft
 
     def _add(self, ident: str, known: _Known) -> None:
@@ -207,6 +228,7 @@ class Draft:
     def __init__(self, page: Page) -> None:
         self.changed = False
         self.settled = page.settled
+        self.ages: dict[str, int] = {}
         self._dropped = page.dropped
         self._floors = {key: account.floor for key, account in page.accounts.items()}
         self._claims = {key: dict(account.claims) for key, account in page.accounts.items()}
@@ -254,7 +276,7 @@ class Draft:
         accounts = {
             key: Account(floor, self._claims.get(key, {})) for key, floor in self._floors.items()
         }
-        return Page(accounts, self.settled, self._dropped + bool(idle))
+        return Page(accounts, self.settled, self._dropped + bool(idle), self.ages)
 
 
 def _place(value: Value) -> Seat | int:
