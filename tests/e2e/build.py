@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.e2e.versions import NEWEST, PINS, chosen
+from tests.e2e.versions import FORMER_KUBERNETES, NEWEST, PINS, chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE_VARIABLE = "E2E_CACHE"
@@ -30,6 +30,7 @@ CRDS_VARIABLE = "E2E_KUBERAY_CRDS"
 not pinned.
 """
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
+FORMER_KUBECTL = "kubectl-two-minors-back"
 CRDS = "crds"
 CANNOT_BUILD = 2
 
@@ -98,6 +99,8 @@ TOOLS = (
         definitions="deploy/crds",
         ours=True,
     ),
+    Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
+    Tool(FORMER_KUBECTL, f"kubernetes/{FORMER_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
     Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )
@@ -108,6 +111,7 @@ SCHEDULING = ("kube-controller-manager", "kube-scheduler")
 """What only the stories of PodGroups and of Kueue start."""
 KUEUE = "kueue"
 CERT_MANAGER = "cert-manager"
+KWOK = "kwok"
 
 
 def required() -> tuple[str, ...]:
@@ -123,6 +127,7 @@ def required() -> tuple[str, ...]:
         *scheduling,
         *((KUEUE,) if pair.kueue else ()),
         *((CERT_MANAGER,) if pair.cert_manager else ()),
+        *((KWOK, FORMER_KUBECTL) if pair == NEWEST else ()),
     )
 
 
@@ -254,7 +259,7 @@ def _arguments(tool: Tool) -> list[str]:
     their module.
     """
     flags = ["-s", "-w"]
-    if tool.module == "kubernetes":
+    if tool.module.startswith("kubernetes"):
         version = _version(tool)
         major, minor, _ = version.removeprefix("v").split(".", 2)
         values = {

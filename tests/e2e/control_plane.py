@@ -103,12 +103,14 @@ class ControlPlane:
         self._programs.append(program)
         return program
 
-    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        """What kubectl answers the administrator; `-f -` reads `stdin`. The caller looks at the
-        return code.
+    def kubectl(
+        self, *arguments: str, stdin: str = "", program: str = "kubectl"
+    ) -> subprocess.CompletedProcess[str]:
+        """What kubectl, or another `program` of its kind, answers the administrator; `-f -` reads
+        `stdin`. The caller looks at the return code.
         """
         command = [
-            str(build.binary("kubectl")),
+            str(build.binary(program)),
             f"--kubeconfig={self.admin_kubeconfig}",
             *arguments,
         ]

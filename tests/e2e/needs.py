@@ -100,6 +100,17 @@ CERT_MANAGER: Final = Need(
     "no cert-manager, which runs beside the newest pair alone",
     "How certificates of cert-manager are renewed on these versions was not seen.",
 )
+KWOK: Final = Need(
+    lambda pair: pair.kwok,
+    "no KWOK, which runs beside the newest pair alone",
+    "Where the scheduler of these versions puts the hosts of a slice was seen without KWOK's "
+    "nodes.",
+)
+FORMER_KUBECTL: Final = Need(
+    lambda pair: pair.former_kubectl,
+    "no kubectl of two minors back, which is tried on the newest pair alone",
+    "Which kubectl installs the webhook on these versions was seen of their own alone.",
+)
 
 ALL: Final = (
     OPERATOR,
@@ -112,4 +123,6 @@ ALL: Final = (
     INT32,
     KUEUE,
     CERT_MANAGER,
+    KWOK,
+    FORMER_KUBECTL,
 )

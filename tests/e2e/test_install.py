@@ -20,7 +20,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from tests.e2e import build
+from tests.e2e import build, needs
 from tests.e2e.api import NAMESPACES, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
@@ -46,6 +46,9 @@ from webhook.tls.issue import Pair
 from webhook.tls.selfsigned import SelfSigned
 
 pytestmark = pytest.mark.e2e
+
+WAYS = ("kubectl apply", "kubectl apply --server-side")
+"""In which kubectl installs."""
 
 NAMES = [f"ray-webhook.{NAMESPACE}.svc", f"ray-webhook.{NAMESPACE}.svc.cluster.local"]
 
@@ -79,8 +82,17 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
         assert bundles(control_plane) == {stored(control_plane)["ca.crt"]}
 
 
-@pytest.mark.parametrize("way", ["kubectl apply", "kubectl apply --server-side", "helm"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *WAYS,
+        *(way.replace("kubectl", build.FORMER_KUBECTL) for way in WAYS),
+        "helm",
+    ],
+)
 def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, way: str) -> None:
+    if way.startswith(build.FORMER_KUBECTL):
+        needs.FORMER_KUBECTL.ask()
     control_plane.namespace(NAMESPACE)
     objects = overlay("self-signed")
     with removed(control_plane, objects):
@@ -120,7 +132,9 @@ def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) 
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
     else:
-        done = plane.kubectl(*way.split()[1:], "-f", "-", stdin=yaml.safe_dump_all(objects))
+        program, *words = way.split()
+        text = yaml.safe_dump_all(objects)
+        done = plane.kubectl(*words, "-f", "-", stdin=text, program=program)
     assert done.returncode == 0, done.stderr
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import build, needs
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.rays import HOSTS, seats, slices, worker_of, workers
@@ -54,11 +55,16 @@ def broken(name: str) -> Json:
     return cluster
 
 
-def test_a_broken_cluster_is_refused_with_all_reasons(control_plane: ControlPlane) -> None:
+@pytest.mark.parametrize("kubectl", ["kubectl", build.FORMER_KUBECTL])
+def test_a_broken_cluster_is_refused_with_all_reasons(
+    control_plane: ControlPlane, kubectl: str
+) -> None:
+    if kubectl == build.FORMER_KUBECTL:
+        needs.FORMER_KUBECTL.ask()
     namespace = control_plane.namespace("broken")
 
     done = control_plane.kubectl(
-        "apply", "-n", namespace, "-f", "-", stdin=json.dumps(broken("broken"))
+        "apply", "-n", namespace, "-f", "-", stdin=json.dumps(broken("broken")), program=kubectl
     )
 
     assert done.returncode == 1

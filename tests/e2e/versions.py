@@ -77,6 +77,16 @@ class Pair:
         return self == NEWEST
 
     @property
+    def kwok(self) -> bool:
+        """Whether stories run on the nodes of KWOK, of the one version that is pinned."""
+        return self == NEWEST
+
+    @property
+    def former_kubectl(self) -> bool:
+        """Whether stories run with an older kubectl, too."""
+        return self == NEWEST
+
+    @property
     def int32(self) -> bool:
         """Whether the API server refuses what is beyond the int32 of a CustomResourceDefinition."""
         return _minor(self.kubernetes) >= 36
@@ -84,6 +94,11 @@ class Pair:
 
 NEWEST: Final = Pair("1.6.2", "1.37.0")
 """What runs unless something else is asked for."""
+
+FORMER_KUBERNETES: Final = "1.35.4"
+"""Whose kubectl stories of the newest pair use too: two minors back, which many people still have,
+and one more than Kubernetes promises to support.
+"""
 
 OLD: Final = Pair("1.4.2", "1.34.4")
 """The pair that `.ci/run` runs beside the newest: KubeRay without the gate RayMultiHostIndexing,

@@ -1,0 +1,91 @@
+"""Slices on the Nodes of KWOK: the scheduler puts each replica into a node pool of its own, all its
+pods run, and KubeRay says that the RayCluster is ready.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.e2e.api import NODES, PODS, RAY_CLUSTERS, Api, Json, Objects
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import HOSTS, in_seat, seats, slices, whole, workers
+from tests.e2e.scheduling.component import scheduler
+from tests.e2e.scheduling.kwok import LABEL, Kwok
+from tests.e2e.scheduling.nodes import present
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from tests.seats import seat_of
+from webhook.kube import names
+
+pytestmark = pytest.mark.e2e
+
+POOLS = ("pool-a", "pool-b")
+CHIPS = {"cpu": "12", "google.com/tpu": "4"}
+
+
+@pytest.fixture(name="plane")
+def _plane(gated_plane: ControlPlane, publisher: Webhook) -> Iterator[ControlPlane]:
+    """Two node pools of four hosts each, and a Node for a head; all are KWOK's."""
+    assert publisher.ready
+    cluster = slices("kwok", 2)
+    selector = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"]
+    with (
+        Kwok(gated_plane),
+        scheduler(gated_plane),
+        Operator(gated_plane, multi_host_indexing=False),
+        ExitStack() as stack,
+    ):
+        api = gated_plane.api
+        stack.enter_context(present(api, ["kwok-head"], LABEL))
+        for pool in POOLS:
+            labels = {**LABEL, **selector, names.NODE_POOL: pool}
+            nodes = [f"{pool}-{number}" for number in range(HOSTS)]
+            stack.enter_context(present(api, nodes, labels, CHIPS))
+        yield gated_plane
+
+
+def test_each_replica_runs_on_a_node_pool_of_its_own_and_a_lost_host_comes_back_to_it(
+    plane: ControlPlane,
+) -> None:
+    api, namespace = plane.api, plane.namespace("kwok")
+    api.create(RAY_CLUSTERS, slices("kwok", 2), namespace)
+    first = until(lambda: running(api, namespace), "all workers run")
+    pools = pools_of(api, first)
+    assert seats(first) == whole(0, 1)
+    assert sorted(map(len, pools.values())) == [1, 1], "a replica has one pool"
+    assert {pool for found in pools.values() for pool in found} == {*POOLS}
+    until(
+        lambda: api.get(RAY_CLUSTERS, "kwok", namespace)["status"].get("state") == "ready",
+        "KubeRay says that the RayCluster is ready",
+    )
+
+    lost = in_seat(first, 0, 2)
+    api.delete(PODS, lost["metadata"]["name"], namespace)
+    again = until(lambda: running(api, namespace, without=lost), "all workers run again")
+    assert seats(again) == whole(0, 1)
+    assert pools_of(api, again) == pools
+    plane.delete_ray_cluster("kwok", namespace)
+
+
+def running(api: Api, namespace: str, without: Json | None = None) -> Objects:
+    """All eight workers, once every one of them runs, and none is the one that is lost."""
+    gone = without["metadata"]["uid"] if without else ""
+    run = [
+        pod
+        for pod in workers(api, namespace)
+        if pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != gone
+    ]
+    return run if len(run) == 2 * HOSTS else []
+
+
+def pools_of(api: Api, pods: Objects) -> dict[int, set[str]]:
+    """The node pools of each replica."""
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in api.list(NODES)}
+    found: dict[int, set[str]] = defaultdict(set)
+    for pod in pods:
+        if held := seat_of(pod):
+            found[held.replica].add(labels[pod["spec"]["nodeName"]][names.NODE_POOL])
+    return dict(found)
