@@ -123,7 +123,7 @@ def filled(text: bytes, parts: dict[bytes, bytes]) -> bytes:
     return text
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(
     places=st.lists(
         st.sampled_from([(place, text) for place, texts in PLACES.items() for text in texts]),

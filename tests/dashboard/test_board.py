@@ -130,7 +130,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(max_examples=15, stateful_step_count=20)
+TestChanges.settings = settings(max_examples=8, stateful_step_count=20)
 
 
 def test_one_host_that_goes_is_one_small_message() -> None:

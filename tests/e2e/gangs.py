@@ -4,9 +4,11 @@ them.
 
 from collections.abc import Mapping
 
+from tests.e2e import needs
 from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
 from tests.e2e.installation import CONTROLLER_COMPONENT
 from tests.e2e.rays import example
+from tests.e2e.versions import NEWEST, chosen
 
 COMPONENTS = (CONTROLLER_COMPONENT, "manifests/components/scheduling-groups")
 """What lets the controller keep PodGroups, and makes it do so."""
@@ -67,6 +69,26 @@ def counts(api: Api, namespace: str) -> dict[str, int]:
         each["metadata"]["name"]: min_count(each["spec"]["schedulingPolicy"])
         for each in pod_groups(api, namespace)
     }
+
+
+def counted(desired: int, made_with: int) -> int:
+    """How many pods a PodGroup waits for that was made with another count: v1alpha2 keeps that."""
+    return desired if needs.MUTABLE_MIN_COUNT.met(chosen()) else made_with
+
+
+def workload_of(found: Json) -> str | None:
+    """The Workload that a PodGroup is of, in either version."""
+    spec = found["spec"]
+    reference = spec.get("workloadRef") or spec.get("podGroupTemplateRef", {}).get("workload", {})
+    name: str | None = reference.get("workloadName")
+    return name
+
+
+def discovered() -> set[int]:
+    """The codes of asking which version of PodGroups is served: the newest one is asked for
+    first.
+    """
+    return {200} if chosen().pod_groups == NEWEST.pod_groups else {200, 404}
 
 
 def min_count(policy: Json) -> int:

@@ -56,7 +56,7 @@ def broken(value: Object, kind: str, choose: random.Random, *, bytewise: bool) -
 
 
 @pytest.mark.parametrize("adopted", [True, False])
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
 def test_odd_events_of_pods_leave_the_next_good_one_right(
     lines: list[tuple[str, random.Random, bool]],
@@ -73,7 +73,7 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     assert members.held("good", KEY) == SEAT
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
 def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
     lines: list[tuple[str, random.Random, bool]],

@@ -152,7 +152,7 @@ async def story(steps: list[tuple[object, ...]]) -> None:
             assert not f.state.malformed
 
 
-@settings(max_examples=120)
+@settings(max_examples=70)
 @given(STEPS)
 def test_however_the_news_travels_the_membership_ends_as_the_truth(
     steps: list[tuple[object, ...]],

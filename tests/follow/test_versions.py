@@ -136,7 +136,7 @@ def histories(draw: st.DrawFn) -> list[PodRecord]:
     return history
 
 
-@settings(max_examples=600)
+@settings(max_examples=300)
 @given(histories(), st.data())
 def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(
     history: list[PodRecord], data: st.DataObject

@@ -25,7 +25,7 @@ from webhook.groups.memory import SeatMemory, at_once
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.groups.seating import Wanted, next_seat
 
-EXAMPLES = 400
+EXAMPLES = 240
 STEPS = 60
 ENOUGH = 10_000
 """The steps that the runs must come to, so that the machine did not run dry."""

@@ -1,10 +1,12 @@
 """Renders manifests with kustomize and the chart with Helm, and compares what comes out."""
 
 import copy
+import json
 import os
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -45,20 +47,26 @@ def own_overlay(mode: str, components: Sequence[str] = (), **fields: object) -> 
 
     Paths in `transformers` are of the manifests, as those of components are.
     """
+    return _objects(_built(mode, tuple(components), json.dumps(fields)))
+
+
+@cache
+def _built(mode: str, components: Sequence[str], fields: str) -> str:
+    """Return what kustomize makes of an overlay."""
     with TemporaryDirectory() as name:
         folder = Path(name).resolve()
         path = os.path.relpath(ROOT / "manifests", folder)
+        more = json.loads(fields)
         parts: dict[str, object] = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
             "resources": [f"{path}/overlays/{mode}"],
             "images": [{"name": "ray-webhook", **_NAMED}],
+            "components": [f"{path}/components/{component}" for component in components],
+            "transformers": [f"{path}/{each}" for each in more.pop("transformers", ())],
         }
-        parts["components"] = [f"{path}/components/{component}" for component in components]
-        transformers = fields.pop("transformers", ())
-        assert isinstance(transformers, Sequence)
-        parts["transformers"] = [f"{path}/{transformer}" for transformer in transformers]
-        head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
-        (folder / "kustomization.yaml").write_text(yaml.safe_dump({**head, **parts, **fields}))
-        return _objects(run("kustomize", "build", str(folder)).stdout)
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump({**parts, **more}))
+        return run("kustomize", "build", str(folder)).stdout
 
 
 def helm(*flags: str, release: str = "ray-webhook", namespace: str = "ray-webhook") -> list[Object]:
@@ -138,10 +146,16 @@ def _unhashed(name: str) -> str:
 
 
 def _objects(text: str) -> list[Object]:
-    return [document for document in yaml.safe_load_all(text) if document]
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Return what a program answers, which is the same each time. Raises CalledProcessError."""
+    return _run(program, arguments)
+
+
+@cache
+def _run(program: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     path = build.binary(program)
     if not path.exists():
         text = f"{program} is not built: run `make tools`, which needs Go"

@@ -101,7 +101,7 @@ def patch(answer: Answer | str) -> list[Object]:
 
 
 @settings(
-    max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @given(
     cases(),

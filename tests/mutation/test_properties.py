@@ -284,7 +284,7 @@ def _references_resolve(before: Object, after: Object) -> None:
 
 
 @settings(
-    max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 @example(VALUE_OF_AN_EARLIER_ENTRY)
 @given(cases())
@@ -295,7 +295,7 @@ def test_any_ray_pod_is_completed_exactly_once_or_refused_untouched(case: Case) 
 
 
 @settings(
-    max_examples=100, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+    max_examples=60, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
 )
 @given(cases())
 def test_pods_of_one_template_get_seats_of_their_own_and_what_each_would_get_alone(

@@ -313,7 +313,7 @@ class Repair(RuleBasedStateMachine):
 
 
 Repair.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

@@ -90,7 +90,7 @@ PLACES = places(pod_review(full_worker()))
 
 
 @settings(
-    max_examples=400,
+    max_examples=200,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
@@ -120,7 +120,7 @@ def test_a_mutated_review_never_gets_a_500_or_a_hang(
 
 
 @settings(
-    max_examples=200,
+    max_examples=100,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())

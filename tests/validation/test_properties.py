@@ -91,7 +91,7 @@ def test_garbage_in_any_one_field_never_raises(kind: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_garbage_in_several_fields_never_raises(data: st.DataObject) -> None:
     value: Any = data.draw(st.sampled_from(WHOLE))
     kind = value["kind"]
@@ -196,7 +196,7 @@ def test_a_valid_cluster_has_no_finding(cluster: ClusterBuilder) -> None:
 
 
 @given(valid_clusters(), st.sampled_from(sorted(BREAKS)))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_one_break_in_a_valid_cluster_gives_exactly_its_rule(
     cluster: ClusterBuilder, rule: str
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import PODS, PRIORITY_CLASSES, RAY_CLUSTERS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import NATIVE, OPTED_OUT, by, grouped, pod_groups
@@ -131,6 +132,7 @@ def test_a_gang_has_the_priority_of_its_pods_or_it_would_never_be_bound(
 def test_a_gang_that_is_too_large_is_bound_when_it_is_made_smaller(
     gated_plane: ControlPlane,
 ) -> None:
+    needs.MUTABLE_MIN_COUNT.ask()
     api, namespace = gated_plane.api, gated_plane.namespace("smaller")
     with present(api, nodes(3), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (HOSTS, 1)}, by("cluster")), namespace)
@@ -214,7 +216,9 @@ def scheduling(api: Api, namespace: str) -> list[str]:
     ]
 
 
+TRIED = {"PodGroupInitiallyScheduled", "PodGroupScheduled"}
+"""The condition of a PodGroup that was tried, in v1beta1 and in v1alpha2."""
+
+
 def _reason(conditions: Objects) -> str:
-    return next(
-        (each["reason"] for each in conditions if each["type"] == "PodGroupInitiallyScheduled"), ""
-    )
+    return next((each["reason"] for each in conditions if each["type"] in TRIED), "")

@@ -14,6 +14,7 @@ from tests.e2e.gangs import (
     NATIVE,
     OPTED_OUT,
     by,
+    counted,
     counts,
     group_of,
     grouped,
@@ -21,6 +22,7 @@ from tests.e2e.gangs import (
     pod_groups,
     scale_group,
     uids,
+    workload_of,
     workloads,
 )
 from tests.e2e.kuberay import Operator
@@ -75,14 +77,14 @@ def test_each_worker_group_has_a_pod_group_whose_count_follows_it(
     for found in [*before, *workloads(api, namespace)]:
         assert owner_of(found) == (names.RAYCLUSTER_KIND, cluster["metadata"]["uid"])
         assert found["metadata"]["labels"][names.LABEL_CLUSTER] == "one"
-    assert {each["spec"]["workloadRef"]["workloadName"] for each in before} == set(
-        uids(workloads(api, namespace))
-    )
+    assert set(map(workload_of, before)) == set(uids(workloads(api, namespace)))
 
-    scale_group(api, "one", namespace, "single", 4)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-single": 4, "one-worker-multi": 4})
-    scale_group(api, "one", namespace, "single", 1)
-    await_counts(api, namespace, {"one-head": HEAD, "one-worker-single": 1, "one-worker-multi": 4})
+    for replicas in (4, 1):
+        scale_group(api, "one", namespace, "single", replicas)
+        count = counted(replicas, 2)
+        await_counts(
+            api, namespace, {"one-head": HEAD, "one-worker-single": count, "one-worker-multi": 4}
+        )
     wait_for_pods(api, namespace, 6)
     assert uids(pod_groups(api, namespace)) == uids(before)  # a count is changed in place
     gated_plane.delete_ray_cluster("one", namespace)
@@ -293,7 +295,7 @@ def test_what_changed_while_the_controller_was_down_is_made_good(
     api.patch(RAY_CLUSTERS, "goes-out", {"metadata": {"annotations": OPTED_OUT}}, namespace)
     publisher.controller.start()
 
-    await_counts(api, namespace, {"grows-head": HEAD, "grows-worker-workers": 2})
+    await_counts(api, namespace, {"grows-head": HEAD, "grows-worker-workers": counted(2, 1)})
     for name in ("grows", "goes-out"):
         gated_plane.delete_ray_cluster(name, namespace)
 
@@ -358,7 +360,7 @@ def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(
     )
     pods = wait_for_pods(api, namespace, MANY + 1)
     assert set(map(group_of, pods)) == set(uids(pod_groups(api, namespace)))
-    assert not [each for each in pod_groups(api, namespace) if each["spec"].get("workloadRef")]
+    assert not any(map(workload_of, pod_groups(api, namespace)))
     assert workloads(api, namespace) == []
     gated_plane.delete_ray_cluster("many", namespace)
     await_nothing(api, namespace)
@@ -375,7 +377,8 @@ def test_one_pod_group_holds_head_and_workers_where_that_is_asked_for(
     await_counts(api, namespace, {"one-all": 1 + 2 + 4})
     assert Counter(map(group_of, wait_for_pods(api, namespace, 7))) == {"one-all": 7}
     scale_group(api, "one", namespace, "multi", 2)
-    await_counts(api, namespace, {"one-all": 1 + 2 + 8})
+    await_counts(api, namespace, {"one-all": counted(1 + 2 + 8, 1 + 2 + 4)})
+    wait_for_pods(api, namespace, 1 + 2 + 8)
     gated_plane.delete_ray_cluster("one", namespace)
     await_nothing(api, namespace)
 

@@ -7,7 +7,16 @@ import pytest
 from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import NATIVE, OPTED_OUT, counts, grouped, pod_groups, workloads
+from tests.e2e.gangs import (
+    NATIVE,
+    OPTED_OUT,
+    counted,
+    counts,
+    discovered,
+    grouped,
+    pod_groups,
+    workloads,
+)
 from tests.e2e.installation import CONTROLLER, WEBHOOK, account_rights, asked
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, scale, wait_for_workers, worker_of, workers
@@ -26,7 +35,7 @@ def test_each_account_uses_every_right_it_has_and_lacks_none(
         expected = {200, 201, 404, 409}  # others delete and create meanwhile
         failed = [found for found in account_log.requests(account) if found.code not in expected]
         assert failed == [], account
-        assert {found.code for found in account_log.discovery(account)} == {200}
+        assert {found.code for found in account_log.discovery(account)} == discovered()
         assert account_log.used(account) == publisher.rights_of(account)
         assert account_rights(gated_plane, account) == set(map(asked, publisher.rights_of(account)))
     changes = {
@@ -71,7 +80,7 @@ def live(plane: ControlPlane, webhook: Webhook) -> None:
         scale(api, "one", namespace, 2)
         until_equal(
             lambda: counts(api, namespace).get("one-worker-workers", 0),
-            2 * HOSTS,
+            counted(2 * HOSTS, HOSTS),
             "the count follows",
         )
         wait_for_workers(api, namespace, 2 * HOSTS)
