@@ -76,10 +76,19 @@ def counted(desired: int, made_with: int) -> int:
     return desired if needs.MUTABLE_MIN_COUNT.met(chosen()) else made_with
 
 
+def unused() -> set[tuple[str, str, str]]:
+    """The rights that the controller has for another version: a Workload of v1alpha2 is never
+    changed.
+    """
+    mutable = needs.MUTABLE_MIN_COUNT.met(chosen())
+    return set() if mutable else {("scheduling.k8s.io", "workloads", "patch")}
+
+
 def workload_of(found: Json) -> str | None:
     """The Workload that a PodGroup is of, in either version."""
     spec = found["spec"]
-    reference = spec.get("workloadRef") or spec.get("podGroupTemplateRef", {}).get("workload", {})
+    template = spec.get("podGroupTemplateRef") or {}
+    reference = spec.get("workloadRef") or template.get("workload") or {}
     name: str | None = reference.get("workloadName")
     return name
 

@@ -63,8 +63,8 @@ def main() -> int:
         type=Path,
         metavar="REPORT",
         help=(
-            "run nothing: the one pair that is named ran elsewhere, and these JUnit reports of "
-            "pytest say what came of it"
+            "run nothing: stories of the one pair that is named ran elsewhere, and these JUnit "
+            "reports of pytest say what came of them"
         ),
     )
     options = parser.parse_args()
@@ -88,12 +88,13 @@ def main() -> int:
 
 
 def taken(pair: Pair, reports: Sequence[Path]) -> Outcomes:
-    """What came of a pair by reports. They do not say of which code they are: it counts as earlier
-    code.
+    """What came of a pair by reports; what they do not tell of stays as it was. They do not say of
+    which code they are: it counts as earlier code.
     """
-    stories = {
-        name: outcome for path in reports for name, outcome in read(path.read_text()).items()
-    }
+    known = Outcomes.load(pair)
+    stories = dict(known.stories) if known else {}
+    for path in reports:
+        stories |= read(path.read_text())
     ended = max(path.stat().st_mtime for path in reports)
     day = datetime.fromtimestamp(ended, UTC).date().isoformat()
     return Outcomes(pair.kuberay, pair.kubernetes, day=day, stories=stories)

@@ -95,12 +95,16 @@ def test_a_story_that_has_no_result_on_a_pair_does_not_read_as_passed() -> None:
     assert "| New | passed | no result |" in text
 
 
-def test_reports_of_a_run_elsewhere_are_taken_together_and_count_as_earlier_code(
-    tmp_path: Path,
+def test_reports_of_a_run_elsewhere_are_taken_in_and_count_as_earlier_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    case = '<testsuite><testcase classname="tests.e2e.test_{0}" name="test_{0}"/></testsuite>'
+    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path))
+    failed = Outcome(failed=1, reasons=["not within 60 s"])
+    outcomes(OLD, test_other=Outcome(passed=1), test_one=failed).save()
+    case = '<testsuite><testcase classname="a" name="test_{0}"/></testsuite>'
     for name in ("one", "two"):
         (tmp_path / name).write_text(case.format(name))
     found = taken(OLD, [tmp_path / "one", tmp_path / "two"])
-    assert set(found.stories) == {"tests.e2e.test_one.test_one", "tests.e2e.test_two.test_two"}
+    assert len(found.stories) == 3
+    assert found.stories["a.test_one"] == Outcome(passed=1)
     assert "with earlier code" in document({OLD: found}, "now")
