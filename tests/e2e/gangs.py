@@ -77,11 +77,10 @@ def counted(desired: int, made_with: int) -> int:
 
 
 def unused() -> set[tuple[str, str, str]]:
-    """The rights that the controller has for another version: a Workload of v1alpha2 is never
-    changed.
-    """
-    mutable = needs.MUTABLE_MIN_COUNT.met(chosen())
-    return set() if mutable else {("scheduling.k8s.io", "workloads", "patch")}
+    """The rights that the controller may have for nothing: counts of v1alpha2 are not changed."""
+    if needs.MUTABLE_MIN_COUNT.met(chosen()):
+        return set()
+    return {("scheduling.k8s.io", resource, "patch") for resource in ("podgroups", "workloads")}
 
 
 def workload_of(found: Json) -> str | None:
