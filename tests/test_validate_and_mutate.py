@@ -198,7 +198,7 @@ def test_what_passes_without_a_denial_is_not_refused_for_what_was_in_the_spec(
 ) -> None:
     passed = []
 
-    @settings(max_examples=200)
+    @settings(max_examples=320)
     @given(ray_clusters())
     @example(a_single_host_of_a_multi_slice_job("a_b"))
     @example(a_single_host_of_a_multi_slice_job("g" * 61))
