@@ -5,7 +5,7 @@ from msgspec import structs
 
 from tests.dashboard.stage import Stage, identified, renamed
 from tests.status.samples import Sample, samples
-from tests.status.scenes import NOW, Scene, llama
+from tests.status.scenes import NOW, Scene, job, llama
 from webhook.status.examination import examine
 from webhook.status.observed import Observed
 from webhook.status.survey import QUIET_SECONDS, RESTLESS_SECONDS
@@ -87,6 +87,18 @@ def test_trouble_counts_after_its_time_without_any_change() -> None:
     stage.now += 60.0
     stage.look()
     assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == ["host-missing"]
+
+
+def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
+    scene = job(3)
+    stage = Stage(scene.observed())
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    stage.put_cluster(scene.cluster)
+    stage.look()
+    stage.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
+    stage.look()
+    (trouble,) = stage.live.survey.clusters["uid-of-llama"].troubles
+    assert (trouble.id, trouble.replica) == ("slice-left-out", 2)
 
 
 def test_a_raycluster_that_goes_is_gone() -> None:

@@ -157,6 +157,26 @@ def merged(under: Any, over: Any) -> Any:  # noqa: ANN401 - JSON has values of e
     return result
 
 
+def llama_of(template: Object, *replicas: int) -> ClusterBuilder:
+    """Return a RayCluster of four-host slices, with more in their templates, in a group for each
+    number of replicas.
+    """
+    (group,) = llama().build()["spec"]["workerGroupSpecs"]
+    cluster = a_cluster("llama")
+    for index, count in enumerate(replicas):
+        over = merged(group["template"], template)
+        cluster.group(f"tpu-{index}", hosts=4, replicas=count, template=over)
+    return cluster
+
+
+def job(*replicas: int, told: int = 2) -> Scene:
+    """Return a job over slices whose containers were told their number."""
+    (group,) = llama().build()["spec"]["workerGroupSpecs"]
+    (container,) = group["template"]["spec"]["containers"]
+    container["env"] = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(told)}]
+    return Scene(llama_of({"spec": {"containers": [container]}}, *replicas))
+
+
 def _named(name: str) -> Object:
     return {"metadata": {"name": name, "namespace": NAMESPACE}}
 

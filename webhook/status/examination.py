@@ -1,9 +1,9 @@
 """The examination: every diagnosis over everything that stands, in one picture."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from webhook.status import model
 from webhook.status.clusters import CLUSTER
@@ -13,7 +13,7 @@ from webhook.status.installation import INSTALLATION
 from webhook.status.objects import LivePod
 from webhook.status.observed import Lookups, Observed
 from webhook.status.pods import PODS, parties
-from webhook.status.replicas import GROUP, REPLICA, TOLD
+from webhook.status.replicas import GROUP, REPLICA, SLICE, TOLD, Slice
 from webhook.status.standing import Cluster, Group, Replica, stand
 
 T = TypeVar("T")
@@ -23,20 +23,30 @@ DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *CLUSTER,
     *GROUP,
     *REPLICA,
+    *SLICE,
     *TOLD,
     *PODS,
 )
 
-Told = tuple[tuple[Diagnosis[Expected], Symptom], ...]
-"""What the diagnoses in TOLD say of a replica, whether it counts yet or not."""
+
+class Told(Struct, frozen=True):
+    """What the diagnoses in TOLD say of a replica, whether it counts yet or not, and the numbers of
+    slices that its pods were told, or None when it is in no job over several slices.
+    """
+
+    symptoms: tuple[tuple[Diagnosis[Expected], Symptom], ...]
+    slices: tuple[str, ...] | None
 
 
 def tell_afresh(replica: Replica) -> Told:
-    """Return what is wrong with what the hosts of a replica were told: it follows from its pods,
-    their nodes and the facts of their RayCluster alone.
+    """Return what the hosts of a replica were told: it follows from its pods, their nodes and the
+    facts of their RayCluster alone.
     """
     expected = Expected(replica)
-    return tuple((each, symptom) for each in TOLD for symptom in each.check(expected))
+    return Told(
+        tuple((each, symptom) for each in TOLD for symptom in each.check(expected)),
+        tuple(expected.slice_counts()) if expected.multi_slice else None,
+    )
 
 
 _ABSENT: Final = 20_000
@@ -89,12 +99,8 @@ def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> 
     if cluster.facts.deleting:
         return
     yield from _run(CLUSTER, cluster, now)
-    for group in cluster.groups if not cluster.ignored else ():
-        for trouble in _run(GROUP, group, now):
-            yield structs.replace(trouble, group=group.name)
-        for replica in group.replicas:
-            for trouble in (*_run(REPLICA, replica, now), *_counted(tell(replica), now)):
-                yield structs.replace(trouble, group=group.name, replica=replica.index)
+    if not cluster.ignored:
+        yield from _of_groups(cluster.groups, now, tell)
     for party in parties(cluster):
         for trouble in _run(PODS, party, now):
             place = party.replica
@@ -103,6 +109,23 @@ def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> 
                 if place
                 else trouble
             )
+
+
+def _of_groups(
+    groups: Sequence[Group], now: float, tell: Callable[[Replica], Told]
+) -> Iterator[Trouble]:
+    told = [(group, [(replica, tell(replica)) for replica in group.replicas]) for group in groups]
+    job = [group for group, replicas in told for _, each in replicas[:1] if each.slices is not None]
+    total = sum(group.desired for group in job)
+    for group, replicas in told:
+        for trouble in _run(GROUP, group, now):
+            yield structs.replace(trouble, group=group.name)
+        for replica, each in replicas:
+            found = [*_run(REPLICA, replica, now), *_counted(each.symptoms, now)]
+            if each.slices is not None:
+                found += _run(SLICE, Slice(replica, each.slices, total), now)
+            for trouble in found:
+                yield structs.replace(trouble, group=group.name, replica=replica.index)
 
 
 def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> model.Cluster:

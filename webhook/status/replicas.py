@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from webhook.kube import names
 from webhook.status.diagnosis import Symptom, error, warning
 from webhook.status.expected import Difference, Expected
@@ -199,7 +201,17 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     )
 
 
-def slice_left_out(expected: Expected) -> Iterator[Symptom]:
+class Slice(Struct, frozen=True):
+    """A replica of a job over several TPU slices, with the numbers of slices that its pods were
+    told, and how many slices the groups of the job have.
+    """
+
+    replica: Replica
+    told: tuple[str, ...]
+    total: int
+
+
+def slice_left_out(found: Slice) -> Iterator[Symptom]:
     """A slice of a multi-slice job that has an id, or was told a number of slices, that do not fit.
 
     The id of a slice is the index of its replica. After a scale-down KubeRay leaves replicas such
@@ -208,14 +220,12 @@ def slice_left_out(expected: Expected) -> Iterator[Symptom]:
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
-    replica = expected.replica
+    replica = found.replica
     number = replica.group.desired
-    if not number or len(replica.group.replicas) > number or not expected.multi_slice:
+    if not number or len(replica.group.replicas) > number:
         return
     name = names.MEGASCALE_NUM_SLICES
-    job = [group for group in replica.group.cluster.groups if _in_job(group)]
-    fitting = {str(number), str(sum(group.desired for group in job))}
-    wrong = [told for told in expected.slice_counts() if told not in fitting]
+    wrong = [told for told in found.told if told not in {str(number), str(found.total)}]
     if wrong:
         what = f"was told {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
         first = f"set {name} to {number} in the template, then "
@@ -326,10 +336,10 @@ GROUP: Final = (
     error(pod_without_seat),
 )
 REPLICA: Final = (error(host_missing, seconds=30),)
+SLICE: Final = (error(slice_left_out),)
 TOLD: Final = (
     error(replica_split),
     warning(hosts_changed),
-    error(slice_left_out),
     error(worker_id_differs),
     error(hostname_differs),
 )
