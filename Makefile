@@ -60,8 +60,10 @@ $(PROMETHEUS):
 
 prometheus: $(PROMETHEUS)  ## Unpack Debian's prometheus, which alerts and dashboard are tried with; nothing is installed
 
-# Files are shared out over the cores; the tests of one file stay together. Each core has control planes of its own.
+# Files are shared out over the cores; the tests of one file stay together.
 PARALLEL := -n auto --dist loadfile
+# Stories mostly wait: two cores do for four workers, each of which has control planes of its own.
+STORIES := -n 4 --dist loadfile
 
 test: $(READY)  ## Run the tests; each run draws the same examples
 	$(BIN)/python -m pytest $(PARALLEL)
@@ -91,7 +93,7 @@ export E2E_KUBERAY_CRDS ?= $(KUBERAY_CRDS)
 
 e2e: $(READY) tools  ## Build a control plane from its Go modules, and run the webhook against it
 	$(BIN)/python -m tests.e2e.build
-	$(BIN)/python -m pytest tests/e2e -m e2e $(PARALLEL)
+	$(BIN)/python -m pytest tests/e2e -m e2e $(STORIES)
 
 chaos: $(READY) tools  ## Break processes and the control plane for SECONDS, by SEED; no seat may be held twice
 	$(BIN)/python -m tests.e2e.build

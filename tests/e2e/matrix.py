@@ -34,6 +34,8 @@ IGNORED: Final = {
     "test_compatibility.py",
 }
 """Of these, what decides nothing about a story: tools are built anew when their pins change."""
+PLANES: Final = "4"
+"""Control planes that share the stories of a pair, which mostly wait."""
 COMPLETE: Final = (0, 1)
 """The exit codes of pytest after which every story has run, whether it passed or not."""
 
@@ -149,7 +151,7 @@ def _run(pair: Pair) -> Outcomes:
             "-m",
             "e2e",
             "-q",
-            *("-n", "auto", "--dist", "loadfile"),
+            *("-n", PLANES, "--dist", "loadfile"),
             f"--junitxml={report}",
         ]
         code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode
