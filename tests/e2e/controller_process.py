@@ -5,6 +5,7 @@ its own, beside the webhook.
 import json
 import sys
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
@@ -108,7 +109,7 @@ class Controller(Startable):
     def _is_ready(self, port: int) -> bool:
         try:
             return bool(self._admin("/readyz", port))
-        except (URLError, OSError):
+        except (URLError, OSError, HTTPException):
             return False
 
     def _process(self, port: int, settings: Mapping[str, str]) -> Program:

@@ -5,6 +5,7 @@ import socket
 import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Self
@@ -157,5 +158,5 @@ def says_ready(port: int, host: str = "127.0.0.1") -> bool:
     try:
         with build_opener(ProxyHandler({})).open(f"http://{host}:{port}/readyz", timeout=2) as it:
             return bool(it.status == 200)
-    except (URLError, OSError):
+    except (URLError, OSError, HTTPException):
         return False

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -183,7 +184,7 @@ class Webhook:
     def _is_ready(self, admin_port: int) -> bool:
         try:
             return bool(self._admin("/readyz", admin_port))
-        except (URLError, OSError):
+        except (URLError, OSError, HTTPException):
             return False
 
     def _is_authorized(self) -> bool:

@@ -8,6 +8,7 @@ from time import monotonic
 
 import pytest
 
+from tests.e2e import needs
 from tests.e2e.api import POD_GROUPS, PODS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import (
@@ -303,6 +304,7 @@ def test_what_changed_while_the_controller_was_down_is_made_good(
 def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
     gated_plane: ControlPlane,
 ) -> None:
+    needs.MULTI_HOST_INDEXING.ask()
     api, namespace = gated_plane.api, gated_plane.namespace("by-replica")
     api.create(RAY_CLUSTERS, autoscaled("auto", 2), namespace)
     two = wait_for_replicas(api, namespace, 2)
