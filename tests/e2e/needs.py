@@ -62,8 +62,8 @@ HEADLESS_SERVICE: Final = Need(
     "no headless service `<cluster>-headless` in KubeRay {kuberay}, which has "
     "`<cluster>-headless-worker-svc`",
     "The host names that the webhook gives do not resolve: they are of the service that is not "
-    "there. The webhook does"
-    " not know KubeRay's version and says nothing; a Service of that name, or `subdomain` in the "
+    "there. The webhook does not know KubeRay's version and says nothing; `ray-webhook status` and "
+    "the page say `headless-service-missing`. A Service of that name, or `subdomain` in the "
     "template, helps.",
 )
 POD_GROUPS: Final = Need(

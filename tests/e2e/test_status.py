@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e import build
+from tests.e2e import build, needs
 from tests.e2e.api import (
     MERGE_PATCH,
     MUTATING_WEBHOOKS,
@@ -371,6 +371,7 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
 def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
     refused: Json, webhook: Webhook, stage: Stage
 ) -> None:
+    needs.HEADLESS_SERVICE.ask()
     dashboard, controller = webhook.dashboard, webhook.controller
     token = token_to_look(stage.plane, "onlooker")
     api, replicas = stage.api, {"surplus": 2, "renumbered": 3}

@@ -47,6 +47,13 @@ class Pair:
         return _minor(self.kuberay) >= 4
 
     @property
+    def autoscaler_version(self) -> bool:
+        """Whether a RayCluster says which autoscaler it has: KubeRay lets no pod of the second one
+        restart.
+        """
+        return _minor(self.kuberay) >= 4
+
+    @property
     def pod_groups(self) -> str:
         """The version of scheduling.k8s.io that PodGroups are served in where their gate is on; ""
         for none.
