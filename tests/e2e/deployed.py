@@ -17,6 +17,7 @@ from tests.e2e.api import MERGE_PATCH, PODS, SECRETS, SERVICES, ApiError, Json, 
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import NAMESPACE, WEBHOOK, token_kubeconfig
 from tests.e2e.process import Peer, free_port, says_ready
+from tests.e2e.versions import chosen
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
 
@@ -26,6 +27,7 @@ ROUTING: Final = "--enable-aggregator-routing=true"
 DEPLOYMENTS: Final = Resource("apps/v1", "deployments")
 CONFIG_MAPS: Final = Resource("v1", "configmaps")
 ENDPOINT_SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
+ENDPOINTS: Final = Resource("v1", "endpoints")
 CERTIFICATE: Final = "ray-webhook-tls"
 
 START_SECONDS: Final = 90
@@ -66,6 +68,8 @@ class Deployed:
             replicas = deployment["spec"]["replicas"]
             for number in range(replicas):
                 self._run(stack, number, deployment)
+            if not chosen().endpoint_slices:
+                self._write_endpoints()
             ready = dict.fromkeys(
                 ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas
             )
@@ -111,6 +115,18 @@ class Deployed:
             },
             NAMESPACE,
         )
+
+    def _write_endpoints(self) -> None:
+        """Tells an older API server where the Service leads."""
+        subsets = [
+            {
+                "addresses": [{"ip": address}],
+                "ports": [{"name": self._port_name(), "port": port, "protocol": "TCP"}],
+            }
+            for address, port in self.addresses
+        ]
+        body = {"metadata": {"name": WEBHOOK}, "subsets": subsets}
+        self._plane.api.create(ENDPOINTS, body, NAMESPACE)
 
     def _environment(self, deployment: Json) -> dict[str, str]:
         """What kubelet would give the container, from what is stored."""

@@ -69,6 +69,13 @@ class Pair:
         return {"GenericWorkload": True, **scheduler}
 
     @property
+    def endpoint_slices(self) -> bool:
+        """Whether the API server finds the pods of a webhook by EndpointSlices: 1.34 does, and 1.30
+        goes by Endpoints.
+        """
+        return _minor(self.kubernetes) >= 34
+
+    @property
     def resize(self) -> bool:
         """Whether pods are resized in place without a gate."""
         return _minor(self.kubernetes) >= 33
