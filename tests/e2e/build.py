@@ -125,9 +125,7 @@ def required() -> tuple[str, ...]:
         *SERVING,
         *operator,
         *scheduling,
-        *((KUEUE,) if pair.kueue else ()),
-        *((CERT_MANAGER,) if pair.cert_manager else ()),
-        *((KWOK, FORMER_KUBECTL) if pair == NEWEST else ()),
+        *((KUEUE, CERT_MANAGER, KWOK, FORMER_KUBECTL) if pair.others else ()),
     )
 
 

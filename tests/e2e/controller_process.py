@@ -5,9 +5,7 @@ its own, beside the webhook.
 import json
 import sys
 from collections.abc import Mapping
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -16,7 +14,7 @@ from prometheus_client.samples import Sample
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import Program, Startable, free_port
+from tests.e2e.process import NO_ANSWER, Program, Startable, free_port
 
 START_SECONDS = 60
 HOST = "127.0.0.1"
@@ -109,7 +107,7 @@ class Controller(Startable):
     def _is_ready(self, port: int) -> bool:
         try:
             return bool(self._admin("/readyz", port))
-        except (URLError, OSError, HTTPException):
+        except NO_ANSWER:
             return False
 
     def _process(self, port: int, settings: Mapping[str, str]) -> Program:

@@ -91,23 +91,23 @@ INT32: Final = Need(
     "for all RayClusters.",
 )
 KUEUE: Final = Need(
-    lambda pair: pair.kueue,
+    lambda pair: pair.others,
     "no Kueue, which runs beside the newest pair alone",
     "What Kueue does to RayClusters and pods of these versions was not seen.",
 )
 CERT_MANAGER: Final = Need(
-    lambda pair: pair.cert_manager,
+    lambda pair: pair.others,
     "no cert-manager, which runs beside the newest pair alone",
     "How certificates of cert-manager are renewed on these versions was not seen.",
 )
 KWOK: Final = Need(
-    lambda pair: pair.kwok,
+    lambda pair: pair.others,
     "no KWOK, which runs beside the newest pair alone",
     "Where the scheduler of these versions puts the hosts of a slice was seen without KWOK's "
     "nodes.",
 )
 FORMER_KUBECTL: Final = Need(
-    lambda pair: pair.former_kubectl,
+    lambda pair: pair.others,
     "no kubectl of two minors back, which is tried on the newest pair alone",
     "Which kubectl installs the webhook on these versions was seen of their own alone.",
 )

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Self
-from urllib.error import URLError
+from typing import Final, Self
 from urllib.request import ProxyHandler, build_opener
+
+NO_ANSWER: Final = (OSError, HTTPException)
+"""What is raised where nothing listens, or an answer is cut off."""
 
 
 class ProgramError(Exception):
@@ -158,5 +160,5 @@ def says_ready(port: int, host: str = "127.0.0.1") -> bool:
     try:
         with build_opener(ProxyHandler({})).open(f"http://{host}:{port}/readyz", timeout=2) as it:
             return bool(it.status == 200)
-    except (URLError, OSError, HTTPException):
+    except NO_ANSWER:
         return False

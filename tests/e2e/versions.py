@@ -81,23 +81,10 @@ class Pair:
         return _minor(self.kubernetes) >= 33
 
     @property
-    def kueue(self) -> bool:
-        """Whether stories run with Kueue, of the one version that is pinned."""
-        return self == NEWEST
-
-    @property
-    def cert_manager(self) -> bool:
-        """Whether stories run with cert-manager, of the one version that is pinned."""
-        return self == NEWEST
-
-    @property
-    def kwok(self) -> bool:
-        """Whether stories run on the nodes of KWOK, of the one version that is pinned."""
-        return self == NEWEST
-
-    @property
-    def former_kubectl(self) -> bool:
-        """Whether stories run with an older kubectl, too."""
+    def others(self) -> bool:
+        """Whether stories run with programs that are pinned in one version each: Kueue,
+        cert-manager, KWOK and an older kubectl.
+        """
         return self == NEWEST
 
     @property

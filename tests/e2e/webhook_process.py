@@ -8,11 +8,9 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from http.client import HTTPException
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
-from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
@@ -35,7 +33,7 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import Program, free_port
+from tests.e2e.process import NO_ANSWER, Program, free_port
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
@@ -184,7 +182,7 @@ class Webhook:
     def _is_ready(self, admin_port: int) -> bool:
         try:
             return bool(self._admin("/readyz", admin_port))
-        except (URLError, OSError, HTTPException):
+        except NO_ANSWER:
             return False
 
     def _is_authorized(self) -> bool:

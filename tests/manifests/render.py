@@ -149,13 +149,9 @@ def _objects(text: str) -> list[Object]:
     return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
 
 
+@cache
 def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Return what a program answers, which is the same each time. Raises CalledProcessError."""
-    return _run(program, arguments)
-
-
-@cache
-def _run(program: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     path = build.binary(program)
     if not path.exists():
         text = f"{program} is not built: run `make tools`, which needs Go"
