@@ -85,6 +85,14 @@ def test_processes_give_one_seat_after_another(world: Calm) -> None:
     ] == [True, True, False]
 
 
+def test_how_long_the_api_server_takes_to_write_is_counted(world: Calm) -> None:
+    counters = world.processes[0].claims.counters
+    writes, seconds = counters.writes, counters.write_seconds
+    world.claim(world.processes[0])
+    assert counters.writes == writes + 1
+    assert counters.write_seconds == pytest.approx(seconds + 0.01)
+
+
 def test_a_seat_whose_pod_never_comes_is_given_again_after_a_minute(world: Calm) -> None:
     first, second = world.processes
     assert world.claim(first).host == 0

@@ -76,6 +76,7 @@ class Counters(Struct):
     """What claiming has done since the start, for metrics."""
 
     writes: int = 0
+    write_seconds: float = 0.0
     conflicts: int = 0
     failures: int = 0
     reads: int = 0
@@ -133,6 +134,7 @@ class Book:
         self._uid = ""
         self._since = 0.0
         self._doubted = 0
+        self._forestalled = False
         self._written = 0.0
         self._marks: dict[Key, _Mark] = {}
         self._tickets: deque[_Ticket] = deque()
@@ -314,6 +316,10 @@ class Book:
 
     async def _refresh(self) -> None:
         """Know the Lease as it is now, if that is not known. Raises ApiError."""
+        if self._forestalled and self.ledger.version <= self._doubted:
+            # What another process has written is nearly always told of sooner than it can be read
+            await self._world.sleep(self._timing.look)
+        self._forestalled = False
         if self._lease is not None and self.ledger.version > self._doubted:
             return
         first, then = (
@@ -453,12 +459,15 @@ class Book:
                 self.gone(lease.metadata.uid)
             if error.reason == "conflict":
                 self._counters.conflicts += 1
+                self._forestalled = True
                 self._queue_again(tickets)
             else:
                 self._counters.failures += 1
                 self.warn("cannot be written", error)
                 self._refuse(tickets, f"Lease {self.name} cannot be written: {error}")
             return None
+        finally:
+            self._counters.write_seconds += self._world.clock() - self._written
         if self._warned:
             self._warned = ""
             _log.info("claims: Lease %s is written again", self.name)

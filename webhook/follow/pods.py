@@ -160,9 +160,11 @@ class PodFeed:
         return self._tracker.latest
 
     def seen(self, key: GroupKey, seat: Seat) -> int:
-        """Return the version of a pod in a seat; 0 when there is none. Looks at all pods of the
-        group.
+        """Return the version of a pod in a seat; 0 when there is none. Where there is one, looks
+        at all pods of the group.
         """
+        if not self._members.has_pod(key, seat):
+            return 0
         versions = self._tracker.of(key).items()
         return max(
             (version for uid, version in versions if self._members.seat_of(uid) == seat), default=0

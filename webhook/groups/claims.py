@@ -41,6 +41,10 @@ class Claimed(Generic[K, V]):
         values = self._deadlines.get(key)
         return [*values] if values else ()
 
+    def has(self, key: K, value: V) -> bool:
+        """Tell whether a value is reserved."""
+        return value in self._deadlines.get(key, ())
+
     def reserve(self, key: K, value: V, now: float) -> bool:
         """Hold a value, and tell whether it was not held before; its time begins once, however
         often this is said.

@@ -104,9 +104,16 @@ class Membership:
         """Return the name that a replica has by a claim that processes share; empty when there is
         none.
         """
-        return next(
-            (seat.name for seat in self._shared.get(key, ()) if seat.replica == replica), ""
-        )
+        shared = self._shared.get(key)
+        if shared is None:
+            return ""
+        return next((seat.name for seat in shared if seat.replica == replica), "")
+
+    def has_pod(self, key: GroupKey, seat: Seat) -> bool:
+        """Tell whether a pod was seen in a seat, which may be claimed too."""
+        shared = self._shared.get(key)
+        claimed = (shared[seat] if shared else 0) + self._assumed.has(key, seat)
+        return self.group(key).holders(seat) > claimed
 
     def seat_of(self, pod: str) -> Seat | None:
         """Return the seat of a pod that was seen."""

@@ -53,6 +53,10 @@ class _Replica(Struct, gc=False):
         if not others[host, name]:
             del others[host, name]
 
+    def holders(self, host: int, name: str) -> int:
+        first = name == self.name and self.mask >> host & 1
+        return int(first) + (self.others or {}).get((host, name), 0)
+
     @property
     def taken(self) -> int:
         """The mask of all hosts that have any holder."""
@@ -122,6 +126,11 @@ class Occupancy:
         replica = self._replicas[index]
         replica.closed += by
         self._note(index, replica)
+
+    def holders(self, seat: Seat) -> int:
+        """Return how many hold a seat."""
+        replica = self._replicas.get(seat.replica)
+        return 0 if replica is None else replica.holders(seat.host, seat.name)
 
     def next_seat(self) -> Seat:
         """Return the seat to fill next: the lowest free host of the lowest replica that lacks one,

@@ -12,6 +12,7 @@ class Counters(Protocol):
     """What claiming has done since the start."""
 
     writes: int
+    write_seconds: float
     conflicts: int
     failures: int
     reads: int
@@ -40,6 +41,11 @@ class ClaimCollector(Collector):
         counters = self._claims.counters
         yield CounterMetricFamily(
             "ray_webhook_claim_writes", "Writes of Leases that were tried.", counters.writes
+        )
+        yield CounterMetricFamily(
+            "ray_webhook_claim_write_seconds",
+            "Seconds from each of these writes to the API server's answer.",
+            counters.write_seconds,
         )
         yield CounterMetricFamily(
             "ray_webhook_claim_conflicts",
