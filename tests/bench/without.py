@@ -3,7 +3,7 @@ dearer: `python -m tests.bench.without WHAT serve …`.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from webhook.admission.codec import decode_pod
@@ -12,11 +12,14 @@ from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
+from webhook.http.asgi import Send
+from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import AdmissionRequest, Answer
 from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.worker import read_replica
+from webhook.serving import endpoint
 from webhook.telemetry import observer
 from webhook.telemetry.batch import Batch
 
@@ -53,6 +56,14 @@ def _batches() -> None:
     Batch.add = add  # type: ignore[method-assign]
 
 
+def _one_write() -> None:
+    def in_two(send: Send, body: bytes, *, last: bool) -> Coroutine[Any, Any, None]:
+        # Whose it is shows no longer
+        return send_json(lambda message: send(message), body, last=last)  # noqa: PLW0108
+
+    vars(endpoint)[send_json.__name__] = in_two
+
+
 def _nothing() -> None:
     """Leave everything as it is."""
 
@@ -62,6 +73,7 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
     "review cache": _review_cache,
     "patch cache": _patch_cache,
     "batches": _batches,
+    "one write": _one_write,
 }
 
 

@@ -150,6 +150,18 @@ def test_a_head_that_is_too_large_is_431(request_: bytes) -> None:
         assert server.refusals == [431]
 
 
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [(HEAD + b"a: " + b"x" * 70_000, 431), (HEAD + b"no header\r\n\r\n", 400)],
+    ids=["head", "garbage"],
+)
+def test_a_refusal_is_told_to_a_client_that_has_had_an_answer(request_: bytes, status: int) -> None:
+    with served() as server, server.client() as connection:
+        assert asked(connection, CHUNKED + b"\r\n").endswith(b"\r\n\r\n2")
+        assert asked(connection, request_).startswith(b"HTTP/1.1 %d " % status)
+        assert server.refusals == [status]
+
+
 def test_a_head_that_is_large_is_read_however_it_comes() -> None:
     head = HEAD + b"a: " + b"x" * 60_000 + b"\r\ncontent-length: 300000\r\n\r\n"
     with served() as server, server.client() as connection:

@@ -242,7 +242,7 @@ class PodHandler:
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        labelled = any(label in labels for label in names.SEAT_LABELS)
+        labelled = not labels.keys().isdisjoint(names.SEAT_LABELS)
         carried = seat_of(pod, group) if labelled else _adopted(pod, group)
         return _Worker(pod, cluster, group, key, carried, labelled)
 
@@ -323,6 +323,8 @@ def _adopted(pod: Pod, group: WorkerGroup) -> Seat | None:
     """Return the seat that a former webhook gave, None when its marks make no sense: then the pod
     gets one as any other does.
     """
+    if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
+        return None
     with suppress(Denied, msgspec.DecodeError):
         return seat_of(pod, group)
     return None

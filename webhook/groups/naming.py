@@ -8,9 +8,10 @@ from webhook.kube.shapes import LABEL_VALUE_MAX
 # The letters of Kubernetes' generated suffixes: no vowels, and none that look alike.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH: Final = 5
+SUFFIX_LENGTH: Final = 5
+"""Characters that the name of a replica has after that of its group and a hyphen."""
 
-REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - _SUFFIX_LENGTH
+REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - SUFFIX_LENGTH
 """Characters of a group name that still leave room for `-xxxxx` in a label value."""
 
 
@@ -22,7 +23,7 @@ def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
         blake2b(f"{request_uid}/{attempt}".encode(), digest_size=8).digest(), "big"
     )
     letters = []
-    for _ in range(_SUFFIX_LENGTH):
+    for _ in range(SUFFIX_LENGTH):
         digest, letter = divmod(digest, len(_ALPHABET))
         letters.append(_ALPHABET[letter])
     return f"{group}-{''.join(letters)}"

@@ -309,7 +309,9 @@ class BoundedProtocol(HttpToolsProtocol):
             b"content-type: text/plain; charset=utf-8\r\ncontent-length: %d\r\n%bconnection: "
             b"close\r\n\r\n"
         ) % (len(body), retry)
-        if self.cycle is None or not self.cycle.response_started:
+        cycle = self.cycle  # of the request before this one, where that has had its answer
+        answered = cycle is not None and cycle.response_complete and not cycle.more_body
+        if cycle is None or answered or not cycle.response_started:
             self.transport.write(STATUS_LINE[status] + head + body)
         self.since = self.shared.tick
         if status == _MALFORMED:
@@ -317,10 +319,10 @@ class BoundedProtocol(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self._turn.ended = True
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.cycle.body = bytearray()
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        if cycle is not None and not cycle.response_complete:
+            cycle.body = bytearray()
+            cycle.disconnected = True
+            cycle.message_event.set()
 
 
 _UNAVAILABLE: Final = 503

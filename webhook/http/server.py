@@ -86,6 +86,7 @@ class HttpServer:
         self._server = _Server(
             uvicorn.Config(
                 app,
+                interface="asgi3",
                 http=bounded(protocol, self._connections),
                 ws="none",
                 lifespan="off",

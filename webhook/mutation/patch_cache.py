@@ -6,13 +6,14 @@ filling of a text. A patch is left open only when a second seat that cannot exis
 the patch that is worked out for it, byte by byte.
 """
 
-import re
+from string import ascii_lowercase, digits
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from webhook.groups.clusters import ClusterFacts
+from webhook.groups.naming import SUFFIX_LENGTH
 from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
@@ -30,7 +31,7 @@ _PROBES: Final = (Seat(9876543, 7654321, "zz9zz"), Seat(8765432, 6543217, "yy8yy
 """Seats that cannot exist, with the suffixes of names. No index is longer: where these fit, all do.
 """
 
-_SUFFIX: Final = re.compile(r"[a-z0-9]{5}")
+_LETTERS: Final = ascii_lowercase + digits
 _PROCESSES_MAX: Final = 16
 
 # Holes are control characters, which JSON escapes, so no text has them.
@@ -154,8 +155,9 @@ def _suffix_of(name: str, group: str) -> str | None:
     """Return what a replica's name adds to the group's, or None if KubeRay spells it otherwise."""
     if not name:
         return ""
-    suffix = name[len(group) + 1 :]
-    return suffix if name.startswith(f"{group}-") and _SUFFIX.fullmatch(suffix) else None
+    start, _, suffix = name.rpartition("-")
+    whole = start == group and len(suffix) == SUFFIX_LENGTH and not suffix.strip(_LETTERS)
+    return suffix if whole else None
 
 
 def _probed(sample: Replica, probe: Seat) -> bytes | None:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from webhook.admission.errors import BadReview, NotNow
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
+from webhook.http.reply import JSON, send_json
 from webhook.serving.gate import Gate
 
 BODY_MAX: Final = 7 * 1024 * 1024
@@ -14,9 +15,7 @@ BODY_MAX: Final = 7 * 1024 * 1024
 controller-runtime's reader has too.
 """
 
-_JSON: Final = (b"content-type", b"application/json")
 _RETRY: Final = [(b"retry-after", b"1"), (b"connection", b"close")]
-_CLOSE: Final = [(b"connection", b"close")]
 
 
 class Reviewer(Protocol):
@@ -88,18 +87,14 @@ class ReviewEndpoint:
                 send, 500, "ray-webhook failed to review this object; its log has the traceback", []
             )
         else:
-            headers = [_JSON, (b"content-length", b"%d" % len(outcome.body))]
-            if self._gate.draining:
-                headers += _CLOSE
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": outcome.body})
+            await send_json(send, outcome.body, last=self._gate.draining)
             self._observer.reviewed(outcome, perf_counter() - started)
 
     def _check(self, scope: Scope) -> None:
         """Raise Refusal for a request that cannot be a review, before its body is read."""
         if scope["method"] != "POST":
             raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
-        if _JSON not in scope["headers"]:
+        if JSON not in scope["headers"]:
             kind = dict(scope["headers"]).get(b"content-type", b"")
             if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")

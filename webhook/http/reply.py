@@ -1,0 +1,44 @@
+"""The answer to a request in one write, where uvicorn makes two."""
+
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from webhook.http.asgi import Send
+
+JSON: Final = (b"content-type", b"application/json")
+_CLOSE: Final = (b"connection", b"close")
+_OK: Final = 200
+
+
+async def send_json(send: Send, body: bytes, *, last: bool) -> None:
+    """Answer 200 with JSON. `last` closes the connection then.
+
+    Head and body are a TLS record and a system call each when uvicorn sends them, and it looks at
+    every header twice: a tenth of what a review costs. Where `send` is uvicorn's, and its client
+    takes what is sent, both leave at once.
+    """
+    headers = [JSON, (b"content-length", b"%d" % len(body))]
+    cycle = getattr(send, "__self__", None)
+    if (
+        not isinstance(cycle, RequestResponseCycle)
+        or cycle.flow.write_paused
+        or cycle.disconnected
+        or cycle.response_started
+    ):
+        if last:
+            headers.append(_CLOSE)
+        await send({"type": "http.response.start", "status": _OK, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        return
+    cycle.keep_alive = cycle.keep_alive and not last
+    if not cycle.keep_alive:
+        headers.append(_CLOSE)
+    lines = [b"%b: %b\r\n" % header for header in cycle.default_headers + headers]
+    cycle.waiting_for_100_continue = False
+    cycle.response_started = cycle.response_complete = True
+    cycle.transport.write(b"".join((STATUS_LINE[_OK], *lines, b"\r\n", body)))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
