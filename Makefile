@@ -60,8 +60,8 @@ $(PROMETHEUS):
 
 prometheus: $(PROMETHEUS)  ## Unpack Debian's prometheus, which alerts and dashboard are tried with; nothing is installed
 
-# Files are shared out over the cores; the tests of one file stay together.
-PARALLEL := -n auto --dist loadfile
+# Files are shared out, one worker more than cores, as some wait; the tests of one file stay together.
+PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
 # Stories mostly wait: two cores do for four workers, each of which has control planes of its own.
 STORIES := -n 4 --dist loadfile
 

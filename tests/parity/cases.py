@@ -15,6 +15,8 @@ from msgspec import json as msgjson
 from tests.parity.build import CACHE, folder_of, go, module_of
 
 PACKAGE = "controllers/ray/utils"
+_TEST = ("test", "-trimpath", "-vet=off", "-count=1", "-run=^TestValidate")
+"""`go vet` would look at every package that they use, which takes minutes."""
 _CHECK = re.compile(r"^func (?P<name>Validate\w+)\((?P<parameters>[^)]*)\) error \{$", re.MULTILINE)
 _PARAMETER = re.compile(r"(?P<name>\w+) (?P<type>[^,]+)")
 RECORDER = """// Writes down the calls of this package's checks; tests/parity/cases.py puts it here.
@@ -114,7 +116,7 @@ def cases(version: str) -> list[Case]:
     checks.write_text(_renamed(original))
     checks.with_name("recorder.go").write_text(_recorders(original))
     calls = module / "calls.jsonl"
-    go(module, "test", "-count=1", "-run=^TestValidate", f"./{PACKAGE}", PARITY_CASES=str(calls))
+    go(module, *_TEST, f"./{PACKAGE}", PARITY_CASES=str(calls))
     return [msgjson.decode(line, type=Case) for line in calls.read_bytes().splitlines()]
 
 
