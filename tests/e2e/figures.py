@@ -53,17 +53,20 @@ def in_memory(plane: ControlPlane) -> Fleet:
 
 
 class Run(NamedTuple):
-    """How long something took, and the CPU of all processes: seconds, or milliseconds a pod."""
+    """How long something took, and the CPU of all processes, without that of probes: seconds, and
+    milliseconds a pod.
+    """
 
     seconds: float
     cpu: float
 
 
-def load(fleet: Fleet, work: Callable[[], object]) -> Run:
-    """Return what it takes to do something, in seconds."""
-    before, started = fleet.cpu, monotonic()
+def load(fleet: Fleet, pods: int, work: Callable[[], object]) -> Run:
+    """Return what it takes to make some pods."""
+    idle, before, started = fleet.idle_cpu(), fleet.cpu, monotonic()
     work()
-    return Run(monotonic() - started, fleet.cpu - before)
+    seconds = monotonic() - started
+    return Run(seconds, (fleet.cpu - before - idle * seconds) / pods * 1e3)
 
 
 def bring_up(
@@ -77,33 +80,38 @@ def bring_up(
     namespace = plane.namespace("figures")
     groups = [cluster["spec"]["workerGroupSpecs"][0] for cluster in clusters]
     wanted = sum(group["replicas"] for group in groups) * HOSTS
-    with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
-        before, started = fleet.cpu, monotonic()
+
+    def come_up() -> None:
         for cluster in clusters:
             plane.api.create(RAY_CLUSTERS, cluster, namespace)
         begun()
         enough = wanted + len(clusters)  # with their heads
         until(lambda: stored(plane.api, namespace) >= enough, f"{enough} pods", 400)
-        run = Run(monotonic() - started, (fleet.cpu - before) / wanted * 1e3)
+
+    with Operator(plane, multi_host_indexing=False, reconcile_concurrency=10, flags=flags):
+        run = load(fleet, wanted, come_up)
     for cluster in clusters:
         plane.delete_ray_cluster(cluster["metadata"]["name"], namespace, seconds=90)
     return run
 
 
 def alone(plane: ControlPlane, _rounds: int) -> None:
-    """One pod after the other: how long a review takes, and its CPU without that of probes."""
+    """One pod after the other: how long a review takes, and its CPU."""
     for name, make in (("in memory", in_memory), ("Leases", leases)):
         namespace = plane.namespace("alone")
         cluster = plane.api.create(RAY_CLUSTERS, slices("alone", 125, 500), namespace)
         pod = worker_of(cluster)
         with make(plane) as fleet:
-            idle = load(fleet, lambda: sleep(5))
-            busy = load(fleet, partial(create, plane, namespace, pod, 500))
-            cpu = (busy.cpu - idle.cpu / idle.seconds * busy.seconds) / 500 * 1e3
+            run = load(fleet, 500, partial(create, plane, namespace, pod, 500))
             took = sorted(review["ms"] for review in reviews(fleet))
+            writes, seconds = (
+                fleet.total(f"ray_webhook_claim_{each}_total")
+                for each in ("writes", "write_seconds")
+            )
         say(
             f"a review alone, {name}: p50 {took[len(took) // 2]:.2f} ms, "
-            f"p99 {took[int(len(took) * 0.99)]:.2f} ms, CPU {cpu:.2f} ms, {len(took)} reviews"
+            f"p99 {took[int(len(took) * 0.99)]:.2f} ms, CPU {run.cpu:.2f} ms, {len(took)} reviews; "
+            f"{writes:.0f} writes of {seconds / max(writes, 1) * 1e3:.2f} ms"
         )
         plane.delete_ray_cluster("alone", namespace, seconds=90)
 
@@ -261,7 +269,7 @@ def orphans(plane: ControlPlane, _rounds: int) -> None:
 
     def kill_all() -> None:
         nonlocal killed_at
-        sleep(1)
+        sleep(0.5)  # some 100 pods are there
         killed_at = time()
         for member in fleet.members:
             member.kill()

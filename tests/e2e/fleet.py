@@ -38,6 +38,14 @@ class Fleet(Webhook):
         """The seconds on a CPU of all processes."""
         return sum(cpu_seconds(member.pid) for member in self.members if member.pid is not None)
 
+    def idle_cpu(self, seconds: float = 5) -> float:
+        """Return the seconds on a CPU that all processes take in a second in which nothing is
+        reviewed: above all the balancer's probes, 10 a second each.
+        """
+        before = self.cpu
+        sleep(seconds)
+        return (self.cpu - before) / seconds
+
     def start(self) -> None:
         """Start all, and wait until they are ready."""
         for member in self.members:

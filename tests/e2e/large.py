@@ -25,7 +25,9 @@ SECONDS = 1800
 
 
 class Sample(NamedTuple):
-    """What was seen at a moment: seconds, CPU of all processes, the API server's `/metrics`."""
+    """What was seen at a moment: seconds, CPU of all processes without that of probes, the API
+    server's `/metrics`.
+    """
 
     at: float
     cpu: float
@@ -37,19 +39,20 @@ def large(processes: int, say: Callable[[str], None]) -> None:
     with ControlPlane(fsync=True) as plane, Fleet(plane, processes, 1.0) as fleet:
         namespace = plane.namespace("large")
         clusters = [slices(f"large-{number}", REPLICAS) for number in range(CLUSTERS)]
-        first = _sample(plane, fleet)
+        idle = fleet.idle_cpu()
+        first = _sample(plane, fleet, idle)
         with Operator(
             plane, multi_host_indexing=False, reconcile_concurrency=10, flags=UNTHROTTLED
         ):
             for cluster in clusters:
                 plane.api.create(RAY_CLUSTERS, cluster, namespace)
             _until_whole(plane, namespace)
-            second = _sample(plane, fleet)
+            second = _sample(plane, fleet, idle)
             _say(say, f"{processes} processes, up", first, second, CLUSTERS * PODS_EACH)
             for _ in range(3):
                 _lose(plane, namespace)
                 _until_whole(plane, namespace)
-            third = _sample(plane, fleet)
+            third = _sample(plane, fleet, idle)
             _say(say, f"{processes} processes, churned", second, third, CLUSTERS * LOST * 3)
         wrong = well_seated(workers(plane.api, namespace), *clusters)
         held = [memory_of(member.pid) for member in fleet.members if member.pid is not None]
@@ -72,8 +75,10 @@ def _lose(plane: ControlPlane, namespace: str) -> None:
             plane.api.delete(PODS, pod["metadata"]["name"], namespace)
 
 
-def _sample(plane: ControlPlane, fleet: Fleet) -> Sample:
-    return Sample(monotonic(), fleet.cpu, plane.api.request("GET", "/metrics").body["message"])
+def _sample(plane: ControlPlane, fleet: Fleet, idle: float) -> Sample:
+    now = monotonic()
+    metrics = plane.api.request("GET", "/metrics").body["message"]
+    return Sample(now, fleet.cpu - idle * now, metrics)
 
 
 def _say(say: Callable[[str], None], name: str, before: Sample, after: Sample, pods: int) -> None:
