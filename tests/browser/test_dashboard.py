@@ -213,6 +213,7 @@ def test_on_a_phone_nothing_is_cut_off(phone: Page) -> None:
             assert box["x"] >= 0
             assert box["x"] + box["width"] <= PHONE["width"]
     phone.locator("a.host.missing").tap()
+    expect(phone.locator("#panel")).to_be_visible()
     box = phone.locator("#panel").bounding_box()
     assert box
     assert box["width"] <= PHONE["width"]
