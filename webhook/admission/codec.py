@@ -56,7 +56,7 @@ class _Response(Struct, rename="camel", omit_defaults=True, gc=False):
     allowed: bool = msgspec.field()
     status: _Status | None = None
     patch_type: str | None = None
-    patch: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    patch: bytes | None = None
     warnings: list[str] | None = None
     audit_annotations: dict[str, str] | None = None
 
@@ -194,54 +194,18 @@ AUDIT_RULES: Final = "rules"
 """What it calls the rules that refused an object or warned of it."""
 
 
-def _patched(annotations: dict[str, str] | None = None) -> bytes:
-    """Return the frame of an answer that is only a patch, open for uid and annotation in JSON and
-    for the patch in base64.
-    """
-    response = _Response(
-        "%b",
-        allowed=True,
-        patch_type="JSONPatch",
-        patch=msgspec.Raw(b'"%b" '),
-        audit_annotations=annotations,
-    )
-    return (
-        _encoder.encode(_Answered(response))
-        .replace(b'"%b" ', b'"%c"')
-        .replace(b'"%b"', b"%b")
-        .replace(b"%c", b"%b")
-    )
-
-
-_PATCHED: Final = _patched()
-_SEATED: Final = _patched({AUDIT_SEAT: "%b"})
-
-
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
-    if answer.patch is not None and not (answer.warnings or answer.causes):
-        uid = _encoder.encode(request.uid)
-        seat = _seat(answer)
-        return (
-            _SEATED % (uid, answer.patch, _encoder.encode(seat))
-            if seat
-            else _PATCHED % (uid, answer.patch)
-        )
     response = _Response(request.uid, not answer.causes)
     if answer.causes:
         response.status = _status(request, answer.causes)
     elif answer.patch is not None:
         response.patch_type = "JSONPatch"
-        response.patch = msgspec.Raw(b'"%b"' % answer.patch)
+        response.patch = answer.patch  # of bytes, the base64 is written
     if answer.warnings:
         response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
     response.audit_annotations = _audited(answer) or None
     return _encoder.encode(_Answered(response))
-
-
-def _seat(answer: Answer) -> str:
-    place = answer.place
-    return f"{place.group}/{place.replica}/{place.host}" if place is not None else ""
 
 
 def _audited(answer: Answer) -> dict[str, str]:
@@ -250,8 +214,12 @@ def _audited(answer: Answer) -> dict[str, str]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    kept = {AUDIT_SEAT: _seat(answer), AUDIT_RULES: ", ".join((*answer.rules, *answer.warned))}
-    return {key: value for key, value in kept.items() if value}
+    kept = {}
+    if (place := answer.place) is not None:
+        kept[AUDIT_SEAT] = f"{place.group}/{place.replica}/{place.host}"
+    if rules := answer.rules + answer.warned:
+        kept[AUDIT_RULES] = ", ".join(rules)
+    return kept
 
 
 def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Status:

@@ -7,7 +7,6 @@ nothing of this is ever written later.
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 """
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -142,6 +141,6 @@ def _written(index: int, group: _Group, level: str) -> Iterator[Operation]:
 
 def extended(answer: Answer, added: list[Operation], warnings: tuple[str, ...]) -> Answer:
     """Return an answer with more operations behind its own, and more warnings."""
-    before: list[Any] = _operations(b64decode(answer.patch)) if answer.patch else []
-    patch = b64encode(encode([*before, *added])) if added else answer.patch
+    before: list[Any] = _operations(answer.patch) if answer.patch else []
+    patch = encode([*before, *added]) if added else answer.patch
     return Answer(answer.causes, patch, (*answer.warnings, *warnings), answer.rules)

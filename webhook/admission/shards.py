@@ -2,7 +2,6 @@
 RayCluster passes untouched.
 """
 
-from base64 import b64encode
 from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
@@ -183,7 +182,7 @@ def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
 
 def _written(index: str) -> bytes:
     # The annotation of the group is there, so `metadata.annotations` is.
-    return b64encode(encode([Operation("add", PATH, index)]))
+    return encode([Operation("add", PATH, index)])
 
 
 def _warning(request: AdmissionRequest[Bare]) -> str:

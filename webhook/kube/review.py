@@ -85,8 +85,8 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """The answer: allowed unless there are causes. `patch` is the base64 of a JSON Patch (RFC
-    6902), or None.
+    """The answer: allowed unless there are causes. `patch` is a JSON Patch (RFC 6902) as
+    text, or None.
 
     `rules` are those of ours that refused the object, `warned` those that warned of it, each once.
     Of them and of the `place` of a worker only audit and log tell.

@@ -3,7 +3,7 @@
 from webhook.kube.review import Answer, Denied
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.feasibility import obstacles
-from webhook.mutation.fold import Operation, encode, fold, pack
+from webhook.mutation.fold import Operation, encode, fold
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.worker import Replica, Worker
 
@@ -29,4 +29,4 @@ def answer(replica: Replica, host: int) -> Answer:
     made = edits(replica, host)
     warnings = tuple([edit.text for edit in made if type(edit) is Warn])
     patch = fold(replica, made)
-    return Answer((), pack(encode(patch)) if patch else None, warnings)
+    return Answer((), encode(patch) if patch else None, warnings)

@@ -1,6 +1,5 @@
 """The fold: the one writer, which turns edits of a pod into a JSON Patch (RFC 6902)."""
 
-from binascii import b2a_base64
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -89,11 +88,6 @@ def _sorted(
 def encode(operations: Sequence[Operation]) -> bytes:
     """Return the JSON text of a patch."""
     return _encode(operations)
-
-
-def pack(patch: bytes) -> bytes:
-    """Return the base64 of a patch, as an AdmissionReview carries it."""
-    return b2a_base64(patch, newline=False)
 
 
 def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:

@@ -20,7 +20,7 @@ from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer, Denied
 from webhook.mutation.answer import answer, edits
 from webhook.mutation.edit import only_additions
-from webhook.mutation.fold import encode, fold, pack
+from webhook.mutation.fold import encode, fold
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica, read_replica
 
@@ -133,8 +133,7 @@ class PatchCache:
         suffix = _suffix_of(seat.name, known.group.group_name)
         if known.template is None or suffix is None:
             return None
-        text = known.template.of(seat, suffix)
-        return Answer((), pack(text) if text else None)
+        return Answer((), known.template.of(seat, suffix) or None)
 
     def _template(self, known: _Group, seat: Seat, *, assigned: bool) -> _Template | None:
         """Return the template of a group, or None when its patches differ in more than the seat."""
