@@ -27,6 +27,7 @@ from tests.e2e.metrics import samples
 from tests.e2e.rays import HOSTS, slices, stored, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import admissions_in
+from webhook.kube import names
 
 LAG = 1.0
 """Seconds for which the balancer goes on using a process that is not ready, as kube-proxy does."""
@@ -96,13 +97,20 @@ def bring_up(
 
 
 def alone(plane: ControlPlane, _rounds: int) -> None:
-    """One pod after the other: how long a review takes, and its CPU."""
-    for name, make in (("in memory", in_memory), ("Leases", leases)):
+    """One pod after the other: how long a review takes, and its CPU. What two processes take more
+    for pods without a seat than for pods that carry theirs is the claim's.
+    """
+    for name, make, carried in (
+        ("in memory", in_memory, False),
+        ("Leases, seat carried", leases, True),
+        ("Leases", leases, False),
+    ):
         namespace = plane.namespace("alone")
         cluster = plane.api.create(RAY_CLUSTERS, slices("alone", 125, 500), namespace)
         pod = worker_of(cluster)
+        pods = [seated(pod, number) if carried else pod for number in range(500)]
         with make(plane) as fleet:
-            run = load(fleet, 500, partial(create, plane, namespace, pod, 500))
+            run = load(fleet, 500, partial(create, plane, namespace, pods))
             took = sorted(review["ms"] for review in reviews(fleet))
             writes, seconds = (
                 fleet.total(f"ray_webhook_claim_{each}_total")
@@ -116,9 +124,18 @@ def alone(plane: ControlPlane, _rounds: int) -> None:
         plane.delete_ray_cluster("alone", namespace, seconds=90)
 
 
-def create(plane: ControlPlane, namespace: str, pod: Json, count: int) -> None:
+def seated(pod: Json, number: int) -> Json:
+    """Return a worker pod with the seat labels of KubeRay 1.6 and later."""
+    replica, host = divmod(number, HOSTS)
+    labels = pod["metadata"]["labels"]
+    name = f"{labels[names.LABEL_GROUP]}-{replica:05}"
+    seat = dict(zip(names.SEAT_LABELS, (str(replica), name, str(host)), strict=True))
+    return {**pod, "metadata": {**pod["metadata"], "labels": labels | seat}}
+
+
+def create(plane: ControlPlane, namespace: str, pods: Sequence[Json]) -> None:
     """Create pods, one after the other."""
-    for _ in range(count):
+    for pod in pods:
         plane.api.create(PODS, pod, namespace)
 
 
