@@ -15,7 +15,7 @@ from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.reads import Read, ReadCluster, ReadGroup
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import Wanted, carried_seat
+from webhook.groups.seating import Wanted, carried_seat, is_labelled
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import (
@@ -242,7 +242,7 @@ class PodHandler:
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        labelled = not labels.keys().isdisjoint(names.SEAT_LABELS)
+        labelled = is_labelled(labels)
         carried = seat_of(pod, group) if labelled else _adopted(pod, group)
         return _Worker(pod, cluster, group, key, carried, labelled)
 

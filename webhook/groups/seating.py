@@ -34,6 +34,11 @@ class Wanted(Struct, frozen=True, gc=False):
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
+def is_labelled(labels: Strings) -> bool:
+    """Tell whether the labels of a pod say anything of its seat."""
+    return not labels.keys().isdisjoint(names.SEAT_LABELS)
+
+
 def carried_seat(labels: Strings, hosts: int) -> Seat | None:
     """Return the seat that the labels of a pod of a group of `hosts` hosts say, or None when they
     say nothing.

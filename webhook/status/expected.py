@@ -3,6 +3,7 @@
 from msgspec import Struct, structs
 
 from webhook.groups.seat import MAX_HOSTS, Seat
+from webhook.groups.seating import is_labelled
 from webhook.kube import names
 from webhook.kube.objects import EnvVar
 from webhook.kube.placers import kueue_level
@@ -105,7 +106,7 @@ class Expected:
                 if type(edit) is not SetEnv or edit.name == names.RAY_OVERRIDE_LABELS:
                     continue
                 actual = self.actual(pod, edit)
-                unset = actual is None and not _labelled(pod)
+                unset = actual is None and not is_labelled(pod.labels)
                 if actual != edit.value and not unset:
                     found.append(Difference(pod, host, edit.name, str(edit.value), actual))
                     break
@@ -155,10 +156,6 @@ class Expected:
         if found is None:
             return None
         return str(edit.value) if found.value_from is not None else found.value
-
-
-def _labelled(pod: LivePod) -> bool:
-    return any(label in pod.labels for label in names.SEAT_LABELS)
 
 
 def _seated(replica: Replica) -> list[tuple[int, LivePod]]:

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from webhook.groups.naming import headless_service
+from webhook.groups.seating import is_labelled
 from webhook.kube import names
 from webhook.mutation.edit import SetEnv
 from webhook.status.expected import Expected
@@ -111,7 +112,7 @@ def _verdict(group: Group) -> GroupVerdict | None:
     if not any(asks_for_tpu(pod) for pod in pods):
         return None
     seated = [pod for replica in group.replicas for pod in replica.everyone]
-    carried = sum(any(label in pod.labels for label in names.SEAT_LABELS) for pod in seated)
+    carried = sum(is_labelled(pod.labels) for pod in seated)
     return GroupVerdict(
         group.cluster.namespace,
         group.cluster.name,
