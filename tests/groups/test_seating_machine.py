@@ -25,10 +25,10 @@ from webhook.groups.memory import SeatMemory, at_once
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.groups.seating import Wanted, next_seat
 
-EXAMPLES = 240
+EXAMPLES = 300
 STEPS = 60
-ENOUGH = 5_000
-"""The steps that the runs must come to, which ran dry otherwise; most come to 10,000."""
+ENOUGH = 10_000
+"""The steps that the runs must come to, so that the machine did not run dry."""
 
 
 @dataclass(eq=False)

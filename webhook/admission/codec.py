@@ -201,7 +201,7 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         response.status = _status(request, answer.causes)
     elif answer.patch is not None:
         response.patch_type = "JSONPatch"
-        response.patch = answer.patch  # of bytes, the base64 is written
+        response.patch = answer.patch  # msgspec writes bytes as base64
     if answer.warnings:
         response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
     response.audit_annotations = _audited(answer) or None
