@@ -19,7 +19,7 @@ _KINDS = {
     "Gauge": "gauge",
     "GaugeMetricFamily": "gauge",
     "gauge": "gauge",
-    "Histogram": "histogram",
+    "HistogramMetricFamily": "histogram",
 }
 
 _HEAD = """# Metrics

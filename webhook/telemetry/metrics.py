@@ -1,17 +1,12 @@
 """Metrics of reviews and of the membership, in the Prometheus exposition format."""
 
-from functools import cache
 from typing import Final
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from webhook.kube.review import CAUSE_TYPES
 from webhook.telemetry.process_metrics import ProcessMetrics
-
-_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
-"""Seconds. A review takes well under a millisecond; 25 ms is the second bucket of kube-apiserver's
-own histogram.
-"""
+from webhook.telemetry.reviews import ReviewCollector
 
 _OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 _KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
@@ -22,19 +17,8 @@ class Metrics(ProcessMetrics):
 
     def __init__(self) -> None:
         super().__init__("serve")
-        admissions = Counter(
-            "ray_webhook_admissions",
-            "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
-            ("kind", "operation", "verdict"),
-            registry=self.registry,
-        )
-        durations = Histogram(
-            "ray_webhook_admission_duration_seconds",
-            "Time from the first byte of a review to the last byte of its answer.",
-            ("kind",),
-            buckets=_BUCKETS,
-            registry=self.registry,
-        )
+        self._reviews = ReviewCollector()
+        self.registry.register(self._reviews)
         self._denials = Counter(
             "ray_webhook_denials",
             "Causes of denials, by kind and Kubernetes cause type.",
@@ -59,9 +43,6 @@ class Metrics(ProcessMetrics):
             ("status",),
             registry=self.registry,
         )
-        # Of each review: remembered, because looking labels up takes longer than counting.
-        self._admissions_of = cache(admissions.labels)
-        self._durations_of = cache(durations.labels)
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""
@@ -70,8 +51,7 @@ class Metrics(ProcessMetrics):
                 kind if kind in _KINDS else "other",
                 operation if operation in _OPERATIONS else "other",
             )
-        self._admissions_of(kind, operation, verdict).inc()
-        self._durations_of(kind).observe(seconds)
+        self._reviews.add(kind, operation, verdict, seconds)
 
     def denied(self, kind: str, reason: str) -> None:
         """Count one cause of a denial."""

@@ -6,6 +6,7 @@ from time import time
 from webhook.admission.reviewer import Outcome
 from webhook.kube import names
 from webhook.kube.objects import Pod
+from webhook.kube.review import Answer
 from webhook.telemetry.batch import Batch
 from webhook.telemetry.log import Admission, Log, timestamp
 from webhook.telemetry.metrics import Metrics
@@ -33,37 +34,42 @@ class ReviewObserver:
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""
         request, answer = outcome.request, outcome.answer
-        causes = answer.causes
-        verdict = "denied" if causes else "allowed" if answer.patch is None else "patched"
+        causes, rules, place = answer.causes, answer.rules + answer.warned, answer.place
+        kind = request.kind.kind
+        cluster, group, replica, host = "", "", -1, -1
+        if place is not None:
+            cluster, group, replica, host = place.cluster, place.group, place.replica, place.host
+        elif isinstance(request.object, Pod):
+            labels = request.object.labels
+            cluster = labels.get(names.LABEL_CLUSTER, "")
+            group = labels.get(names.LABEL_GROUP, "")
         line = Admission(
             "",
             "warning" if causes else "info",
             "admission",
             request.uid,
-            request.kind.kind,
+            kind,
             request.namespace or "",
             outcome.name,
             request.operation,
-            verdict,
+            "denied" if causes else "allowed" if answer.patch is None else "patched",
             0.0,
             request.dry_run is True,
             [cause.field for cause in causes] if causes else [],
             len(answer.warnings),
+            rules,
+            cluster,
+            group,
+            replica,
+            host,
         )
-        if answer.rules or answer.warned:
-            line.rules = answer.rules + answer.warned
-        if (place := answer.place) is not None:
-            line.cluster, line.group = place.cluster, place.group
-            line.replica, line.host = place.replica, place.host
-        elif isinstance(request.object, Pod):
-            labels = request.object.labels
-            line.cluster, line.group = (
-                labels.get(names.LABEL_CLUSTER, ""),
-                labels.get(names.LABEL_GROUP, ""),
-            )
         self._batch.add((line, time(), seconds))
-        for cause in causes:
-            self._metrics.denied(line.kind, cause.reason)
+        if causes or rules:
+            self._count_reasons(kind, answer)
+
+    def _count_reasons(self, kind: str, answer: Answer) -> None:
+        for cause in answer.causes:
+            self._metrics.denied(kind, cause.reason)
         for rule in answer.rules:
             self._metrics.ruled_out(rule)
         for rule in answer.warned:
