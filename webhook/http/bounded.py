@@ -25,12 +25,28 @@ class BoundedProtocol(HttpToolsProtocol):
     counted, from the last time that something came of it.
     """
 
-    shared: ClassVar[Connections]
-    arrival: Connection | None = None
-    """What stood for the connection before there was a protocol."""
+    __slots__ = (
+        "_deaf",
+        "_partial",
+        "_quiet",
+        "_refusal",
+        "_served",
+        "_stuck",
+        "_turn",
+        "_wire",
+        "arrival",
+        "held",
+        "shared",
+        "since",
+    )  # in a dictionary with more than 30 names, each is looked up more slowly
+
+    listener: ClassVar[Connections]
 
     def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
         super().__init__(*arguments, **named)
+        self.shared = self.listener
+        self.arrival: Connection | None = None
+        """What stood for the connection before there was a protocol."""
         self.since = self.shared.tick
         self.held = 0
         self._wire = cast("asyncio.Transport", None)
@@ -105,18 +121,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, or a trailer, of which nobody wants to know."""
-        headers = self.headers
-        if len(headers) >= self.shared.bounds.headers:
-            self._stop(431, f"the request has more than {len(headers)} headers")
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        headers.append((name, value))
+        self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Begin to answer the request, or queue it behind those before it."""
-        if self._quiet > self.shared.bounds.head:
+        bounds, headers = self.shared.bounds, self.headers
+        if self._quiet > bounds.head:
             self._check_head()
+        if len(headers) > bounds.headers:
+            self._stop(431, self._too_many())
+        if dict(headers).get(b"expect", b"").lower() == b"100-continue":
+            self.expect_100_continue = True
         if self.pipeline:
             self._queue()
         super().on_headers_complete()
@@ -236,11 +251,13 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.scope is not self.scope
 
     def _go_on_reading(self) -> None:
-        """Note that what was read ends within a request."""
+        """Note that what was read ends within a request, whose headers are not too many so far."""
         if not self._partial:
             self._partial = True
             if not self._stuck and (self._served or not self._in_head()):
                 self.since = self.shared.tick
+        if len(self.headers or ()) > self.shared.bounds.headers:
+            self._refuse(431, self._too_many())
 
     def _leave(self) -> None:
         """Answer once the parser is left: for our own reasons, or for the client's mistakes."""
@@ -258,6 +275,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _too_long(self) -> str:
         return f"the head of the request is larger than {self.shared.bounds.head} bytes"
+
+    def _too_many(self) -> str:
+        return f"the request has more than {self.shared.bounds.headers} headers"
 
     def _queue(self) -> None:
         """Count a request that has to wait; the one that is too many is answered with a 503 in its
@@ -345,5 +365,5 @@ def bounded(protocol: type[HttpToolsProtocol], connections: Connections) -> type
     """Return the protocol whose connections are kept within bounds together."""
     return cast(
         "type[BoundedProtocol]",
-        type("Bounded", (BoundedProtocol, protocol), {"shared": connections}),
+        type("Bounded", (BoundedProtocol, protocol), {"listener": connections}),
     )
