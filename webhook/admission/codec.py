@@ -2,6 +2,7 @@
 never lost.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -196,15 +197,16 @@ AUDIT_RULES: Final = "rules"
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
-    response = _Response(request.uid, not answer.causes)
-    if answer.causes:
-        response.status = _status(request, answer.causes)
-    elif answer.patch is not None:
-        response.patch_type = "JSONPatch"
-        response.patch = answer.patch  # msgspec writes bytes as base64
-    if answer.warnings:
-        response.warnings = list(dict.fromkeys(map(_printable, answer.warnings)))[:WARNINGS_MAX]
-    response.audit_annotations = _audited(answer) or None
+    causes, patch = answer.causes, None if answer.causes else answer.patch
+    response = _Response(
+        request.uid,
+        not causes,
+        _status(request, causes) if causes else None,
+        None if patch is None else "JSONPatch",
+        patch,  # msgspec writes bytes as base64
+        _warnings(answer.warnings) if answer.warnings else None,
+        _audited(answer) or None,
+    )
     return _encoder.encode(_Answered(response))
 
 
@@ -233,6 +235,10 @@ def _status(request: AdmissionRequest[Any], causes: tuple[Cause, ...]) -> _Statu
     )
     details = _Details(request.name or "", request.kind.group, request.kind.kind, causes)
     return _Status("Failure", message, "Invalid", UNPROCESSABLE, details)
+
+
+def _warnings(texts: Sequence[str]) -> list[str]:
+    return [*dict.fromkeys(map(_printable, texts))][:WARNINGS_MAX]
 
 
 def _printable(text: str) -> str:

@@ -85,11 +85,16 @@ class _Group(Struct):
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
         mine, label = self.pod, names.LABEL_LEGACY_REPLICA_INDEX
-        return mine is pod or (
+        if mine is pod:
+            return True
+        alike = (
             mine.spec == pod.spec
             and mine.metadata.annotations == pod.metadata.annotations
             and mine.labels.get(label) == pod.labels.get(label)
         )
+        if alike:
+            self.pod = pod  # the review cache gives the same one again
+        return alike
 
 
 class PatchCache:
