@@ -28,6 +28,11 @@ class Running(NamedTuple):
     process: subprocess.Popen[str]
     log: Path
 
+    @property
+    def port(self) -> int:
+        """The port of reviews."""
+        return int(self.url.rsplit(":", 1)[1])
+
 
 @contextmanager
 def serving(

@@ -57,7 +57,7 @@ def _counted(name: str, kind: Body, folder: Path) -> float:
     )
     with ExitStack() as stack:
         server = stack.enter_context(webhook(folder, launcher, ("-m", "tests.bench.without", name)))
-        port = int(server.url.rsplit(":", 1)[1])
+        port = server.port
         requests = posts(review_bodies(kind), "/mutate")
 
         def post() -> None:

@@ -1,23 +1,35 @@
 """What each layer around the plain path of a review gains: server CPU without it, beside all of
-them in the same round.
+them in the same moments.
+
+Servers take turns of a few milliseconds a connection, over connections that last: a machine whose
+clock changes from second to second changes it for all of them. A second server with all layers
+tells how far such figures can be trusted.
 """
 
+import asyncio
 import os
 import shutil
 import statistics
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 
-from tests.bench.load import posts
+import uvloop
+
+from tests.bench.load import Connection, connected, posts
 from tests.bench.reviews import Body, review_bodies
-from tests.bench.reviews_over_https import Target, measured, say, webhook
+from tests.bench.reviews_over_https import Target, cpu_seconds, say, webhook
 from tests.bench.without import LAYERS
 
-ROUNDS = 21
-FIFTH = 4
+SECONDS = 90.0
+"""For each of the bodies."""
 CONNECTIONS = 16
+REVIEWS = 20
+"""Of each connection in a turn."""
+WARMING = 5
 ALL = "nothing"
+AGAIN = "nothing, again"
 
 
 def main() -> None:
@@ -25,45 +37,73 @@ def main() -> None:
     cores = sorted(os.sched_getaffinity(0))
     server, client = cores[0], cores[-1]
     say(
-        f"server CPU us a review without a layer, and over that with all of them; {CONNECTIONS} "
-        "connections;"
+        f"server CPU us a review without a layer, and how much more that is than with all of them; "
+        f"{CONNECTIONS} connections;"
     )
     say(
-        f"the fifth least of {ROUNDS} rounds of 1 s, servers taking turns; gain is the ratio of "
-        "these,"
-    )
-    say(
-        "since what else the machine does only ever adds; beside it the median of the ratios "
-        "round by round"
+        f"means over {SECONDS:.0f} s in which servers take turns of {CONNECTIONS * REVIEWS} "
+        "reviews, and in brackets the median of the ratios turn by turn"
     )
     pin = ("taskset", "-c", str(server)) if shutil.which("taskset") and server != client else ()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder:
         os.sched_setaffinity(0, {client})
         for kind in Body:
-            _compare(kind, Path(folder) / kind, pin, stack)
+            _compare(kind, Path(folder) / kind, pin)
         os.sched_setaffinity(0, set(cores))
 
 
-def _compare(kind: Body, folder: Path, pin: tuple[str, ...], stack: ExitStack) -> None:
+def _compare(kind: Body, folder: Path, pin: tuple[str, ...]) -> None:
     folder.mkdir()
-    targets = [
-        Target(
-            layer,
-            stack.enter_context(
-                webhook(folder / layer.replace(" ", "-"), pin, ("-m", "tests.bench.without", layer))
-            ),
-            posts(review_bodies(kind), "/mutate"),
-        )
-        for layer in LAYERS
-    ]
+    names = [*LAYERS, AGAIN]
+    with ExitStack() as stack:
+        targets = [
+            Target(
+                name,
+                stack.enter_context(
+                    webhook(folder / str(number), pin, ("-m", "tests.bench.without", _layer(name)))
+                ),
+                posts(review_bodies(kind), "/mutate"),
+            )
+            for number, name in enumerate(names)
+        ]
+        taken = uvloop.run(_in_turns(targets))
+    say(f"\n{kind:<10} {'without':<16} {'CPU us':>8} {'gain':>7} {'median':>9}")
+    for name in names:
+        mean = statistics.fmean(taken[name])
+        gain = mean / statistics.fmean(taken[ALL]) - 1
+        ratios = [one / other for one, other in zip(taken[name], taken[ALL], strict=True)]
+        median = f"({statistics.median(ratios) - 1:.1%})"
+        say(f"{'':<10} {name:<16} {mean:>8.1f} {gain:>7.1%} {median:>9}")
+
+
+def _layer(name: str) -> str:
+    return ALL if name == AGAIN else name
+
+
+async def _in_turns(targets: list[Target]) -> dict[str, list[float]]:
+    """Return the server CPU of a review in each turn of each target, in microseconds."""
+    pools = {
+        target.name: await connected(target.server.port, target.server.authority, CONNECTIONS)
+        for target in targets
+    }
+    for target in targets * WARMING:
+        await _turn(target, pools[target.name])
     taken: dict[str, list[float]] = {target.name: [] for target in targets}
-    for number in range(ROUNDS):
-        for target in targets if number % 2 else reversed(targets):
-            taken[target.name].append(measured(target, CONNECTIONS, 0.0).cpu)
-    say(f"\n{kind:<10} {'without':<16} {'CPU us':>8} {'gain':>7} {'median':>7}")
-    least = {layer: sorted(figures)[FIFTH] for layer, figures in taken.items()}
-    for layer, figures in taken.items():
-        ratios = [one / other for one, other in zip(figures, taken[ALL], strict=True)]
-        gain = least[layer] / least[ALL] - 1
-        median = statistics.median(ratios) - 1
-        say(f"{'':<10} {layer:<16} {least[layer]:>8.1f} {gain:>7.1%} {median:>7.1%}")
+    end = monotonic() + SECONDS
+    while monotonic() < end:
+        for target in targets:
+            pid = target.server.process.pid
+            before = cpu_seconds(pid)
+            await _turn(target, pools[target.name])
+            used = cpu_seconds(pid) - before
+            taken[target.name].append(used / (CONNECTIONS * REVIEWS) * 1e6)
+        targets = [*targets[1:], targets[0]]
+    return taken
+
+
+async def _turn(target: Target, pool: list[Connection]) -> None:
+    async def post(connection: Connection) -> None:
+        for _ in range(REVIEWS):
+            await connection.post(next(target.requests))
+
+    await asyncio.gather(*map(post, pool))

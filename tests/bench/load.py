@@ -32,7 +32,7 @@ class Result(NamedTuple):
         return self.latencies[min(int(len(self.latencies) * share), len(self.latencies) - 1)]
 
 
-class _Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol):
     """One connection: a request at a time. `ended` is called with the latency of each answer."""
 
     def __init__(self) -> None:
@@ -42,10 +42,12 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
         assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]  # uvloop's transports are not asyncio's
 
     def data_received(self, data: bytes) -> None:
+        """Take a part of an answer."""
         if self._left < 0:
             self._buffer += data
             head, found, body = self._buffer.partition(b"\r\n\r\n")
@@ -63,6 +65,7 @@ class _Connection(asyncio.Protocol):
             self._answer.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Let whoever waits know."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error or ConnectionResetError("closed by the server"))
 
@@ -72,6 +75,21 @@ class _Connection(asyncio.Protocol):
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         await self._answer
+
+    def close(self) -> None:
+        """End it."""
+        assert self._transport is not None
+        self._transport.close()
+
+
+async def connected(port: int, authority: Path, connections: int) -> list[Connection]:
+    """Return connections to a server on loopback."""
+    context = ssl.create_default_context(cafile=str(authority))
+    loop = asyncio.get_running_loop()
+    return [
+        (await loop.create_connection(Connection, "127.0.0.1", port, ssl=context))[1]
+        for _ in range(connections)
+    ]
 
 
 def posts(bodies: Iterable[bytes], path: str) -> Iterator[bytes]:
@@ -94,17 +112,12 @@ async def _drive(
     seconds: float,
     rate: float,
 ) -> Result:
-    context = ssl.create_default_context(cafile=str(authority))
-    loop = asyncio.get_running_loop()
-    pool = [
-        (await loop.create_connection(_Connection, "127.0.0.1", port, ssl=context))[1]
-        for _ in range(connections)
-    ]
+    pool = await connected(port, authority, connections)
     latencies: list[float] = []
     began = perf_counter()
     used = _cpu()
 
-    async def work(connection: _Connection, number: int) -> None:
+    async def work(connection: Connection, number: int) -> None:
         due = began + number / rate if rate else 0.0
         while (now := perf_counter()) < began + seconds:
             if rate:
@@ -122,8 +135,7 @@ async def _drive(
     await asyncio.gather(*(work(connection, number) for number, connection in enumerate(pool)))
     took = perf_counter() - began
     for connection in pool:
-        assert connection._transport is not None  # noqa: SLF001 - the two are one program
-        connection._transport.close()  # noqa: SLF001
+        connection.close()
     return Result(sorted(latencies), took, (_cpu() - used) / took)
 
 

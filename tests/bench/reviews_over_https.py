@@ -103,11 +103,15 @@ def _compare(targets: list[Target], connections: int, rate: float) -> None:
 
 def measured(target: Target, connections: int, rate: float) -> Sample:
     """Return what a second of load shows."""
-    url, _, authority, process, _ = target.server
+    authority, process = target.server.authority, target.server.process
     before = cpu_seconds(process.pid)
-    port = int(url.rsplit(":", 1)[1])
     result = drive(
-        port, authority, target.requests, connections=connections, seconds=SECONDS, rate=rate
+        target.server.port,
+        authority,
+        target.requests,
+        connections=connections,
+        seconds=SECONDS,
+        rate=rate,
     )
     return Sample(result, (cpu_seconds(process.pid) - before) / len(result.latencies) * 1e6)
 

@@ -2,8 +2,10 @@
 dearer: `python -m tests.bench.without WHAT serve …`.
 """
 
+import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
 from typing import Any, Final
 
 from webhook.admission.codec import decode_pod
@@ -12,6 +14,7 @@ from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
+from webhook.http import reply
 from webhook.http.asgi import Send
 from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
@@ -64,6 +67,13 @@ def _one_write() -> None:
     vars(endpoint)[send_json.__name__] = in_two
 
 
+def _together() -> None:
+    async def go_on(_seconds: float) -> None:
+        pass
+
+    vars(reply)[asyncio.__name__] = SimpleNamespace(sleep=go_on)
+
+
 def _nothing() -> None:
     """Leave everything as it is."""
 
@@ -74,6 +84,7 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
     "patch cache": _patch_cache,
     "batches": _batches,
     "one write": _one_write,
+    "sent together": _together,
 }
 
 
