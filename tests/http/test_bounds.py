@@ -130,6 +130,7 @@ def ended(connection: socket.socket) -> float:
         HEAD + b"a: b\r\n" * 101,
         CHUNKED + b"a: " + b"x" * 300_000,
         CHUNKED + b"a: b\r\n" * 101,
+        CHUNKED + b"a: b\r\n" * 101 + b"\r\n",
         b"\r\n" * 40_000,
     ],
     ids=[
@@ -141,6 +142,7 @@ def ended(connection: socket.socket) -> float:
         "headers",
         "trailer",
         "trailers",
+        "whole trailers",
         "empty lines",
     ],
 )

@@ -79,9 +79,7 @@ class Mutation:
         request: AdmissionRequest[Any] = self.reviews.read(body)
         try:
             if is_pod(request):
-                answer = await self._pods(request, now)
-                if not isinstance(answer, Answer):
-                    answer = await self._decide(request, now, answer)
+                answer = await self._decide(request, now)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
@@ -94,11 +92,11 @@ class Mutation:
             answer = Answer(denied.causes)
         return Outcome(request, answer, encode(request, answer))
 
-    async def _decide(self, request: AdmissionRequest[Pod], now: float, missing: Read) -> Answer:
-        """Return the answer to a review of a Pod that takes reads, the first of them of `missing`.
-        Without a reader, nothing more can be known.
+    async def _decide(self, request: AdmissionRequest[Pod], now: float) -> Answer:
+        """Return the answer to a review of a Pod, after the reads that it takes. Without a reader,
+        nothing more can be known.
         """
-        answer: Answer | Read = missing
+        answer = await self._pods(request, now)
         read: list[Read] = []
         while not isinstance(answer, Answer):
             if self._reader is not None:

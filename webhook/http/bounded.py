@@ -27,6 +27,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     __slots__ = (
         "_deaf",
+        "_headers_max",
         "_partial",
         "_quiet",
         "_refusal",
@@ -45,6 +46,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - as uvicorn calls it
         super().__init__(*arguments, **named)
         self.shared = self.listener
+        self._headers_max = self.shared.bounds.headers
         self.arrival: Connection | None = None
         """What stood for the connection before there was a protocol."""
         self.since = self.shared.tick
@@ -121,16 +123,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header, or a trailer, of which nobody wants to know."""
-        self.headers.append((name.lower(), value))
+        headers = self.headers
+        if len(headers) >= self._headers_max:
+            self._stop(431, f"the request has more than {len(headers)} headers")
+        headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         """Begin to answer the request, or queue it behind those before it."""
-        bounds, headers = self.shared.bounds, self.headers
-        if self._quiet > bounds.head:
+        if self._quiet > self.shared.bounds.head:
             self._check_head()
-        if len(headers) > bounds.headers:
-            self._stop(431, self._too_many())
-        if dict(headers).get(b"expect", b"").lower() == b"100-continue":
+        if dict(self.headers).get(b"expect", b"").lower() == b"100-continue":
             self.expect_100_continue = True
         if self.pipeline:
             self._queue()
@@ -251,13 +253,11 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.cycle is None or self.cycle.scope is not self.scope
 
     def _go_on_reading(self) -> None:
-        """Note that what was read ends within a request, whose headers are not too many so far."""
+        """Note that what was read ends within a request."""
         if not self._partial:
             self._partial = True
             if not self._stuck and (self._served or not self._in_head()):
                 self.since = self.shared.tick
-        if len(self.headers or ()) > self.shared.bounds.headers:
-            self._refuse(431, self._too_many())
 
     def _leave(self) -> None:
         """Answer once the parser is left: for our own reasons, or for the client's mistakes."""
@@ -275,9 +275,6 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _too_long(self) -> str:
         return f"the head of the request is larger than {self.shared.bounds.head} bytes"
-
-    def _too_many(self) -> str:
-        return f"the request has more than {self.shared.bounds.headers} headers"
 
     def _queue(self) -> None:
         """Count a request that has to wait; the one that is too many is answered with a 503 in its

@@ -28,8 +28,8 @@ class Bounds:
     """Bytes of a request's line, headers and trailers. kube-apiserver sends less than one KiB."""
 
     headers: int = 100
-    """How many headers a request may have, and trailers while they come: many short ones take more
-    memory than one that is long. Counted when a head is whole, and after each read until then.
+    """How many headers and trailers a request may have: many short ones take more memory than one
+    that is long.
     """
 
     queue: int = 32

@@ -18,9 +18,8 @@ async def send_json(send: Send, body: bytes, *, last: bool) -> None:
 
     Head and body are a TLS record and a system call each when uvicorn sends them, and it looks at
     every header twice: a tenth of what a review costs. Where `send` is uvicorn's, and its client
-    takes what is sent, both leave at once. Another tenth is saved where many are asked at once, by
-    sending when all of them are answered: to encrypt drives the code that answers out of the CPU's
-    caches.
+    takes what is sent, both leave at once. Where many ask at once, waiting until all of them have
+    their answers saves another tenth: encrypting evicts the answering code from the CPU's caches.
     """
     await asyncio.sleep(0)
     cycle = getattr(send, "__self__", None)

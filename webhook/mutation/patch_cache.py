@@ -68,7 +68,7 @@ class _Template(Struct, frozen=True, gc=False):
 
 
 class _Group(Struct):
-    """A worker group as a pod showed it that was worked out, and what is kept for pods like it.
+    """A worker group as its last pod showed it, and what is kept for pods like that.
 
     `template` is made for the second such pod; None says that pods of this group have to be worked
     out one by one.
@@ -85,16 +85,11 @@ class _Group(Struct):
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
         mine, label = self.pod, names.LABEL_LEGACY_REPLICA_INDEX
-        if mine is pod:
-            return True
-        alike = (
+        return mine is pod or (
             mine.spec == pod.spec
             and mine.metadata.annotations == pod.metadata.annotations
             and mine.labels.get(label) == pod.labels.get(label)
         )
-        if alike:
-            self.pod = pod  # the review cache gives the same one again
-        return alike
 
 
 class PatchCache:
@@ -114,6 +109,7 @@ class PatchCache:
         key = (cluster.uid, group.group_name, assigned, bool(seat.name))
         known = self._groups.get(key)
         if known is not None and known.like(pod, cluster, group, self.policy):
+            known.pod = pod  # the review cache may give the same one again
             found = self._filled(known, seat, assigned=assigned)
             if found is not None:
                 self.hits += 1

@@ -11,8 +11,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricF
 from prometheus_client.registry import Collector
 
 _BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
-"""Seconds. A review takes well under a millisecond; 25 ms is the second bucket of kube-apiserver's
-own histogram.
+"""Seconds. A review alone takes well under a millisecond, and waits for those that came with it;
+25 ms is the second bucket of kube-apiserver's own histogram.
 """
 
 
@@ -31,8 +31,8 @@ class _Reviews:
 class ReviewCollector(Collector):
     """Counts reviews in plain numbers, and makes metrics of them when they are scraped.
 
-    It is asked on the event loop alone, so it takes none of the locks of a Counter and a Histogram,
-    which take a third of what it takes to tell of a review.
+    It is used on the event loop alone, so it needs none of the locks of a Counter and a Histogram,
+    which account for a third of the cost of recording a review.
     """
 
     def __init__(self) -> None:
