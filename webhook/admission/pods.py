@@ -121,7 +121,7 @@ class _Worker(Struct, frozen=True, gc=False):
     def wanted(self, request_uid: str, read: Sequence[Read]) -> Wanted:
         """Return the seat that it wants."""
         group = self.group
-        known = any(isinstance(each, ReadGroup) for each in read)
+        known = ReadGroup in map(type, read)
         return Wanted(
             self.cluster.name, self.key, group.num_of_hosts, group.desired, request_uid, known
         )

@@ -23,7 +23,6 @@ from webhook.admission.review_cache import ReviewCache
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
-from webhook.kube.objects import Pod
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied
 
 
@@ -77,9 +76,13 @@ class Mutation:
         ClusterUnreadable.
         """
         request: AdmissionRequest[Any] = self.reviews.read(body)
+        read: list[Read] = []
         try:
             if is_pod(request):
-                answer = await self._decide(request, now)
+                while not isinstance(answer := await self._pods(request, now, read), Answer):
+                    if self._reader is not None:  # without one, nothing more can be known
+                        await self._reader.read(answer)
+                    read.append(answer)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
@@ -91,19 +94,6 @@ class Mutation:
         except Denied as denied:
             answer = Answer(denied.causes)
         return Outcome(request, answer, encode(request, answer))
-
-    async def _decide(self, request: AdmissionRequest[Pod], now: float) -> Answer:
-        """Return the answer to a review of a Pod, after the reads that it takes. Without a reader,
-        nothing more can be known.
-        """
-        answer = await self._pods(request, now)
-        read: list[Read] = []
-        while not isinstance(answer, Answer):
-            if self._reader is not None:
-                await self._reader.read(answer)
-            read.append(answer)
-            answer = await self._pods(request, now, read)
-        return answer
 
 
 class Validation:
