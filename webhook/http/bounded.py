@@ -132,8 +132,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begin to answer the request, or queue it behind those before it."""
         if self._quiet > self.shared.bounds.head:
             self._check_head()
-        if dict(self.headers).get(b"expect", b"").lower() == b"100-continue":
-            self.expect_100_continue = True
+        if b"expect" in dict(self.headers):
+            self.expect_100_continue = any(
+                name == b"expect" and value.lower() == b"100-continue"
+                for name, value in self.headers
+            )
         if self.pipeline:
             self._queue()
         super().on_headers_complete()

@@ -10,7 +10,7 @@ from webhook.http.asgi import Send
 JSON: Final = (b"content-type", b"application/json")
 _CLOSE: Final = (b"connection", b"close")
 _OK: Final = 200
-_HEAD: Final = b"content-type: application/json\r\ncontent-length: %d\r\n"
+_HEAD: Final = b"%b: %b\r\n" % JSON + b"content-length: %d\r\n"
 
 
 async def send_json(send: Send, body: bytes, *, last: bool) -> None:
