@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,9 @@ def certificate(
         )
         .add_extension(usage, critical=False)
         .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            x509.SubjectAlternativeName(
+                [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("kubernetes")]
+            ),
             critical=False,
         )
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -105,14 +108,20 @@ def server_tls(pki: Path, *, clients: bool = False) -> ssl.SSLContext:
     return context
 
 
-def write_kubeconfig(path: Path, server: str, user: dict[str, str], pki: Path) -> str:
+def write_kubeconfig(
+    path: Path, server: str, user: dict[str, str], pki: Path, name: str | None = None
+) -> str:
     config = {
         "current-context": "it",
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         "clusters": [
             {
                 "name": "it",
-                "cluster": {"server": server, "certificate-authority": str(pki / "ca.crt")},
+                "cluster": {
+                    "server": server,
+                    "certificate-authority": str(pki / "ca.crt"),
+                    **({"tls-server-name": name} if name else {}),
+                },
             }
         ],
         "users": [{"name": "it", "user": user}],
@@ -187,6 +196,26 @@ def test_a_server_of_another_authority_is_not_talked_to(pki: Path, tmp_path: Pat
             await api.close()
             assert caught.value.reason == "tls"
             assert not fake.requests
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("kubernetes", True), ("elsewhere", False)])
+def test_a_kubeconfig_may_say_which_name_the_certificate_has(
+    pki: Path,
+    tmp_path: Path,
+    name: str,
+    trusted: bool,  # noqa: FBT001
+) -> None:
+    async def story() -> None:
+        async with FakeApi().serving(server_tls(pki)) as fake:
+            api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", fake.url, {}, pki, name)))
+            await api.open()
+            with nullcontext() if trusted else pytest.raises(ApiError) as caught:
+                await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert caught is None or caught.value.reason == "tls"
+            assert bool(fake.requests) is trusted
 
     asyncio.run(story())
 
