@@ -43,6 +43,7 @@ _HIT: Final = 2  # what a review that was like an earlier one earns besides
 
 _NAME: Final = b'"generateName":"'
 _NAME_MAX: Final = 80
+_FRONT: Final = 4096  # before it stand the kinds, and whom KubeRay is for the API server
 
 _PLAIN: Final = (ascii_letters + digits + "-:.").encode()
 """Characters that end no JSON string and stand for themselves in it."""
@@ -89,7 +90,10 @@ class ReviewCache:
 
     def read(self, body: bytes) -> AdmissionRequest[Pod]:
         """Return the request of a review, exactly as `decode_pod` does. Raises BadReview."""
-        at = body.find(_NAME, 0, BODY_MAX)
+        at = body.find(_NAME, 0, _FRONT)
+        if at < 0 or len(body) > BODY_MAX:
+            self.misses += 1
+            return decode_pod(body)
         key = len(body), body[at : at + _NAME_MAX]
         known = self._known.get(key)
         if self._credit < self._credit_max:
@@ -105,7 +109,7 @@ class ReviewCache:
             self._credit -= 1
         self.misses += 1
         request = decode_pod(body)
-        if at >= 0 and len(body) <= BODY_MAX and _may_recur(request):
+        if _may_recur(request):
             self._keep(key, body, request)
         return request
 
