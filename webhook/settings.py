@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_origin
 from zoneinfo import available_timezones
@@ -200,11 +201,16 @@ class Validation(_Section):
         return RuleSettings(
             dict(self.levels),
             dict(self.gates),
-            frozenset(available_timezones()),
+            _timezones(),
             operators=frozenset(self.operators),
             kuberay=parse_kuberay(self.kuberay),
             ignoring=ignoring,
         )
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    return frozenset(available_timezones())  # from a folder with hundreds of files
 
 
 class Scheduling(_Section):

@@ -39,6 +39,7 @@ async def live(process: Process, started: str, settle: Callable[[], None] = lamb
     # milliseconds
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)
+    gc.enable()
     process.log.event("info", "started", started)
     try:
         try:
