@@ -51,6 +51,7 @@ _ERROR_BYTES: Final = 1 << 16
 _ERROR_CHARACTERS: Final = 300
 _BUFFER_BYTES: Final = 1 << 21
 """Of one response, before the API server has to wait."""
+_UNLIMITED: Final = aiohttp.ClientTimeout()
 _AUTHENTICATION: Final = ("BearerToken",)
 """What the package calls all ways to authenticate but client certificates."""
 _encode: Final = msgspec.json.Encoder().encode
@@ -223,23 +224,23 @@ class Api:
     async def _answer(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
         with _failures(f"within {deadline:g} s"):
             async with asyncio.timeout(deadline):
-                response = await self._request(path, query, aiohttp.ClientTimeout(), what)
+                response = await self._request(path, query, _UNLIMITED, what)
                 async with response:
                     return (
                         await response.read()
                     )  # whole, so that the connection serves the next request too
 
     async def _request(
-        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send | None = None
+        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send
     ) -> aiohttp.ClientResponse:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
         repeated once.
         """
-        response = await self._send(path, query, limits, what or _GET)
+        response = await self._send(path, query, limits, what)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             response.close()
             await self._renew()
-            response = await self._send(path, query, limits, what or _GET)
+            response = await self._send(path, query, limits, what)
         if response.status in _SUCCESSES:
             return response
         try:
