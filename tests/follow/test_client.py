@@ -6,6 +6,7 @@ import datetime as dt
 import ipaddress
 import ssl
 import threading
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.config import ConfigException
 
 from tests.follow.fake_api import PODS, FakeApi
 from tests.follow.following import eventually, following, plain
@@ -109,7 +112,11 @@ def server_tls(pki: Path, *, clients: bool = False) -> ssl.SSLContext:
 
 
 def write_kubeconfig(
-    path: Path, server: str, user: dict[str, str], pki: Path, name: str | None = None
+    path: Path,
+    server: str,
+    user: dict[str, str],
+    pki: Path | None = None,
+    cluster: Mapping[str, str] | None = None,
 ) -> str:
     config = {
         "current-context": "it",
@@ -119,8 +126,8 @@ def write_kubeconfig(
                 "name": "it",
                 "cluster": {
                     "server": server,
-                    "certificate-authority": str(pki / "ca.crt"),
-                    **({"tls-server-name": name} if name else {}),
+                    **({"certificate-authority": str(pki / "ca.crt")} if pki else {}),
+                    **(cluster or {}),
                 },
             }
         ],
@@ -209,7 +216,9 @@ def test_a_kubeconfig_may_say_which_name_the_certificate_has(
 ) -> None:
     async def story() -> None:
         async with FakeApi().serving(server_tls(pki)) as fake:
-            api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", fake.url, {}, pki, name)))
+            named = {"tls-server-name": name}
+            path = write_kubeconfig(tmp_path / "config", fake.url, {}, pki, named)
+            api = Api(kubeconfig(path))
             await api.open()
             with nullcontext() if trusted else pytest.raises(ApiError) as caught:
                 await api.get("/api/v1/pods", [], 1.0)
@@ -255,6 +264,72 @@ def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
             await api.close()
             assert bool(fake.requests) is not through
             assert asked == ([f"{fake.url}/api/v1/pods".encode()] if through else [])
+
+    asyncio.run(story())
+
+
+def test_the_proxy_of_the_environment_is_used_after_credentials_were_renewed_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answers = [b"401 Unauthorized", b"200 OK", b"200 OK"]
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(
+            b"HTTP/1.1 %b\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}" % answers.pop(0)
+        )
+        writer.close()
+
+    async def story() -> None:
+        async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+            monkeypatch.setenv("no_proxy", "")
+            api = Api(kubeconfig(path))
+            await api.open()
+            for _ in range(2):
+                assert await api.get("/api/v1/pods", [], 1.0) == b"{}"
+            await api.close()
+            assert not answers
+
+    empty = {"proxy-url": ""}  # as a template may leave it
+    server = "http://kubernetes.invalid"
+    path = write_kubeconfig(tmp_path / "config", server, {"token": "it"}, cluster=empty)
+    asyncio.run(story())
+
+
+def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi(accepts="Bearer first").serving() as fake:
+            path = write_kubeconfig(tmp_path / "config", fake.url, {"tokenFile": str(token)})
+            api = Api(kubeconfig(path))
+            await api.open()
+            await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+
+    token = tmp_path / "token"
+    token.write_text("first\n")
+    asyncio.run(story())
+
+
+def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again() -> None:
+    def gone(_: Configuration) -> None:
+        raise ConfigException("Token file exists but empty.")
+
+    async def story() -> None:
+        async with FakeApi().serving() as fake:
+
+            async def load(configuration: Configuration) -> None:
+                await plain(fake)(configuration)
+                configuration.api_key["BearerToken"] = "it"
+                configuration.refresh_api_key_hook = gone  # type: ignore[assignment] # the package knows None alone
+
+            api = Api(load)
+            await api.open()
+            with pytest.raises(ApiError, match=r"credentials .* Token file") as caught:
+                await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert caught.value.reason == "unauthorized"
 
     asyncio.run(story())
 

@@ -127,8 +127,7 @@ class Api:
         """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
         configuration = Configuration()
         try:
-            await self._load(configuration)
-            configuration.proxy = configuration.proxy or _proxy_for(configuration.host)
+            await self._configure(configuration)
             self._client = ApiClient(configuration)
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
@@ -258,19 +257,29 @@ class Api:
         if what.content_type:
             headers["Content-Type"] = what.content_type
             body = _encode(what.body)
-        await client.update_params_for_auth(headers, [], _AUTHENTICATION, path, what.method, body)
+        try:
+            await client.update_params_for_auth(
+                headers, [], _AUTHENTICATION, path, what.method, body
+            )
+        except _UNUSABLE as error:  # a file with a token is read again now and then
+            text = f"the credentials for the API server cannot be read: {error}"
+            raise ApiError("unauthorized", text) from error
         configuration = client.configuration
         url = f"{configuration.host}{path}"
         return await session.request(
             what.method,
             f"{url}?{urlencode(query, quote_via=quote)}" if query else url,
-            headers=headers,
+            headers={name: value.strip() for name, value in headers.items()},  # a token's last line
             data=body,
             timeout=limits,
             proxy=configuration.proxy,
             proxy_headers=configuration.proxy_headers,
             server_hostname=configuration.tls_server_name or None,
         )
+
+    async def _configure(self, configuration: Configuration) -> None:
+        await self._load(configuration)
+        configuration.proxy = configuration.proxy or _proxy_for(configuration.host)
 
     async def _renew(self) -> None:
         """Load the credentials again: a token file or the answer of an exec plugin may have changed
@@ -280,7 +289,7 @@ class Api:
             return
         try:
             async with asyncio.timeout(_RENEW_SECONDS):
-                await self._load(self._client.configuration)
+                await self._configure(self._client.configuration)
         except _UNUSABLE as error:
             _log.warning("credentials for the API server cannot be renewed: %s", error)
 
