@@ -123,6 +123,7 @@ def test_what_uvicorn_and_the_event_loop_say_are_lines_of_ours_with_their_trace(
     kept = {name: _state(name) for name in ("uvicorn.error", "asyncio", "webhook")}
     try:
         follow_logs(Log(lines))
+        logging.getLogger("uvicorn.error").info("Started server process [1]")
         for name in followed:
             logging.getLogger(name).warning("%s went wrong\n", "something")
         try:

@@ -60,8 +60,12 @@ class Event(Struct, omit_defaults=True):
 
 Record = Admission | Event
 
-_FOLLOWED: Final = ("webhook", "uvicorn.error", "asyncio")
-"""Loggers whose lines become ours."""
+_FOLLOWED: Final = {
+    "webhook": logging.INFO,
+    "uvicorn.error": logging.WARNING,  # we say ourselves when a process starts and stops
+    "asyncio": logging.WARNING,
+}
+"""Loggers whose lines become ours, from which level on."""
 
 Form = Callable[[Sequence[Record]], bytes]
 """Makes lines of records."""
@@ -106,10 +110,10 @@ def _error_of(record: logging.LogRecord) -> BaseException | None:
 
 def follow_logs(log: Log) -> None:
     """Let what our own modules, uvicorn and the event loop say go to the log, and nowhere else."""
-    for name in _FOLLOWED:
+    for name, level in _FOLLOWED.items():
         logger = logging.getLogger(name)
         logger.handlers = [_Follower(log)]
-        logger.setLevel(logging.INFO)
+        logger.setLevel(level)
         logger.propagate = False
 
 
