@@ -8,10 +8,8 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_origin
-from zoneinfo import available_timezones
 
 from pydantic import (
     BaseModel,
@@ -36,6 +34,7 @@ from pydantic_settings import (
 from webhook.groups.drain import SECONDS_MAX
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import read
+from webhook.time_zones import TIME_ZONES
 from webhook.validation.ruleset import unknown_names
 from webhook.validation.settings import RuleSettings, parse_kuberay
 
@@ -201,16 +200,11 @@ class Validation(_Section):
         return RuleSettings(
             dict(self.levels),
             dict(self.gates),
-            _timezones(),
+            TIME_ZONES,
             operators=frozenset(self.operators),
             kuberay=parse_kuberay(self.kuberay),
             ignoring=ignoring,
         )
-
-
-@cache
-def _timezones() -> frozenset[str]:
-    return frozenset(available_timezones())  # from a folder with hundreds of files
 
 
 class Scheduling(_Section):

@@ -3,9 +3,8 @@
 import argparse
 import os
 import sys
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Final, TextIO
@@ -18,6 +17,7 @@ from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, withou
 from webhook.kube import names
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
+from webhook.time_zones import TIME_ZONES
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.ruleset import check_file, unknown_names
 from webhook.validation.settings import RuleSettings, parse_kuberay
@@ -29,18 +29,6 @@ UNREADABLE: Final = 2
 _NOTHING: Final = "no Ray object was found, so nothing was checked"
 _ON: Final = ("true", "on", "1", "yes")
 _OFF: Final = ("false", "off", "0", "no")
-
-
-class _TimeZones(Container[str]):
-    """The names of time zones, looked up when the first one is asked for: there are some 600."""
-
-    def __contains__(self, name: object) -> bool:
-        return name in _time_zones()
-
-
-@cache
-def _time_zones() -> frozenset[str]:
-    return frozenset(import_module("zoneinfo").available_timezones())
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -262,7 +250,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:
     except ValueError:
         kuberay = None
         problems.append(f"--kuberay {arguments.kuberay}: write a release such as 1.6")
-    settings = RuleSettings(levels, gates, _TimeZones(), kuberay=kuberay)
+    settings = RuleSettings(levels, gates, TIME_ZONES, kuberay=kuberay)
     return settings, problems + unknown_names(settings)
 
 

@@ -17,8 +17,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import msgspec
-from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
 from kubernetes.aio.config import ConfigException, load_kube_config
 from kubernetes.aio.config.incluster_config import (
     SERVICE_CERT_FILENAME,
@@ -52,8 +52,6 @@ _ERROR_CHARACTERS: Final = 300
 _BUFFER_BYTES: Final = 1 << 21
 """Of one response, before the API server has to wait."""
 _UNLIMITED: Final = aiohttp.ClientTimeout()
-_AUTHENTICATION: Final = ("BearerToken",)
-"""What the package calls all ways to authenticate but client certificates."""
 _encode: Final = msgspec.json.Encoder().encode
 _SUCCESSES: Final = frozenset({200, 201, 202})
 _REASONS: Final = {
@@ -120,19 +118,18 @@ class Api:
 
     def __init__(self, load: Load) -> None:
         self._load = load
-        self._client: ApiClient | None = None
+        self._configuration: Configuration  # from `open` on
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
         """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
-        configuration = Configuration()
+        configuration = self._configuration = Configuration()
         try:
-            await self._configure(configuration)
-            self._client = ApiClient(configuration)
+            await self._configure()
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     limit=configuration.connection_pool_maxsize,
-                    ssl=self._client.rest_client.ssl_context,
+                    ssl=RESTClientObject(configuration).ssl_context,
                 ),
                 headers={"User-Agent": f"ray-webhook/{__version__}"},
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -250,26 +247,26 @@ class Api:
     async def _send(
         self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send
     ) -> aiohttp.ClientResponse:
-        client, session = self._client, self._session
-        if client is None or session is None:
+        session = self._session
+        if session is None:
             raise ApiError("closed", "the connection to the API server is not open")
+        configuration = self._configuration
         headers, body = {"Accept": what.accept}, None
         if what.content_type:
             headers["Content-Type"] = what.content_type
             body = _encode(what.body)
         try:
-            await client.update_params_for_auth(
-                headers, [], _AUTHENTICATION, path, what.method, body
-            )
+            token = (await configuration.auth_settings()).get("BearerToken")
         except _UNUSABLE as error:  # a file with a token is read again now and then
             text = f"the credentials for the API server cannot be read: {error}"
             raise ApiError("unauthorized", text) from error
-        configuration = client.configuration
+        if token is not None and token["value"]:
+            headers[token["key"]] = token["value"].strip()  # its file may end with a line end
         url = f"{configuration.host}{path}"
         return await session.request(
             what.method,
             f"{url}?{urlencode(query, quote_via=quote)}" if query else url,
-            headers={name: value.strip() for name, value in headers.items()},  # a token's last line
+            headers=headers,
             data=body,
             timeout=limits,
             proxy=configuration.proxy,
@@ -277,7 +274,8 @@ class Api:
             server_hostname=configuration.tls_server_name or None,
         )
 
-    async def _configure(self, configuration: Configuration) -> None:
+    async def _configure(self) -> None:
+        configuration = self._configuration
         await self._load(configuration)
         configuration.proxy = configuration.proxy or _proxy_for(configuration.host)
 
@@ -285,11 +283,9 @@ class Api:
         """Load the credentials again: a token file or the answer of an exec plugin may have changed
         since.
         """
-        if self._client is None:
-            return
         try:
             async with asyncio.timeout(_RENEW_SECONDS):
-                await self._configure(self._client.configuration)
+                await self._configure()
         except _UNUSABLE as error:
             _log.warning("credentials for the API server cannot be renewed: %s", error)
 
