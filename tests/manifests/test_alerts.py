@@ -115,9 +115,24 @@ def expected(name: str, labels: Mapping[str, str]) -> list[Object]:
     return [{"exp_labels": {**rule["labels"], **labels}, "exp_annotations": annotations}]
 
 
+def test_a_controller_that_vanished_raises_an_alert_where_no_pod_groups_are_kept(
+    tmp_path: Path,
+) -> None:
+    name = "RayWebhookNobodyLeads"
+    held(
+        name,
+        Case({"ray_webhook_scheduling_kept": "0x70", SERVE: "1x70"}, CASES[name].quiet),
+        tmp_path,
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_an_alert_fires_when_it_should_and_only_then(name: str, tmp_path: Path) -> None:
-    case = CASES[name]
+    held(name, CASES[name], tmp_path)
+
+
+def held(name: str, case: Case, tmp_path: Path) -> None:
+    """Hold an alert against a case."""
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(SPEC))
     tests = [
         {

@@ -1,5 +1,6 @@
-"""The policy in the API server speaks of every field that may be a number or a string."""
+"""The policy in the API server speaks of every field that Go may be unable to decode."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +9,15 @@ import yaml
 
 from tests.schema.generate import TABLE
 from webhook.validation.crd import schema_of
+from webhook.validation.decoding import Limited, fits
 
 POLICY = Path(__file__).parents[2] / "manifests" / "base" / "decodable.yaml"
 KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+TYPES = ("int32", "int-or-string", "quantity")
+AMOUNTS = (
+    "4", "500m", "1.5Gi", "1E", "2Ei", "1e3", "1E+3", "1e-9", "1e99", "1e0000000000000000003",
+    "1e1.5", "1e.5", "1e100", "1e-999999999", "1E+50000000",
+)  # fmt: skip
 PODS = ("template.spec", "submitterPodTemplate.spec")
 
 
@@ -23,14 +30,16 @@ def expressions() -> str:
     )
 
 
-def ports(kind: str) -> Iterator[str]:
-    """Yield the paths of a kind that may be a number or a string, lists and maps unmarked."""
+def limited(kind: str) -> Iterator[tuple[str, str]]:
+    """Yield path and type of what Go decodes into less than the CRD allows, lists and maps
+    unmarked.
+    """
     schema = schema_of(None)
 
-    def below(name: str | int, path: str) -> Iterator[str]:
+    def below(name: str | int, path: str) -> Iterator[tuple[str, str]]:
         part = schema.part(name)
-        if part.type == "int-or-string":
-            yield path
+        if part.type in TYPES:
+            yield path, part.type
         entries = part.list if part.list is not None else part.map
         if entries is not None:
             yield from below(entries, path)
@@ -43,7 +52,7 @@ def ports(kind: str) -> Iterator[str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_policy_names_the_way_to_every_port(kind: str) -> None:
     text = expressions()
-    found = sorted(ports(kind))
+    found = sorted(path for path, of in limited(kind) if of == "int-or-string")
     assert len(found) > 50
     for path in found:
         *_, handler, port = path.split(".")
@@ -56,6 +65,23 @@ def test_the_policy_names_the_way_to_every_port(kind: str) -> None:
             assert any(pod in path for pod in PODS), path
         else:
             assert any(each in path for each in ("headService", "serveService", "networkPolicy"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_policy_names_each_field_on_the_way_to_every_number_and_quantity(kind: str) -> None:
+    named = set(re.findall(r"\.\??(\w+)", expressions()))
+    found = [path for path, of in limited(kind) if of != "int-or-string"]
+    assert len(found) > 200
+    for path in found:
+        assert set(path.split(".")[1:]) <= named, path
+
+
+def test_the_policy_takes_the_quantities_that_the_rule_takes() -> None:
+    patterns = re.findall(r"matches\('(.*?)'\)", expressions())
+    assert len(patterns) == expressions().count("matches(")
+    for amount in AMOUNTS:
+        (taken,) = {bool(re.search(each, amount)) for each in patterns}
+        assert taken is fits(amount, Limited(quantity=True)), amount
 
 
 def test_the_table_is_small_and_says_what_made_it() -> None:

@@ -133,6 +133,18 @@ def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
     assert from_chart == by_identity(kustomize("manifests/monitoring"))
 
 
+def test_where_the_chart_installs_no_controller_nobody_misses_one() -> None:
+    flags = ("--set", "monitoring.prometheusRule=true,controller.events=false")
+    (rule,) = (each for each in helm(*flags) if each["kind"] == "PrometheusRule")
+    (whole,) = (
+        each for each in kustomize("manifests/monitoring") if each["kind"] == "PrometheusRule"
+    )
+    usual = whole["spec"]["groups"][0]["rules"]
+    kept = [each for each in usual if each["alert"] != "RayWebhookNobodyLeads"]
+    assert len(kept) == len(usual) - 1
+    assert rule["spec"]["groups"][0]["rules"] == kept
+
+
 POLICIES = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 
 

@@ -11,6 +11,11 @@
 {{ include "ray-webhook.name" . }}-controller
 {{- end }}
 
+{{/* Not empty where there is such a process. */}}
+{{- define "ray-webhook.controlled" -}}
+{{- if or .Values.controller.events .Values.schedulingGroups.publish .Values.repair.enabled }}yes{{ end }}
+{{- end }}
+
 {{- define "ray-webhook.controllerSelector" -}}
 app.kubernetes.io/name: {{ .Values.nameOverride | default .Chart.Name }}-controller
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -55,7 +60,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- merge (dict "apiVersion" "config.admission.ray.io/v1alpha1" "kind" "Settings") .Values.config | toYaml }}
 {{- end }}
 
-{{/* What other values set. These variables stand above the file. */}}
+{{/* What other values set. These variables override the file. */}}
 {{- define "ray-webhook.components" -}}
 RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
 {{- if ne (int .Values.webhook.port) 9443 }}
