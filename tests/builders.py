@@ -189,7 +189,9 @@ class ClusterBuilder:
         self._head |= fields
         return self
 
-    def group(self, name: str, *, hosts: int = 1, replicas: int = 1, **fields: object) -> Self:
+    def group(
+        self, name: str, *, hosts: int = 1, replicas: int | None = 1, **fields: object
+    ) -> Self:
         """Add a worker group."""
         template = {
             "spec": {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}

@@ -35,8 +35,8 @@ from webhook.groups.drain import SECONDS_MAX
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import read
 from webhook.time_zones import TIME_ZONES
+from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import unknown_names
-from webhook.validation.settings import RuleSettings, parse_kuberay
 
 PREFIX: Final = "RAY_WEBHOOK_"
 """Of every environment variable that is a setting; two underscores stand between a section and its
@@ -184,8 +184,8 @@ class Validation(_Section):
         "system:serviceaccount:default:kuberay-operator",
     ]
     """Accounts of the KubeRay operator, by default those of its two ways of installation. Denials
-    of a RayCluster that one of these makes for a RayJob or RayService become warnings: the owner
-    was judged, and could not recover or upgrade.
+    of a Ray object that one of these makes for another become warnings: the owner was judged, and
+    could not recover, upgrade or run again.
     """
 
     @model_validator(mode="after")
@@ -399,7 +399,7 @@ class Settings(BaseSettings):
     dashboard: Dashboard = Dashboard()
 
     file: Path | None = None
-    """YAML file with settings, nested as here; environment variables and flags stand above it. It
+    """YAML file with settings, nested as here; environment variables and flags override it. It
     begins with `apiVersion: config.admission.ray.io/v1alpha1` and `kind: Settings`.
     """
 

@@ -250,7 +250,7 @@ def test_from_any_state_the_wish_is_reached_and_nothing_of_others_is_touched(
 
 
 def _check_workload(desired: Desired, model: Model) -> None:
-    """Assert that our Workload is as it is wished for, or that a PodGroup keeps it from being
+    """Assert that our Workload is as desired, or that a PodGroup keeps it from being
     replaced.
     """
     ours = {

@@ -4,6 +4,7 @@
 
 from pathlib import Path
 
+from tests.pages import folded
 from webhook.accelerators.profiles import NONE, PROFILES, RENDEZVOUS, Profile
 from webhook.groups.optins import OPT_INS
 from webhook.kube import names
@@ -48,7 +49,7 @@ def page() -> str:
     profiles = "".join(
         f"| `{each.name}` | {each.purpose} | {_variables(each)} |\n" for each in PROFILES
     )
-    return HEAD + rows + AFTER.format(rendezvous=_variables(RENDEZVOUS)) + profiles
+    return folded(HEAD + rows + AFTER.format(rendezvous=_variables(RENDEZVOUS)) + profiles)
 
 
 def _variables(profile: Profile) -> str:

@@ -22,15 +22,16 @@ from tests.builders import (
     uid_of,
 )
 from webhook.follow.pods import CODEC, PodFeed
-from webhook.groups.adoption import adopted_seat
+from webhook.groups.adoption import adopted_seat, seat_of
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.objects import PodSpec
 from webhook.kube.review import Denied
 from webhook.manifest.standalone import load_state
-from webhook.status.objects import LivePod
-from webhook.status.standing import seat_of
+from webhook.status.objects import LiveCluster, LivePod
+from webhook.status.observed import Lookups, Observed
+from webhook.status.standing import stand
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
 HOSTS = 4
@@ -58,6 +59,17 @@ SHAPES: dict[str, tuple[PodBuilder, int]] = {
     "v7x, four processes": (a_worker("2x2x4", "tpu7x", 1, 1, 1, 1), 4),
     "v4, two containers": (a_worker("2x2x4", "tpu-v4-podslice", 2, 2), 4),
     "v7x, behind a sidecar": (a_worker("2x2x4", "tpu7x", 0, 2, 2), 4),
+    "v7x, behind a container with none": (
+        a_pod()
+        .of("c")
+        .worker("g")
+        .topology("2x2x4", "tpu7x")
+        .tpu(0)
+        .env("TPU_WORKER_ID", "0")
+        .container("more")
+        .tpu(4),
+        4,
+    ),
     "v5p, with a placeholder": (
         a_worker("2x2x4", "tpu-v5p-slice", 4).env("TPU_WORKER_ID", "0"),
         4,
@@ -109,6 +121,83 @@ def by_watch(pod: Object) -> Seat | None:
     return members.held(pod["metadata"].get("uid", ""), KEY)
 
 
+def by_status(pod: Object, hosts: int) -> Seat | None:
+    """Return the seat that `status` sees a pod in."""
+    document = a_cluster("c").group("g", hosts=hosts).build()
+    cluster = msgspec.json.decode(msgspec.json.encode(document), type=LiveCluster)
+    observed = Observed(clusters=[cluster], pods=[live(pod)])
+    ((group,),) = [each.groups for each in stand(observed, Lookups(observed, 0.0))]
+    found = [Seat(each.index, host, each.name) for each in group.replicas for host in each.pods]
+    return found[0] if found else None
+
+
+def by_file(pod: Object, hosts: int) -> Seat | None:
+    """Return the seat that a pod has in the files that stand in for a cluster."""
+    cluster = a_cluster("c").group("g", hosts=hosts).build()
+    state = load_state([manifest(cluster), manifest(pod)])
+    return state.members.held(pod["metadata"]["uid"], KEY)
+
+
+def by_admission(pod: Object, hosts: int) -> Seat | None:
+    """Return the seat that a pod carries when it is created."""
+    view = live(pod)
+    return seat_of("g", view.labels, lambda: view.spec, hosts, hosts)
+
+
+def a_live_pod(worker: str = "", **labels: str) -> Object:
+    """Return a pod of a TPU slice that has these labels, and `TPU_WORKER_ID`."""
+    pod = a_worker("2x2x4", "tpu-v4-podslice", 4)
+    built = (pod.env(names.TPU_WORKER_ID, worker) if worker else pod).build()
+    built["metadata"]["labels"] |= labels
+    built["metadata"] |= {"name": "pod", "uid": "uid", "resourceVersion": "7"}
+    return built
+
+
+def labelled(host: str) -> dict[str, str]:
+    """Return the labels of a host of a replica."""
+    return dict(zip(names.SEAT_LABELS, ("3", "g-abcde", host), strict=True))
+
+
+def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_group() -> None:
+    pod = a_live_pod("0", replicaIndex="g-3")
+    nameless = Seat(3, 0, "")
+    assert by_status(pod, 1) == by_file(pod, 1) == by_admission(pod, 1) == nameless
+    assert by_watch(pod) == Seat(3, 0, "g-3")
+
+
+@pytest.mark.parametrize(
+    ("pod", "seat"),
+    [
+        (a_live_pod("5", replicaIndex="g-3"), Seat(3, 5, "g-3")),
+        (a_live_pod(**labelled("6")), Seat(3, 6, "g-abcde")),
+    ],
+    ids=["by the former webhook", "by its labels"],
+)
+def test_a_pod_of_a_time_with_more_hosts_keeps_its_seat_while_it_lives(
+    pod: Object, seat: Seat
+) -> None:
+    for hosts in (1, HOSTS):
+        assert by_watch(pod) == by_status(pod, hosts) == by_file(pod, hosts) == seat
+
+
+def test_a_pod_that_is_created_has_to_be_within_the_hosts_of_its_group() -> None:
+    assert by_admission(a_live_pod("5", replicaIndex="g-3"), HOSTS) is None
+    with pytest.raises(Denied, match="out of range"):
+        by_admission(a_live_pod(**labelled("6")), HOSTS)
+
+
+def test_an_index_alone_is_a_seat_to_the_watch_and_a_part_of_one_to_who_knows_the_group() -> None:
+    pod = a_live_pod(**{names.LABEL_REPLICA_INDEX: "3"})
+    assert by_watch(pod) == by_status(pod, 1) == Seat(3, 0, "")
+    assert by_status(pod, HOSTS) is None
+    with pytest.raises(Denied, match="only a part"):
+        by_admission(pod, HOSTS)
+
+
+def test_where_only_labels_count_the_former_webhook_gave_no_seat() -> None:
+    assert seat_of("g", {names.LABEL_LEGACY_REPLICA_INDEX: "g-3"}, None, HOSTS) is None
+
+
 @pytest.mark.parametrize(("template", "hosts"), SHAPES.values(), ids=SHAPES)
 def test_everybody_sees_the_seat_that_the_former_webhook_gave(
     template: PodBuilder, hosts: int
@@ -117,10 +206,7 @@ def test_everybody_sees_the_seat_that_the_former_webhook_gave(
     given = [(each // hosts, each % hosts) for each in range(2 * hosts)]
     cluster = a_cluster("c").group("g", hosts=hosts, replicas=2)
     assert seats(pods, by_watch) == given
-    group = Webhook(cluster.build()).clusters.get(NAMESPACE, "c")
-    assert group is not None
-    spec = group.groups["g"]
-    assert seats(pods, lambda pod: seat_of(live(pod), spec)) == given
+    assert seats(pods, lambda pod: by_status(pod, hosts)) == given
     state = load_state([manifest(each) for each in (cluster.build(), *pods)])
     held = [state.members.held(pod["metadata"]["uid"], KEY) for pod in pods]
     assert [(seat.replica, seat.host) for seat in held if seat] == given
@@ -176,7 +262,7 @@ def _process(pod: Object) -> str:
     return next(
         str(each["name"])
         for each in pod["spec"]["containers"]
-        if names.RESOURCE_TPU in each.get("resources", {}).get("limits", {})
+        if int(each.get("resources", {}).get("limits", {}).get(names.RESOURCE_TPU, 0))
     )
 
 

@@ -58,7 +58,7 @@ def test_when_all_objects_of_a_key_were_seen_its_time_passes_whoever_is_silent()
     claimed.hear("blue", -inf)
     claimed.reserve("key", 4, 10.0)
     claimed.reserve("other", 3, 0.0)
-    assert claimed.settle("key", ASSUMED_SECONDS + 5.0) == [3]
+    assert claimed.give_up("key", ASSUMED_SECONDS + 5.0) == [3]
     assert (claimed.of("key"), claimed.of("other")) == ([4], [3])
 
 

@@ -88,9 +88,9 @@ def test_a_claim_is_given_up_only_after_its_time_and_a_list_that_began_later() -
     book, table = knowing(page(7, a=Claim(FIRST, 10)))
     assert book.overdue(ASSUMED_SECONDS - 1) == []
     assert book.overdue(ASSUMED_SECONDS) == [KEY]
-    book.settle(KEY, ASSUMED_SECONDS - 1)
+    book.give_up(KEY, ASSUMED_SECONDS - 1)
     assert table.held == [(KEY, FIRST)]
-    book.settle(KEY, ASSUMED_SECONDS)
+    book.give_up(KEY, ASSUMED_SECONDS)
     assert table.held == []
     assert book.draft(0.0).page().accounts == {KEY: Account(7, {})}, (
         "no pod came, so nobody has to know one"

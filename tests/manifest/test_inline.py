@@ -9,7 +9,7 @@ from webhook.manifest.inline import problem_of_map
     "", "~", "---\n...\n", "a: b", "{a: b}}", "a: b\n---\n[", "a: 1\na: 2", "true: x", "1.5: a",
     "a: &b 1\nb: *b", "<<: {a: b}", "<<: [{a: b}, {c: d}]", "a: &x {b: c}\n<<: *x", "'<<': 1",
     "a: !foo b", "a: !!str [b]", "a: !!float 1", "a: !!bool yes", "a: !!binary aGk=", "{a, b}",
-    "!!str a: b", '"null": x', "a: 0b_",
+    "!!str a: b", '"null": x', "a: 0b_", "%YAML 1.1\n---\na: b",
 ])  # fmt: skip
 def test_what_go_takes_is_taken(text: str) -> None:
     assert problem_of_map(text) == ""
@@ -19,6 +19,7 @@ def test_what_go_takes_is_taken(text: str) -> None:
     "null: x", "~: 1", ": x", "[a]: b", "? {a: b}\n: c", "a: !!int x", "a: !!float b",
     "a: !!null x", "a: !!binary x", "<<: 1", "<<: [1]", "a: &x [{b: c}]\n<<: *x", "a: *b",
     "a: &a {b: *a}", "- a", "x", "a: [", "a: .inf", "a: !!float .nan", "!!int a: b", "a: \x07",
+    "%YAML 1.2\n---\na: b",
 ])  # fmt: skip
 def test_what_go_refuses_is_refused(text: str) -> None:
     assert problem_of_map(text)

@@ -14,6 +14,7 @@ from tests.builders import (
     manifest,
     uid_of,
 )
+from webhook.groups.seat import MAX_HOSTS
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster
@@ -207,3 +208,14 @@ def test_expanding_leaves_the_ray_cluster_as_it_was() -> None:
 
 def test_a_group_without_containers_gives_pods_without_containers() -> None:
     assert workers(with_template({"containers": []}))[0]["spec"]["containers"] == []
+
+
+def test_init_containers_may_be_null() -> None:
+    container = {"name": "ray-worker", "image": "ray"}
+    template = {"spec": {"containers": [container], "initContainers": None}}
+    (worker,) = workers(a_cluster("c").group("g", template=template))
+    assert [each["name"] for each in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
+
+
+def test_of_more_hosts_than_a_replica_can_have_no_more_are_expanded() -> None:
+    assert len(workers(a_cluster("c").group("g", hosts=2**40))) == MAX_HOSTS

@@ -96,6 +96,24 @@ def test_a_drain_of_the_user_stays_and_the_grace_period_is_made_for_it() -> None
     assert (grace(decided), hook(decided)) == (330, ["python3", "-c", HOOK, "300"])
 
 
+@pytest.mark.parametrize(
+    ("value", "drain"),
+    [("200000", 200_000), ("90.5", 91), ("1e400", 10**9), ("5m", 120), ("", 120), ("inf", 10**9)],
+)
+def test_a_drain_of_the_user_is_read_as_ray_reads_it(value: str, drain: int) -> None:
+    own = {"name": names.RAY_DRAIN_TIMEOUT, "value": value}
+    decided = decide(a_worker(OLD, env=[own]), draining())
+    assert (grace(decided), hook(decided)) == (drain + 30, ["python3", "-c", HOOK, str(drain)])
+
+
+@pytest.mark.parametrize("value", ["0", "0.0", "-1"])
+def test_a_user_who_wants_no_drain_gets_none(value: str) -> None:
+    own = {"name": names.RAY_DRAIN_TIMEOUT, "value": value}
+    decided = decide(a_worker(OLD, env=[own]), draining())
+    assert env_of(decided.pod)[names.RAY_DRAIN_TIMEOUT] == value
+    assert (grace(decided), hook(decided)) == (30, None)
+
+
 def test_only_the_first_container_drains() -> None:
     decided = decide(a_worker(OLD).container("sidecar").init("prepare"), draining())
     for other in ("sidecar", "prepare"):

@@ -4,11 +4,24 @@ import json
 
 import pytest
 
-from tests.builders import PodBuilder, a_cluster, a_pod, decide
-from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+    manifest,
+)
+from webhook.groups.addresses import ADDED_MAX, added_size, address_size
 from webhook.kube import names
+from webhook.manifest.kuberay import expand
+from webhook.manifest.views import as_cluster
+from webhook.validation.ruleset import check
 
 GROUP = [f"metadata.labels[{names.LABEL_GROUP}]"]
+CONTAINERS = ["spec.containers"]
 TOPOLOGY = [f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"]
 
 
@@ -134,13 +147,70 @@ def addressed(containers: int) -> PodBuilder:
 
 def test_a_pod_to_which_too_much_would_be_added_is_refused_with_the_size() -> None:
     decided = decide(addressed(60), a_cluster("c").group("g", hosts=4096))
-    assert decided.fields == GROUP
-    assert "4096 hosts in 60 containers" in decided.answer.causes[0].message
+    assert decided.fields == CONTAINERS
+    assert "for 12288 addresses in 60 containers" in decided.answer.causes[0].message
+
+
+def test_a_host_with_more_chips_than_can_be_listed_is_refused_before_they_are() -> None:
+    pod = a_pod().worker("g").of("c").tpu(9_000_000).topology("3000x3000")
+    cluster = a_cluster("c").group("g").annotated(names.ANNOTATION_PROFILES, "torch-tpu")
+    decided = decide(pod, cluster)
+    assert decided.fields == CONTAINERS
+    assert "for 9000000 addresses in 1 containers" in decided.answer.causes[0].message
+
+
+@pytest.mark.parametrize("head", [True, False])
+def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> None:  # noqa: FBT001
+    pod = (a_pod().head() if head else a_pod().worker("g").gpu(8)).of("c")
+    for number in range(3000):
+        pod.container(f"c{number}")
+    decided = decide(pod, a_cluster("c").group("g", hosts=2))
+    assert decided.fields == CONTAINERS
+    assert "variables for 3001 containers would add 6002000 bytes" in (
+        decided.answer.causes[0].message
+    )
+
+
+def added(pod: PodBuilder, cluster: ClusterBuilder) -> int:
+    """Return the bytes by which the variables of a pod grow."""
+    before, decided = pod.build(), decide(pod, cluster)
+    assert decided.answer.allowed
+    return len(_variables(decided.pod)) - len(_variables(before))
+
+
+def _variables(pod: Object) -> str:
+    return json.dumps([each.get("env", []) for each in pod["spec"]["containers"]])
 
 
 def test_what_is_added_to_the_largest_pods_that_pass_is_what_was_reckoned() -> None:
-    decided = decide(addressed(2), a_cluster("c").group("g", hosts=4096))
-    assert decided.answer.allowed
-    added = len(json.dumps(decided.pod)) - len(json.dumps(addressed(2).build()))
-    addresses = addresses_size("g", "c", 4096)
-    assert 0.9 * added < added_size(addresses, 4096, 2, 2) < 1.1 * added < 1.1 * ADDED_MAX
+    cluster = a_cluster("c").group("g", hosts=4096)
+    reckoned = added_size(address_size("g", "c", 4096), 4096, 2, 2)
+    assert 0.8 * reckoned < added(addressed(2), cluster) < reckoned < ADDED_MAX
+
+
+@pytest.mark.parametrize("chips", [0, 4])
+def test_what_lists_nothing_is_less_than_what_is_reckoned_for_it(chips: int) -> None:
+    group, name = "g" * 50, "c" * 50
+    pod = a_pod().worker(group).of(name).env(names.MEGASCALE_NUM_SLICES, "2")
+    pod = pod.tpu(chips).topology("2x2", "tpu7x") if chips else pod.gpu(8)
+    cluster = a_cluster(name).group(group, hosts=1 if chips else 2)
+    cluster.annotated(names.ANNOTATION_PROFILES, "torch-tpu,torchrun,vllm,mnnvl")
+    cluster.annotated(names.ANNOTATION_SHARD_GROUP, "s" * 63)
+    cluster.annotated(names.ANNOTATION_SHARD_COUNT, "9999")
+    address = address_size(group, name, 1)
+    endpoints = 9 if chips else 0
+    assert added(pod, cluster) < added_size(address, 1, 1, endpoints)
+
+
+@pytest.mark.parametrize("hosts", range(2100, 2180, 10))
+def test_the_rule_refuses_what_is_refused_of_its_pods(hosts: int) -> None:
+    group, key = "g" * 20, names.ANNOTATION_SKIP_TPU_CHECK
+    built = a_pod().worker(group).tpu(4).topology("16x16x24", "tpu-v5p-slice").build()
+    template = {"metadata": {"annotations": {key: "true"}}, "spec": built["spec"]}
+    cluster = a_cluster("c").group(group, hosts=hosts, template=template)
+    document = cluster.annotated(names.ANNOTATION_PROFILES, "torch-tpu").build()
+    webhook, view = Webhook(document), as_cluster(manifest(document))
+    found = [each.rule for each in check("RayCluster", document)]
+    pod = next(each for each in expand(document, view) if "worker" in str(each["metadata"]))
+    decided = webhook.admit(pod)
+    assert decided.answer.allowed is ("variables-too-large" not in found)

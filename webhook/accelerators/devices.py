@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from webhook.kube import names
+from webhook.kube.objects import ALWAYS, Container, PodSpec
+from webhook.kube.quantity import parse_count
 
 A = TypeVar("A")
 
@@ -131,6 +133,35 @@ def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, 
             for name, number in counts.items():
                 most[name] = max(most.get(name, 0), number + started.get(name, 0))
     return {name: max(total.get(name, 0), most.get(name, 0)) for name in total | most}
+
+
+def devices_of_container(container: Container) -> Counts:
+    """Return the devices that a container of a pod asks for; an amount that is none counts as 0."""
+    resources = container.resources
+    if resources is None:
+        return NO_DEVICES
+    return count_devices(resources.limits, resources.requests, lambda _, amount: number_of(amount))
+
+
+def devices_of_pod(spec: PodSpec) -> Counts:
+    """Return the devices of the host that a pod is; an amount that is none counts as 0."""
+    return devices_of_host(
+        map(devices_of_container, spec.containers or ()),
+        [
+            (devices_of_container(init), init.restart_policy == ALWAYS)
+            for init in spec.init_containers or ()
+        ],
+    )
+
+
+def number_of(amount: object) -> int:
+    """Return a number of devices as somebody wrote it, 0 when it is none."""
+    if isinstance(amount, bool) or not isinstance(amount, str | int | float):
+        return 0
+    try:
+        return parse_count(amount)
+    except ValueError:
+        return 0
 
 
 def _add(total: dict[str, int], counts: Counts) -> None:

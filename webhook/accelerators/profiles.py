@@ -4,7 +4,7 @@ To add a profile, add its variables to `webhook/kube/names.py` and a row to `PRO
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -134,3 +134,16 @@ BY_NAME: Final[Mapping[str, Profile]] = {profile.name: profile for profile in PR
 
 ALLOWED: Final = (*sorted(BY_NAME), NONE)
 """What people may write."""
+
+
+def of_slices(chosen: Collection[str]) -> list[Profile]:
+    """Return the profiles of slices among the chosen ones, none where NONE is one of them."""
+    known = [BY_NAME[name] for name in chosen if name in BY_NAME]
+    return [] if NONE in chosen else [profile for profile in known if profile.of_slice]
+
+
+def lists_devices(chosen: Collection[str]) -> bool:
+    """Tell whether the chosen profiles list every device of a slice."""
+    return any(
+        PROCESSES in setting.holes for profile in of_slices(chosen) for setting in profile.settings
+    )

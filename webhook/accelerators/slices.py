@@ -65,6 +65,10 @@ class Slice(Struct, frozen=True, gc=False):
         """Tell whether it is of TPU v7x."""
         return is_v7x(self.accelerator)
 
+    def devices(self, chips: int) -> int:
+        """Return how many devices so many chips are; a chip of v7x is two."""
+        return chips * 2 if self.v7x else chips
+
     @property
     def generation(self) -> Generation | None:
         """The generation of its TPUs, if known."""

@@ -65,7 +65,7 @@ Seen = SeenPodGroup | SeenWorkload
 
 
 class Actual(Struct, frozen=True, gc=False):
-    """What exists, of the names that are wished for and of those that we made."""
+    """What exists, of the names that are desired and of those that we made."""
 
     pod_groups: tuple[SeenPodGroup, ...] = ()
     workloads: tuple[SeenWorkload, ...] = ()
@@ -153,7 +153,7 @@ def decide(
 
 
 def waits(desired: Desired, actual: Actual) -> bool:
-    """Tell whether something that is wished for is not there yet as it should be, so that another
+    """Tell whether something that is desired is not there yet as it should be, so that another
     look is due.
     """
     seen = {
@@ -169,7 +169,7 @@ def waits(desired: Desired, actual: Actual) -> bool:
 
 
 def strangers(desired: Desired, actual: Actual) -> list[str]:
-    """Return the names that are wished for, but that objects have which are not this RayCluster's,
+    """Return the names that are desired, but that objects have which are not this RayCluster's,
     and do not go by themselves.
     """
     wanted = {group.name for group in desired.pod_groups} | (

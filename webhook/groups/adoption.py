@@ -1,16 +1,19 @@
 """The seat that Google's webhook for TPUs gave: label `replicaIndex`, and `TPU_WORKER_ID`.
 
 https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
+
+See docs/decisions/0001-adopting-pods-of-a-former-webhook.md.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from webhook.accelerators.devices import TPU
+from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.accelerators.topology import is_v7x
 from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS, Seat
 from webhook.groups.seating import carried_seat
 from webhook.kube import names
-from webhook.kube.objects import Container, Pod, PodSpec, WorkerGroup
+from webhook.kube.objects import Container, PodSpec, Strings
 from webhook.kube.review import INVALID, Cause, Denied
 
 _DIGITS: Final = 9
@@ -22,8 +25,8 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> Seat | None:
 
     The replica's name is the label itself. It is the same for all hosts of the replica, so that
     hosts which we seat later get one name among them, and it is none that KubeRay or we would draw
-    for another replica of the group. Raises Denied, and msgspec.DecodeError for variables that are
-    none.
+    for another replica of the group. Raises Denied, and msgspec.DecodeError or UnicodeDecodeError
+    for variables that are none.
     """
     containers = spec.containers or []
     asking = [each for each in containers if _asks(each)]
@@ -42,19 +45,40 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> Seat | None:
     return Seat(int(index), host, label)
 
 
-def seat_of(pod: Pod, group: WorkerGroup) -> Seat | None:
-    """Return the seat that a pod carries, by its labels or from the former webhook, or None.
+def seat_of(
+    group: str,
+    labels: Strings,
+    spec: Callable[[], PodSpec] | None,
+    hosts: int | None,
+    bound: int = MAX_HOSTS,
+) -> Seat | None:
+    """Return the seat that a pod of a group carries, by its labels or from the former webhook, or
+    None.
 
-    Raises Denied, and msgspec.DecodeError for variables that are none.
+    Everybody asks here; what they ask differs on purpose:
+
+    - `bound`: hosts below it are seats. A pod that is created has to be within `numOfHosts`, as no
+      peer looks for it elsewhere. One that lives keeps the seat that it got while its group had
+      more hosts, so that nobody else gets that seat.
+    - `hosts`: of how many hosts a replica of the group is now, None where nobody knows. A replica
+      of one has no name, and an index alone is its seat. The watch of pods knows no RayCluster: to
+      it an index alone is a seat in any group, for a seat that is taken must not be given, and an
+      adopted replica keeps its name, which a group of single hosts never looks at.
+    - `spec`: what the marks of the former webhook are read from, None where only labels count.
+      Repair is one such place: it touches only pods whose seat everybody can read.
+
+    Raises Denied for labels or marks that are no seat, and msgspec.DecodeError or
+    UnicodeDecodeError for variables that are none.
     """
-    carried = carried_seat(pod.labels, group.num_of_hosts)
-    label = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    if carried is not None or label is None:
+    alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
+    carried = carried_seat(labels, 1 if alone else bound)
+    former = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if carried is not None or former is None or spec is None:
         return carried
-    seat = adopted_seat(group.group_name, label, pod.spec)
-    if seat is None or seat.host >= group.num_of_hosts:
+    seat = adopted_seat(group, former, spec())
+    if seat is None or seat.host >= bound:
         return None
-    return Seat(seat.replica, 0, "") if group.num_of_hosts == 1 else seat
+    return Seat(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat
 
 
 def _host(ids: list[str], *, several: bool) -> int | None:
@@ -83,9 +107,7 @@ def _worker_id(container: Container) -> str:
 
 
 def _asks(container: Container) -> bool:
-    resources = container.resources
-    amounts = {**(resources.requests or {}), **(resources.limits or {})} if resources else {}
-    return any(TPU.named_by(name) for name in amounts)
+    return devices_of_container(container).get(TPU.name, 0) > 0
 
 
 def _v7x(spec: PodSpec) -> bool:

@@ -1,4 +1,7 @@
-"""Claims: what was handed out, a seat or a shard index, and was not seen in the cluster yet."""
+"""Claims: what was handed out, a seat or a shard index, and was not seen in the cluster yet.
+
+See docs/decisions/0005-silence-does-not-free-a-seat.md.
+"""
 
 from collections import deque
 from collections.abc import Hashable, Sequence
@@ -93,7 +96,7 @@ class Claimed(Generic[K, V]):
                 expired.append((key, value))
         return expired
 
-    def settle(self, key: K, now: float) -> Sequence[V]:
+    def give_up(self, key: K, now: float) -> Sequence[V]:
         """Let go of what had no time left at `now` under a key, when all its objects have been
         seen, and return it.
         """

@@ -172,7 +172,7 @@ class Ledger:
             if any(each.since + ASSUMED_SECONDS <= now for each in known.values())
         ]
 
-    def settle(self, key: Key, begun: float) -> None:
+    def give_up(self, key: Key, begun: float) -> None:
         """Give up the claims of a group whose time was up when a live list began, which has been
         taken in. Where an object is in the place of one, nobody may decide without knowing it.
         """

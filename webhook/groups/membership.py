@@ -128,11 +128,11 @@ class Membership:
             seat.replica < below for seat in (*self._assumed.of(key), *self._shared.get(key, ()))
         )
 
-    def settle(self, key: GroupKey, now: float) -> None:
+    def give_up(self, key: GroupKey, now: float) -> None:
         """Free the assumed seats of a group whose time was up at `now`, when all its pods were put.
         Looks at each of them.
         """
-        for seat in self._assumed.settle(key, now):
+        for seat in self._assumed.give_up(key, now):
             self._release(key, seat)
 
     def expire(self, now: float) -> int:

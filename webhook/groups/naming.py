@@ -14,6 +14,20 @@ SUFFIX_LENGTH: Final = 5
 REPLICA_NAME_GROUP_MAX: Final = LABEL_VALUE_MAX - 1 - SUFFIX_LENGTH
 """Characters of a group name that still leave room for `-xxxxx` in a label value."""
 
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
+# (`PodName`)
+_POD_PREFIX_MAX: Final = 50
+"""Characters of `<cluster>-<group>` that KubeRay keeps in the name of a pod."""
+
+
+def pod_prefix(cluster: str, group: str | None) -> str:
+    """Return what the names of a group's workers begin with, or of the head with None; five
+    characters follow. Of a long name the end is cut off, and with it the group.
+    """
+    if group is None:
+        return f"{cluster[:_POD_PREFIX_MAX]}-head-".lower()
+    return f"{f'{cluster}-{group}'[:_POD_PREFIX_MAX]}-worker-".lower()
+
 
 def replica_name(group: str, request_uid: str, attempt: int = 0) -> str:
     """Return `<group>-<5 characters>`, the same for the same request, as KubeRay spells replica

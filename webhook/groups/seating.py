@@ -1,4 +1,7 @@
-"""Seating: the seat that a worker pod carries, or else the seat it gets."""
+"""Seating: the seat that a worker pod carries, or else the seat it gets.
+
+See docs/decisions/0002-full-of-pods-that-never-appeared.md.
+"""
 
 import re
 from typing import Final

@@ -12,6 +12,7 @@ from yaml.events import (
     CollectionEndEvent,
     CollectionStartEvent,
     DocumentEndEvent,
+    DocumentStartEvent,
     Event,
     MappingStartEvent,
     NodeEvent,
@@ -22,6 +23,7 @@ from webhook.manifest.nesting import DEEPEST
 from webhook.manifest.scalars import PLAIN, scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_VERSION: Final = (1, 1)
 _CORE: Final = "tag:yaml.org,2002:"
 _TYPES: Final = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _SPECIAL: Final = (".inf", "-.inf", "+.inf", ".nan")
@@ -67,6 +69,9 @@ def _first_document(text: str) -> Iterator[Event]:
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, DocumentEndEvent):
             return
+        if isinstance(event, DocumentStartEvent) and event.version not in (None, _VERSION):
+            msg = "write %YAML 1.1, which is the only version that Go reads, or leave it out"
+            raise _RefusedError(msg)
         yield event
 
 

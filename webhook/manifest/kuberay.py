@@ -4,17 +4,14 @@ sees them.
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-from webhook.groups.naming import replica_name
+from webhook.groups.naming import pod_prefix, replica_name
+from webhook.groups.seat import MAX_HOSTS
 from webhook.kube import names
 from webhook.kube.objects import RayCluster, WorkerGroup
 
 Object = dict[str, Any]
-
-# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/util.go
-# (`PodName`)
-_PREFIX_MAX: Final = 50
 
 
 def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> Iterator[Object]:
@@ -32,7 +29,7 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
     )
     for raw, group in zip(spec.get("workerGroupSpecs") or [], cluster.groups, strict=True):
         for replica in range(group.desired):
-            for host in range(group.num_of_hosts):
+            for host in range(min(group.num_of_hosts, MAX_HOSTS)):
                 labels = {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
                 if indexed:
                     labels |= _seat_labels(cluster, group, replica, host)
@@ -101,16 +98,13 @@ def _pod(
     owner = cluster.metadata.name or ""
     template = copy.deepcopy(group.get("template") or {})
     given = template.get("metadata") or {}
-    prefix = (
-        f"{owner[:_PREFIX_MAX]}-head-" if head else f"{f'{owner}-{name}'[:_PREFIX_MAX]}-worker-"
-    )
     spec = template.get("spec") or {}
     _complete(spec, owner, cluster.metadata.namespace or "", head=head)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "generateName": prefix.lower(),
+            "generateName": pod_prefix(owner, None if head else name),
             "namespace": cluster.metadata.namespace,
             "labels": {
                 "app.kubernetes.io/name": "kuberay",
@@ -154,7 +148,7 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
     written = list(ray.get("env") or [])
     if not head:
         waiting = {
-            "name": "wait-gcs-ready",
+            "name": names.WAIT_FOR_HEAD,
             "image": ray.get("image"),
             "command": ["/bin/bash", "-c", "--"],
             "env": [*copy.deepcopy(written), *_values(address)],
@@ -163,7 +157,7 @@ def _complete(spec: Object, cluster: str, namespace: str, *, head: bool) -> None
                 "requests": {"cpu": "200m", "memory": "256Mi"},
             },
         }
-        inits = spec.setdefault("initContainers", [])
+        inits = spec["initContainers"] = spec.get("initContainers") or []
         for init in inits:
             init["env"] = [*(init.get("env") or []), *_values(address)]
         inits.append(waiting)

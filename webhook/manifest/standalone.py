@@ -78,7 +78,7 @@ def _seat(state: Standalone, pod: Pod) -> None:
     group = cluster.groups.get(pod.labels.get(names.LABEL_GROUP, "")) if cluster else None
     if cluster is None or group is None:
         return
-    seat = seat_of(pod, group)
+    seat = seat_of(group.group_name, pod.labels, lambda: pod.spec, group.num_of_hosts)
     if seat is not None:
         identity = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
         state.seats.carried(GroupKey(namespace, cluster.uid, group.group_name), seat, identity, 0.0)

@@ -3,7 +3,7 @@
 import re
 import uuid
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +15,10 @@ from webhook.manifest.reader import Manifest
 T = TypeVar("T")
 
 _PLACE: Final = re.compile(r"`\$([^`]*)`")
+_STRING_EXPECTED: Final = re.compile(r"Expected `str( \| null)?`")
+_SCALARS: Final[dict[type, str]] = {int: "an integer", float: "a number", bool: "a boolean"}
+_SHOWN: Final = 40
+"""Characters of a wrong value that a message repeats."""
 _TOKEN: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -110,7 +114,30 @@ def _convert(manifest: Manifest, kind: type[T]) -> T:
 
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
-    return problem_in(manifest, problem, _tokens(problem))
+    tokens = _tokens(problem)
+    return problem_in(manifest, _unquoted(manifest.document, tokens, problem) or problem, tokens)
+
+
+def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> str:
+    """Return what to do about a number or boolean where a string is expected, in the words of the
+    rules; nothing for any other problem, or where the place of the value is not written out.
+    """
+    if not _STRING_EXPECTED.match(problem):
+        return ""
+    value: Any = document
+    for token in tokens:
+        if isinstance(value, dict):
+            value = value.get(token)
+        elif isinstance(value, list) and isinstance(token, int) and token < len(value):
+            value = value[token]
+        else:
+            return ""
+    if type(value) not in _SCALARS:
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    where = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in tokens)
+    quoted = f'{text[:_SHOWN]} is {_SCALARS[type(value)]}: quote it, as in "{text[:_SHOWN]}"'
+    return f"{where.lstrip('.')}: {quoted}"
 
 
 def _tokens(problem: str) -> list[str | int]:

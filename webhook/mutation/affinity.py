@@ -1,5 +1,7 @@
 """Affinity: the hosts of a replica together on one slice or NVLink domain, and no other replica on
 it.
+
+See docs/decisions/0009-apart-from-every-other-replica.md.
 """
 
 from typing import Any, Final

@@ -1,4 +1,7 @@
-"""The answer for one pod, worked out step by step: nothing is kept."""
+"""The answer for one pod, worked out step by step: nothing is kept.
+
+See docs/decisions/0022-one-patch-left-open.md.
+"""
 
 from webhook.kube.review import Answer, Denied
 from webhook.mutation.edit import Edit, Warn

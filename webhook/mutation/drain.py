@@ -2,11 +2,12 @@
 
 Ray drains on SIGTERM from 2.57 on, for as long as a variable says. An older Ray is asked to by a
 `preStop` hook, in the same way: https://github.com/ray-project/ray/pull/64454
+See docs/decisions/0029-one-preemption-drain.md.
 """
 
 from typing import Final
 
-from webhook.groups.drain import MARGIN, read_seconds
+from webhook.groups.drain import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
 from webhook.groups.optins import DRAIN_SECONDS
 from webhook.kube import names
 from webhook.kube.release import Release, image_release, parse_release
@@ -15,11 +16,6 @@ from webhook.mutation.worker import Replica, Variable, fill
 
 DRAINS_SINCE: Final[Release] = (2, 57)
 """The first Ray whose `ray start --block` drains its node on SIGTERM."""
-
-DEFAULT_GRACE: Final = 30
-"""`terminationGracePeriodSeconds` of a pod that says nothing; the API server fills it in before
-admission.
-"""
 
 HOOK: Final = """\
 import glob, os, sys, time
@@ -54,8 +50,8 @@ An idle node that drains ends by itself. Where the hook fails, Kubernetes goes o
 def replica_edits(replica: Replica) -> list[Edit]:
     """Return the drain of a worker: variable, grace period, and the hook for an older Ray.
 
-    A variable of the user stays, and the grace period is made for it. A longer one stays, as does a
-    container's own `lifecycle`.
+    A variable of the user stays, and the grace period is made for it; with 0 nothing drains. A
+    longer grace period stays, as does a container's own `lifecycle`.
     """
     cluster, containers = replica.cluster, replica.pod.spec.containers
     if not (cluster.drain_seconds or replica.policy.drain_seconds) or not containers:
@@ -69,7 +65,10 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return []
     slot = replica.slots[0]
     given = slot.variable(names.RAY_DRAIN_TIMEOUT)
-    drain = read_seconds((given and given.value) or "") or seconds
+    own = own_seconds((given and given.value) or "")
+    if own == 0:
+        return []
+    drain = seconds if own is None else own
     edits: list[Edit] = [
         *fill(
             slot,

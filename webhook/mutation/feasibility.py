@@ -3,11 +3,13 @@ do not add up.
 
 All of it follows from the group, never from one host, so host 0 is refused already and no half
 replica comes up.
+
+See docs/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
 from webhook.accelerators.devices import TPU
 from webhook.accelerators.topology import TopologyError, hosts_of
-from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
+from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.kube import names
 from webhook.kube.review import INVALID, Cause
@@ -16,10 +18,9 @@ from webhook.mutation.worker import Replica
 
 
 def obstacles(replica: Replica) -> tuple[Cause, ...]:
-    """Return every reason why this replica could not work; none for a single host that nobody must
-    reach.
-    """
-    return _names(replica) + _slice(replica) + _size(replica) if replica.needs_names else ()
+    """Return every reason why this replica could not work."""
+    named = _names(replica) + _slice(replica) if replica.needs_names else ()
+    return named + _size(replica)
 
 
 def _names(replica: Replica) -> tuple[Cause, ...]:
@@ -78,22 +79,13 @@ def _slice(replica: Replica) -> tuple[Cause, ...]:
 
 
 def _size(replica: Replica) -> tuple[Cause, ...]:
-    """Return that the addresses of the hosts would make the pod larger than the
-    API server stores.
-    """
-    if not replica.count(TPU):
-        return ()
-    hosts, containers = replica.hosts, len(replica.slots)
-    addresses = addresses_size(
-        replica.group_name,
-        replica.cluster.name,
-        hosts,
-        service=replica.service,
-        replica=replica.index,
-    )
-    size = added_size(addresses, hosts, containers, len(replica.processes))
+    """Return that its variables would make the pod larger than the API server stores."""
+    chips, profiles = 0 if replica.head else replica.count(TPU), replica.cluster.profiles
+    processes = len(replica.processes)
+    hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)
+    containers = len(replica.slots)
+    address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
+    size = added_size(address, hosts, containers, endpoints)
     if size <= ADDED_MAX:
         return ()
-    return (
-        Cause(INVALID, too_large(size, hosts, containers), f"metadata.labels[{names.LABEL_GROUP}]"),
-    )
+    return (Cause(INVALID, too_large(size, hosts, containers, endpoints), "spec.containers"),)

@@ -1,4 +1,7 @@
-"""The mutators, in order, and the edits they make together."""
+"""The mutators, in order, and the edits they make together.
+
+See docs/decisions/0013-heads-need-their-raycluster.md.
+"""
 
 from collections.abc import Callable
 from typing import Final

@@ -5,7 +5,7 @@ them.
 from typing import Final
 
 from webhook.accelerators.devices import TPU
-from webhook.accelerators.profiles import BY_NAME, NONE, PROCESSES, SHAPE
+from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
 from webhook.accelerators.topology import TopologyError, accelerator_type, chips_of, parse_topology
 from webhook.groups.naming import slice_name
 from webhook.kube import names
@@ -141,9 +141,8 @@ def _profiles(replica: Replica) -> list[Variable]:
     """Return the variables of the chosen profiles that speak of the slice; none while its topology
     is not known.
     """
-    chosen = replica.cluster.profiles
-    profiles = [BY_NAME[name] for name in chosen if name in BY_NAME and BY_NAME[name].of_slice]
-    if not profiles or NONE in chosen or not replica.slice.readable:
+    profiles = of_slices(replica.cluster.profiles)
+    if not profiles or not replica.slice.readable:
         return []
     sizes = [*parse_topology(replica.slice.topology), 1][:3]
     known = {
@@ -161,5 +160,5 @@ def _profiles(replica: Replica) -> list[Variable]:
 def _devices(replica: Replica) -> list[str]:
     """Return the address of every device of the slice; a chip of v7x is two."""
     hosts = replica.addresses() if replica.hosts > 1 else ["localhost"]
-    count = replica.count(TPU) * (2 if replica.v7x else 1)
+    count = replica.slice.devices(replica.count(TPU))
     return [f"{host}:{PROCESS_PORT + device}" for host in hosts for device in range(count)]

@@ -1,0 +1,57 @@
+"""A manifest whose shape is wrong is told of in the words of the rules."""
+
+import pytest
+
+from tests.builders import Object, manifest
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.views import as_cluster
+
+
+def problem(document: Object) -> str:
+    """Return what is wrong with a RayCluster."""
+    whole = {"kind": "RayCluster", **document}
+    whole["metadata"] = {"name": "abc", **document.get("metadata", {})}
+    with pytest.raises(ManifestError) as raised:
+        as_cluster(manifest(whole))
+    return str(raised.value).partition("RayCluster abc: ")[2]
+
+
+def an_env(value: object) -> Object:
+    """Return a RayCluster whose head has a variable of this value."""
+    containers = [{"env": [{"name": "A", "value": value}]}]
+    return {"spec": {"headGroupSpec": {"template": {"spec": {"containers": containers}}}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        (
+            {"metadata": {"namespace": 1}},
+            'metadata.namespace: 1 is an integer: quote it, as in "1"',
+        ),
+        (
+            {"spec": {"rayVersion": 2.9}},
+            'spec.rayVersion: 2.9 is a number: quote it, as in "2.9"',
+        ),
+        (
+            {"spec": {"workerGroupSpecs": [{"groupName": True}]}},
+            'spec.workerGroupSpecs[0].groupName: true is a boolean: quote it, as in "true"',
+        ),
+        (
+            an_env(1),
+            (
+                "spec.headGroupSpec.template.spec.containers[0].env[0].value: 1 is an integer: "
+                'quote it, as in "1"'
+            ),
+        ),
+    ],
+)
+def test_what_lacks_quotes_is_told_with_its_field_and_what_to_write(
+    document: Object, told: str
+) -> None:
+    assert problem(document) == told
+
+
+@pytest.mark.parametrize("value", [[], {}])
+def test_a_map_or_list_is_not_to_be_quoted(value: object) -> None:
+    assert "quote" not in problem({"metadata": {"namespace": value}})
