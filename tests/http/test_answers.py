@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.apiserver import pod_review
 from tests.server import Running
 from tests.serving.pods import worker
@@ -86,3 +88,14 @@ def test_an_answer_that_ends_the_connection_is_sent_before_it_ends(server: Runni
     with connected(server) as connection:
         connection.sendall(b"this is not HTTP\r\n\r\n")
         assert b"".join(iter(lambda: connection.recv(65536), b"")).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    ("length", "status"), [(b"0" * 5000 + b"2000000", b"400"), (b"9" * 19, b"413")]
+)
+def test_a_length_of_many_digits_is_a_length(server: Running, length: bytes, status: bytes) -> None:
+    head = post().partition(b"content-length: ")[0]
+    with connected(server) as connection:
+        connection.sendall(b"%bcontent-length: %b\r\n\r\n" % (head, length))
+        connection.sendall(b"x" * 2_000_000)  # in more than one part
+        assert connection.recv(65536).startswith(b"HTTP/1.1 %b " % status)

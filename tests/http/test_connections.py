@@ -17,7 +17,8 @@ class Client:
     since: int = 0
     held: int = 0
     patient: int | None = 15
-    answered: bool = False
+    served: bool = False
+    asking: bool = False
     sending: bool = False
     unread: int = 0
     became: list[str] = field(default_factory=list)
@@ -26,9 +27,13 @@ class Client:
         """Return its patience."""
         return self.patient
 
-    def proven(self) -> bool:
+    def answered(self) -> bool:
         """Tell whether it was answered."""
-        return self.answered
+        return self.served
+
+    def proven(self) -> bool:
+        """Tell whether it was answered, and asks for nothing."""
+        return self.served and not self.asking
 
     def unfinished(self) -> bool:
         """Tell whether it is sending."""
@@ -72,6 +77,14 @@ def gone(*clients: Client) -> list[str]:
     return [client.name for client in clients if client.became]
 
 
+def test_one_that_was_answered_and_asks_again_goes_after_those_that_never_were() -> None:
+    asking = Client("asking", since=5, served=True, asking=True)
+    strangers = [Client(f"stranger {number}", since=5 + number // 10) for number in range(20)]
+    connections = filled(asking, *strangers, connections=21)
+    connections.add(Client("newest", since=9))
+    assert gone(asking, *strangers) == ["stranger 0"]
+
+
 def test_when_there_are_too_many_the_one_that_waits_longest_goes() -> None:
     clients = [Client(f"{number}", since=9 - number) for number in range(5)]
     connections = filled(*clients, connections=5)
@@ -83,7 +96,7 @@ def test_when_there_are_too_many_the_one_that_waits_longest_goes() -> None:
 
 
 def test_those_never_answered_go_before_those_that_were() -> None:
-    proven = [Client(f"proven {number}", answered=True) for number in range(10)]
+    proven = [Client(f"proven {number}", served=True) for number in range(10)]
     strangers = [Client(f"stranger {number}", since=5) for number in range(10)]
     connections = filled(*proven, *strangers, connections=20)
     connections.add(Client("newest", since=9))
@@ -91,7 +104,7 @@ def test_those_never_answered_go_before_those_that_were() -> None:
 
 
 def test_a_single_newcomer_is_not_what_fills_the_room() -> None:
-    proven = [Client(f"proven {number}", since=number, answered=True) for number in range(20)]
+    proven = [Client(f"proven {number}", since=number, served=True) for number in range(20)]
     connections = filled(*proven, connections=20)
     newest = Client("newest", since=30)
     connections.add(newest)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from webhook.kube.shapes import is_dns_label, is_label_value, is_qualified_name
+from webhook.kube.shapes import (
+    LABEL_VALUE_ADVICE,
+    is_dns_label,
+    is_label_value,
+    is_qualified_name,
+)
 
 
 @pytest.mark.parametrize("text", ["a", "0", "a-b", "tpu-group-0-0", "x" * 63])
@@ -25,6 +30,12 @@ def test_a_label_value_may_be_empty_and_have_dots_and_upper_case(text: str) -> N
 @pytest.mark.parametrize("text", ["-a", "a-", ".a", "a_", "a b", "a/b", "x" * 64, "a\n", "\u00e9"])
 def test_anything_else_is_no_label_value(text: str) -> None:
     assert not is_label_value(text)
+
+
+def test_the_advice_for_a_label_value_is_a_whole_sentence() -> None:
+    assert LABEL_VALUE_ADVICE == (
+        "use at most 63 letters, digits, '-', '_' or '.', and a letter or digit at both ends"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tests.pages import folded
 from webhook.settings import Settings, known, variable
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -15,8 +16,9 @@ _HEAD = """# Settings
 Generated from `webhook/settings.py` by `python -m tests.operation.settings_page`; a test fails when
 it is out of date.
 
-Flags stand above environment variables, those above the file that `--file` or `RAY_WEBHOOK_FILE`
-names, and that above the defaults. The file is YAML, with a section for each word before a dot:
+Flags override environment variables, these override the file that `--file` or `RAY_WEBHOOK_FILE`
+names, and the file overrides the defaults. The file is YAML, with a section for each word before a
+dot:
 
 ```yaml
 apiVersion: config.admission.ray.io/v1alpha1
@@ -58,7 +60,7 @@ def page() -> str:
             _meaning(field),
         )
         parts.append(f"| {' | '.join(cells)} |\n")
-    return "".join(parts)
+    return folded("".join(parts))
 
 
 def _purpose(section: str) -> str:

@@ -18,8 +18,8 @@ from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
 from webhook.http.server import HttpServer
+from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
-from webhook.tls.files import CertificateFiles
 from webhook.tls.issue import Pair, issue_authority, issue_server
 from webhook.tls.keeper import Keeper
 

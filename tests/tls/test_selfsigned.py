@@ -13,7 +13,7 @@ from cryptography.exceptions import InvalidSignature
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair, issue_authority, issue_server
-from webhook.tls.plan import SETTLE, Holdings, advance, read_holdings, write_holdings
+from webhook.tls.renewal import PUBLISHED_FIRST, Holdings, advance, read_holdings, write_holdings
 from webhook.tls.selfsigned import SelfSigned
 from webhook.tls.validity import read_validity
 
@@ -148,10 +148,10 @@ def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> No
     lasting = renewed._replace(
         server=issue_server(held.authority, NAMES, 90, late - timedelta(days=80))
     )
-    assert advance(lasting, NAMES, late + SETTLE / 4) == lasting
-    signed = advance(lasting, NAMES, late + SETTLE)
+    assert advance(lasting, NAMES, late + PUBLISHED_FIRST / 4) == lasting
+    signed = advance(lasting, NAMES, late + PUBLISHED_FIRST)
     assert signed.server != lasting.server
-    assert trusted_by(signed.authority.certificate, signed.server, late + SETTLE)
+    assert trusted_by(signed.authority.certificate, signed.server, late + PUBLISHED_FIRST)
 
 
 def test_the_old_authority_leaves_the_bundle_when_it_has_expired() -> None:

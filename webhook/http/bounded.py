@@ -1,4 +1,7 @@
-"""uvicorn's protocol for HTTP/1.1, within the bounds of its listener."""
+"""uvicorn's protocol for HTTP/1.1, within the bounds of its listener.
+
+See docs/decisions/0026-uvicorn-with-bounds-of-our-own.md.
+"""
 
 import asyncio
 from typing import Any, ClassVar, Final, cast
@@ -207,6 +210,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             return None
         return bounds.idle_seconds if self._served else bounds.first_byte
+
+    def answered(self) -> bool:
+        """Tell whether it has had an answer."""
+        return self._served
 
     def proven(self) -> bool:
         """Tell whether it has had an answer, and asks for nothing new."""

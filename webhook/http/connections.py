@@ -37,8 +37,11 @@ class Connection(Protocol):
         us.
         """
 
-    def proven(self) -> bool:
+    def answered(self) -> bool:
         """Tell whether it has had an answer."""
+
+    def proven(self) -> bool:
+        """Tell whether it has had an answer, and asks for nothing new."""
 
     def unfinished(self) -> bool:
         """Tell whether what it holds can be given up: the client sends a request still, or more
@@ -150,6 +153,8 @@ class Connections:
             (each for each in self._all if each.patience() is not None), key=lambda each: each.since
         )
         strangers = [each for each in waiting if not each.proven()]
+        # Ticks are coarse: one that is in the middle of another request is not among the first
+        strangers.sort(key=lambda each: each.answered())
         proven = [each for each in waiting if each.proven()]
         chosen = strangers if len(strangers) > limit // _FEW else proven or strangers
         count = max(len(self._all) - limit, limit // _ROOM)

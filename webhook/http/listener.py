@@ -40,6 +40,10 @@ class Arrival:
         """Return the seconds that a handshake may take."""
         return self._connections.bounds.first_byte
 
+    def answered(self) -> bool:
+        """Return False: it has not even asked."""
+        return False
+
     def proven(self) -> bool:
         """Return False: it has not even asked."""
         return False

@@ -1,4 +1,8 @@
-"""The answer to a request in one write, where uvicorn makes two."""
+"""The answer to a request in one write, where uvicorn makes two.
+
+See docs/decisions/0027-an-answer-is-one-write.md and
+docs/decisions/0028-answers-wait-for-each-other.md.
+"""
 
 import asyncio
 from typing import Final

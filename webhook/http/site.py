@@ -32,7 +32,7 @@ _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
 class Sight(Struct, frozen=True):
-    """Who looks, and what he may see: some namespaces, or everything with None."""
+    """Who looks, and what they may see: some namespaces, or everything with None."""
 
     user: str
     namespaces: frozenset[str] | None
@@ -125,7 +125,7 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
     app = FastAPI(
         title="ray-webhook dashboard",
         version=__version__,
-        description="What stands in a cluster, what is missing, and what to do.",
+        description="What is running in a cluster, what is missing, and what to do.",
         docs_url=None,
         redoc_url=None,
     )

@@ -13,10 +13,15 @@ _INSTANT: Final = re.compile(
 
 @lru_cache(maxsize=1 << 13)  # a replica's pods are made within few seconds, and asked often
 def seconds_of(text: str | None) -> float | None:
-    """Return the seconds since the epoch, or None for a text that is not an instant."""
+    """Return the seconds since the epoch, or None for a text that is not an instant, such as one of
+    the year 0, which the API server takes for the times of an Event.
+    """
     match = _INSTANT.fullmatch(text) if text else None
     if match is None:
         return None
     *parts, fraction = match.groups()
     year, month, day, hour, minute, second = map(int, parts)
-    return timegm((year, month, day, hour, minute, second)) + float(fraction or 0)
+    try:
+        return timegm((year, month, day, hour, minute, second)) + float(fraction or 0)
+    except ValueError:
+        return None

@@ -12,6 +12,14 @@ LABEL_NODE_TYPE: Final = "ray.io/node-type"
 NODE_TYPE_HEAD: Final = "head"
 NODE_TYPE_WORKER: Final = "worker"
 HEAD_GROUP: Final = "headgroup"
+WAIT_FOR_HEAD: Final = "wait-gcs-ready"
+"""KubeRay's init container of workers, which ends when the head is ready.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+"""
+
+# `"true"` on the workers of a RayService, whose readiness probe asks whether Serve runs there.
+LABEL_SERVE: Final = "ray.io/serve"
 
 # The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
@@ -202,7 +210,7 @@ their own.
 RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 
 # Where a node of Ray is: variables that become its labels, and the labels that Kubernetes 1.35 and
-# later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and stands above all others.
+# later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and overrides all others.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/resource_and_label_spec.py
 # https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
 RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"

@@ -8,8 +8,8 @@ DNS_LABEL_MAX: Final = 63
 LABEL_VALUE_MAX: Final = 63
 LABEL_VALUE_ADVICE: Final = (
     f"use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', and a letter or digit at "
+    "both ends"
 )
-"both ends"
 """What to do about a text that is not one."""
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

@@ -1,1 +1,1 @@
-"""HTTP: the review endpoints, the probes, and uvicorn that serves both."""
+"""Serving: the endpoints that answer reviews, and the gate that says whether they can now."""

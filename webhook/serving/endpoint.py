@@ -10,6 +10,9 @@ from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.http.reply import JSON, send_json
 from webhook.serving.gate import Gate
 
+_DIGITS: Final = 20
+"""Of a length: no number of bytes has more."""
+
 BODY_MAX: Final = 7 * 1024 * 1024
 """Bytes: two objects of at most 3 MiB and the frame around them, the bound that
 controller-runtime's reader has too.
@@ -122,8 +125,8 @@ async def _rest(scope: Scope, message: Message, receive: Receive) -> bytes | Non
 
     Raises Refusal when it is too large, or will be.
     """
-    length = dict(scope["headers"]).get(b"content-length", b"")
-    if length.isdigit() and int(length) > BODY_MAX:
+    length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
+    if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
         raise Refusal(413, _too_large())
     parts: list[bytes] = []
     size = 0

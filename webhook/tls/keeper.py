@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from webhook.tls.certificate_files import read_file
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
-from webhook.tls.files import read_file
 from webhook.tls.issue import Pair
 from webhook.tls.validity import read_validity
 

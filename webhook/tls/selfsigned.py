@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair
-from webhook.tls.plan import Holdings, advance, read_holdings, write_holdings
+from webhook.tls.renewal import Holdings, advance, read_holdings, write_holdings
 
 _TRIES: Final = 5
 

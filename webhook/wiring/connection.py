@@ -3,13 +3,10 @@ is.
 """
 
 from pathlib import Path
-from typing import Final
 
 from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.errors import ConfigurationError
-
-_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-"""Where a pod finds its own namespace, beside the token of its account."""
+from webhook.follow.kubeconfig import NAMESPACE_FILE
 
 
 def connection(config: Path | None) -> Load:
@@ -19,7 +16,7 @@ def connection(config: Path | None) -> Load:
     return kubeconfig(str(config)) if config else in_cluster()
 
 
-def own_namespace(named: str, setting: str, file: Path = _NAMESPACE) -> str:
+def own_namespace(named: str, setting: str, file: Path = NAMESPACE_FILE) -> str:
     """Return the namespace that is named, or the pod's own. Raises ConfigurationError where there
     is neither.
     """

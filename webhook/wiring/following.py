@@ -12,7 +12,7 @@ def follow_metrics(
     cluster: ClusterState,
     others: Callable[[], Iterable[Watching]] = lambda: (),
 ) -> None:
-    """Expose the watches of a cluster and others, live reads, and labels that are no seat."""
+    """Expose the watches of a cluster and others, live reads, and invalid seat labels."""
     metrics.registry.register(WatchCollector(lambda: [*cluster.watches, *others()]))
     metrics.counter(
         "ray_webhook_live_reads",
@@ -21,11 +21,11 @@ def follow_metrics(
     )
     metrics.counter(
         "ray_webhook_live_read_failures",
-        "Live reads that failed; who asked got 503.",
+        "Live reads that failed; the review was answered with 503.",
         lambda: cluster.reader.failures,
     )
     metrics.counter(
         "ray_webhook_malformed_seats",
-        "Worker pods as the API server told of them whose labels are no seat.",
+        "Worker pods whose seat labels are invalid.",
         lambda: cluster.malformed,
     )

@@ -46,8 +46,8 @@ from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import form_of
 from webhook.telemetry.scrape import PacedScrapes
+from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
-from webhook.tls.files import CertificateFiles
 from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
 from webhook.validation.finding import KubeRay
@@ -64,7 +64,7 @@ class Service:
     admin: HttpServer
     drain: Callable[[], Awaitable[None]]
     log: Log
-    settle: Callable[[], None]
+    flush: Callable[[], None]
     """Writes what the log has still to tell of reviews."""
 
 

@@ -20,9 +20,9 @@ from tests.tls.listener import (
     until,
     write,
 )
+from webhook.tls.certificate_files import CertificateFiles, read_file
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
-from webhook.tls.files import CertificateFiles, read_file
 from webhook.tls.issue import Pair
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
@@ -174,7 +174,7 @@ def test_a_swap_between_the_reads_of_certificate_and_key_does_not_give_a_mixed_p
             mount(tmp_path, f"v{number}", pair)
         return found
 
-    monkeypatch.setattr("webhook.tls.files.read_file", read_and_swap)
+    monkeypatch.setattr("webhook.tls.certificate_files.read_file", read_and_swap)
     assert CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key").read() == pairs[-1]
     assert not left
 

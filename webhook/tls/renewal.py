@@ -3,8 +3,10 @@ what its Secret holds.
 
 A leaf is renewed after two thirds of its time, under the authority that every API server already
 trusts. An authority is renewed after two thirds of its own: the new one is published beside the old
-one first, and signs no leaf before `SETTLE` has passed. So whatever pair a replica serves, its
-authority is in every bundle.
+one first, and signs no leaf before `PUBLISHED_FIRST` has passed. So whatever pair a replica serves,
+its authority is in every bundle.
+
+See docs/decisions/0008-self-signed-certificates.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,7 @@ from webhook.tls.validity import read_validity
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
-SETTLE: Final = timedelta(minutes=10)
+PUBLISHED_FIRST: Final = timedelta(minutes=10)
 """How long a new authority is published before it signs: API servers see the new bundle within
 seconds, a replica within a poll.
 """
@@ -107,8 +109,8 @@ def _server_due(held: Holdings, names: Sequence[str], now: datetime) -> bool:
     """
     if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
-    settled = now >= read_validity(held.authority.certificate).start + SETTLE
-    return settled and read_validity(held.server.certificate).worn(now)
+    published = now >= read_validity(held.authority.certificate).start + PUBLISHED_FIRST
+    return published and read_validity(held.server.certificate).worn(now)
 
 
 def _expired(pem: bytes, now: datetime) -> bool:

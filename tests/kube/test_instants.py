@@ -1,0 +1,24 @@
+"""Instants of the API server, some of which anybody may write."""
+
+import pytest
+
+from webhook.kube.instants import seconds_of
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-02T00:00:01Z", 86_401.0),
+        ("2026-11-21T10:00:00.250000Z", 1_795_255_200.25),
+        ("0001-01-01T00:00:00Z", -62_135_596_800.0),
+    ],
+)
+def test_an_instant_is_so_many_seconds_after_the_epoch(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "now", "0000-01-01T00:00:00Z", "2026-13-01T00:00:00Z", "2026-1-1T00:00Z"]
+)
+def test_anything_else_is_none(text: str | None) -> None:
+    assert seconds_of(text) is None
