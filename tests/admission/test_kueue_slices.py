@@ -110,6 +110,19 @@ def test_where_nobody_knows_a_level_a_warning_asks_for_one(part: Object | None) 
     assert len(warning) <= 120
 
 
+@pytest.mark.parametrize("replicas", [0, None])
+def test_a_group_of_0_replicas_gets_none_as_kueue_would_refuse_the_cluster(
+    replicas: int | None,
+) -> None:
+    cluster = an_asking_cluster().group(
+        "g", hosts=4, replicas=replicas, template=template(nodeSelector=SELECTING)
+    )
+    stored, (warning,) = created(cluster)
+    assert stored == cluster.build()
+    assert "0 replicas" in warning
+    assert len(warning) <= 120
+
+
 def test_only_who_asks_for_it_and_only_when_it_is_created() -> None:
     group = template(nodeSelector=SELECTING)
     for cluster in (

@@ -25,7 +25,7 @@ from webhook.admission.reviewer import Outcome, Validation
 from webhook.kube.review import INVALID
 from webhook.validation.field import Field
 from webhook.validation.finding import DENY, WARN, Finding
-from webhook.validation.settings import RuleSettings
+from webhook.validation.rule_settings import RuleSettings
 
 RESOURCES = {
     "RayCluster": "rayclusters",
@@ -294,6 +294,14 @@ def test_kuberay_is_only_warned_about_a_cluster_whose_owner_was_judged(kind: str
     response = asked_by(OPERATOR, owned(kind))
     assert response["allowed"]
     assert any("num-of-hosts-invalid" in text for text in response["warnings"])
+
+
+def test_kuberay_is_only_warned_about_a_job_whose_schedule_was_judged() -> None:
+    value = a_job(a_cluster().group(hosts=0)).build()
+    value["metadata"]["ownerReferences"] = owned("RayCronJob")["metadata"]["ownerReferences"]
+    response = asked_by(OPERATOR, value)
+    assert response["allowed"]
+    assert any("numOfHosts" in text for text in response["warnings"])
 
 
 @pytest.mark.parametrize(("user", "value"), [

@@ -340,3 +340,23 @@ def test_a_cluster_without_a_count_is_told_that_others_have_one() -> None:
     (warning,) = warnings(Server(counted("a", "0", "8")), a_shard("b"))
     assert "shard-count 8" in warning
     assert warnings(Server(a_shard("a", "0")), a_shard("b")) == ()
+
+
+def test_a_cluster_without_a_count_is_bound_by_that_of_its_group() -> None:
+    group = (counted("a", "0", "1"), counted("b", "1", "2"))
+    field, message = Server(*group).refused(a_shard("c"))
+    assert field == AT_COUNT
+    assert "2 shards" in message
+    assert Server(*group).refused(a_shard("c", "20"))[0] == AT_INDEX
+    assert Server(*group).refused(a_shard("c"), a_cluster("c"))[0] == AT_COUNT
+    assert Server(group[1]).index(a_shard("c")) == "0"
+    last = a_shard("b", "1")
+    assert len(warnings(Server(*group), last, group[1])) == 1
+
+
+def test_a_cluster_that_came_while_there_was_no_index_left_may_be_changed() -> None:
+    server = Server(counted("a", "0", "2"), counted("b", "1", "2"))
+    old, new = a_shard("c"), a_shard("c").spec(enableInTreeAutoscaling=True)
+    assert server.index(new, old) is None
+    (warning,) = warnings(server, new, old)
+    assert warning.startswith("no index: shard group")

@@ -11,6 +11,7 @@ from msgspec import Struct
 from webhook.admission.errors import BadReview
 from webhook.kube import names
 from webhook.kube.objects import Bare, Pod
+from webhook.kube.printable import one_line
 from webhook.kube.review import (
     API_VERSION,
     KIND,
@@ -243,5 +244,5 @@ def _warnings(texts: Sequence[str]) -> list[str]:
 
 def _printable(text: str) -> str:
     """Return a warning that the API server passes on unchanged."""
-    clean = "".join(character if character.isprintable() else " " for character in text)
+    clean = one_line(text)
     return clean if len(clean) <= WARNING_MAX else clean[: WARNING_MAX - 1] + "…"

@@ -42,6 +42,7 @@ class _Template(Struct, frozen=True, gc=False):
 class _Group(Struct, rename="camel", frozen=True, gc=False):
     group_name: str = ""
     num_of_hosts: int = 1
+    replicas: int | None = 0
     template: _Template = field(default_factory=_Template)
 
     @property
@@ -103,7 +104,10 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
         if group.num_of_hosts <= 1 or group.annotations.keys() & set(_SAID):
             continue
         level = key or _usual_level(group)
-        if is_qualified_name(level):
+        if (group.replicas or 0) < 1:  # Kueue refuses a slice of more pods than there are
+            text = f"no slices for Kueue in group {group.group_name[:20]}: it has 0 replicas"
+            warnings.append(text)
+        elif is_qualified_name(level):
             found += _written(index, group, level)
         else:
             text = (

@@ -1,5 +1,7 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every
 other pod passes untouched.
+
+See docs/decisions/0012-workers-need-their-owner.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +17,7 @@ from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.reads import Read, ReadCluster, ReadGroup
 from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import Wanted, carried_seat, is_labelled
+from webhook.groups.seating import Wanted, is_labelled
 from webhook.kube import names
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import (
@@ -243,7 +245,7 @@ class PodHandler:
             raise Denied(_bad_hosts(group))
         key = GroupKey(namespace, cluster.uid, group.group_name)
         labelled = is_labelled(labels)
-        carried = seat_of(pod, group) if labelled else _adopted(pod, group)
+        carried = _seat_of(pod, group) if labelled else _adopted(pod, group)
         return _Worker(pod, cluster, group, key, carried, labelled)
 
     def _place_head(self, pod: Pod, namespace: str) -> Placement | ReadCluster | None:
@@ -305,9 +307,7 @@ class PodHandler:
         if owner is None or group is None:
             return
         try:
-            seat = carried_seat(
-                pod.labels, 1 if names.LABEL_HOST_INDEX not in pod.labels else MAX_HOSTS
-            )
+            seat = seat_of(group, pod.labels, None, None)
         except Denied:
             return
         if seat is not None:
@@ -319,14 +319,20 @@ def _unknown(wanted: ReadCluster) -> Cause:
     return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
 
 
+def _seat_of(pod: Pod, group: WorkerGroup) -> Seat | None:
+    """Return the seat that a pod which is created carries: within the hosts of its group."""
+    hosts = group.num_of_hosts
+    return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
+
+
 def _adopted(pod: Pod, group: WorkerGroup) -> Seat | None:
     """Return the seat that a former webhook gave, None when its marks make no sense: then the pod
     gets one as any other does.
     """
     if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
         return None
-    with suppress(Denied, msgspec.DecodeError):
-        return seat_of(pod, group)
+    with suppress(Denied, msgspec.DecodeError, UnicodeDecodeError):
+        return _seat_of(pod, group)
     return None
 
 

@@ -9,13 +9,17 @@ from webhook.admission.errors import BadReview
 from webhook.groups.clusters import is_ignored
 from webhook.kube import names
 from webhook.kube.kinds import is_ray
+from webhook.kube.printable import one_line
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
 from webhook.validation.finding import DENY, Finding
+from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_owned, check_update
-from webhook.validation.settings import DEFAULTS, RuleSettings
 
 CAUSES_MAX: Final = 300
 """Causes of one answer; a spec that has more is made to have them."""
+
+_OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND, names.RAYCRONJOB_KIND)
+"""What KubeRay makes Ray objects for: RayClusters, and of a RayCronJob RayJobs."""
 
 LINE_MAX: Final = 1000
 """Characters of a path or a message; only what people write into names can make it longer."""
@@ -73,13 +77,13 @@ def render(findings: list[Finding]) -> Answer:
 
 
 def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
-    """Tell whether a RayJob or RayService controls an object. Anybody can write that."""
+    """Tell whether another Ray object controls an object. Anybody can write that."""
     metadata = value.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
     return any(
         isinstance(owner, dict)
         and owner.get("controller") is True
-        and owner.get("kind") in (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+        and owner.get("kind") in _OWNERS
         and str(owner.get("apiVersion")).partition("/")[0] == names.RAY_GROUP
         for owner in (owners if isinstance(owners, list) else ())
     )
@@ -98,8 +102,8 @@ def _cause(finding: Finding) -> Cause:
 
 
 def _one_line(text: str) -> str:
-    """Return a text without line breaks, and without characters that UTF-8 cannot carry."""
-    return "".join(character if character.isprintable() else " " for character in text[:LINE_MAX])
+    """Return as much of a text as a line holds, without what ends a line or UTF-8 cannot carry."""
+    return one_line(text[:LINE_MAX])
 
 
 def _warning(finding: Finding) -> str:

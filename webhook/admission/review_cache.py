@@ -3,6 +3,8 @@
 That is the uid of the review, the second of its managed fields, the name of the volume with its
 token, and the seat labels that KubeRay 1.6 and later write. A body that is, but for these, one that
 was read before need not be read again.
+
+See docs/decisions/0018-reviews-that-recur.md.
 """
 
 import re

@@ -1,7 +1,10 @@
 """Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other
 RayCluster passes untouched.
+
+See docs/decisions/0015-shard-index-by-admission.md.
 """
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
@@ -104,7 +107,7 @@ class ShardHandler:
         """
         others = self._claims.others(key, _name(request))
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
-        largest = max((count for count in counts.values() if count), default=0)
+        largest = _largest(others) or 0
         if not text:
             return (_missing(largest),) if largest else ()
         count = read_count(text)
@@ -132,6 +135,8 @@ class ShardHandler:
         """Return the answer that gives an index, or trusts the given one, and remember it."""
         created = request.operation == "CREATE"
         count = read_count(_count(request.object.metadata)) if request.object else None
+        if count is None:
+            count = _largest(self._claims.others(key, _name(request)))
         wanted = WantedIndex(
             key, _name(request), read_index(given) if given else None, created, count
         )
@@ -145,9 +150,18 @@ class ShardHandler:
         if isinstance(index, Holder):
             raise Denied(_taken(given, key.group, index.name))
         if isinstance(index, Full):
-            raise Denied(_beyond(index) if given else _none_left(key.group, index.count))
+            why = _beyond(index) if given else _none_left(key.group, index.count)
+            if not given and _stays(request):
+                return Answer((), None, (f"no index: {why.message}", *said))
+            raise Denied(why)
         warned = said if created else (_warning(request), *said)
         return Answer((), None if given else _written(str(index)), warned)
+
+
+def _largest(others: Iterable[ClusterFacts]) -> int | None:
+    """Return the largest number of shards that RayClusters of a group say, None where none does."""
+    counts = (read_count(facts.shard_count) for facts in others)
+    return max((count for count in counts if count), default=None)
 
 
 def _name(request: AdmissionRequest[Bare]) -> str:
@@ -185,10 +199,24 @@ def _written(index: str) -> bytes:
     return encode([Operation("add", PATH, index)])
 
 
-def _warning(request: AdmissionRequest[Bare]) -> str:
+def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
+    """Return the group that a RayCluster was in, and the one that it is in, empty for none."""
     former, current = (
         _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
     )
+    return former, current
+
+
+def _stays(request: AdmissionRequest[Bare]) -> bool:
+    """Tell whether a RayCluster that is there stays in its group: it may have come while nobody
+    could give it an index, and whatever else is changed in it must not wait for one.
+    """
+    former, current = _groups(request)
+    return request.operation == "UPDATE" and former == current
+
+
+def _warning(request: AdmissionRequest[Bare]) -> str:
+    former, current = _groups(request)
     return _MOVED if former and former != current else _LATE
 
 
