@@ -25,7 +25,7 @@ from tests.parity.build import (
 from tests.parity.compare import Odd, compare, compare_schema
 from tests.parity.mutants import mutants, seeds
 from tests.parity.oracle import Oracle, Verdict
-from webhook.validation.settings import RuleSettings, parse_kuberay
+from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 
 SHOWN = 40
 

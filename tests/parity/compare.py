@@ -6,8 +6,8 @@ from tests.parity.disagreements import DISAGREEMENTS
 from tests.parity.oracle import Verdict
 from tests.validation.parity import PARITY
 from webhook.validation.finding import DENY, Finding
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
-from webhook.validation.settings import RuleSettings
 
 KUBERAYS = {rule for row in PARITY for rule in row.rules if row.where != "webhooks/v1"}
 """The rules that are checks of KubeRay; the others know more than it does."""

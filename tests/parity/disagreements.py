@@ -42,4 +42,10 @@ DISAGREEMENTS = (
         ours="name-not-dns-label",
         at=r"^RayCronJob metadata\.name$",
     ),
+    Disagreement(
+        right="the rule",
+        why="KubeRay decodes 1e100, but not 1e-999999999; nothing has that much or that little",
+        ours="value-not-decodable",
+        at=r"\b(limits|requests|overhead)\W.+$|\.(divisor|sizeLimit|size)$",
+    ),
 )

@@ -20,9 +20,10 @@ LARGE = 100_000
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NUMBERS = (-1, 0, 1, 2, 50, 100, 101, 4096, 65536, 2**31 - 1, 2**31, 3_000_000_000, 10**10)
 TEXTS = (
-    "", "x", "true", "false", "1", "-1", "v1", "v2", "4Gi", "four", "1e1.5", "Always", "Never",
-    "5m", "token", "a" * 64, "Upper", "under_score", "2.46.0", "2.56.0", "None", "NewCluster",
-    "SidecarMode", "InteractiveMode", "DeleteCluster", "0 3 * * *", "kueue.x-k8s.io/multikueue",
+    "", "x", "true", "false", "1", "-1", "v1", "v2", "4Gi", "four", "1e1.5", "1e100", "1e-00003",
+    "Always", "Never", "5m", "token", "a" * 64, "Upper", "under_score", "2.46.0", "2.56.0",
+    "None", "NewCluster", "SidecarMode", "InteractiveMode", "DeleteCluster", "0 3 * * *",
+    "kueue.x-k8s.io/multikueue",
 )  # fmt: skip
 
 

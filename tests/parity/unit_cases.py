@@ -14,9 +14,9 @@ from tests.parity.compare import KUBERAYS
 from tests.validation.samples import base
 from webhook.validation.change import INCREMENTAL
 from webhook.validation.finding import ALWAYS, DENY, KubeRay
+from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check
 from webhook.validation.schema import pruned
-from webhook.validation.settings import GATES, RuleSettings, parse_kuberay
 
 Json = dict[str, Any]
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from webhook.validation.finding import Finding
+from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_update
-from webhook.validation.settings import DEFAULTS, RuleSettings
 
 IMAGE = "rayproject/ray:2.55.1"
 

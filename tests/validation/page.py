@@ -6,11 +6,13 @@ from typing import Any
 
 import yaml
 
+from tests.pages import folded
 from tests.validation.builders import Json
 from tests.validation.parity import PARITY
 from tests.validation.samples import Sample, base, samples
 from webhook.validation.finding import ALWAYS
 from webhook.validation.rule import Rule
+from webhook.validation.rule_settings import GATES
 from webhook.validation.ruleset import (
     CLUSTER_RULES,
     CRON_RULES,
@@ -21,7 +23,6 @@ from webhook.validation.ruleset import (
     SERVICE_RULES,
     UPDATE_RULES,
 )
-from webhook.validation.settings import GATES
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 
@@ -43,8 +44,10 @@ The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices a
 these {count} rules: {denying} deny and {warning} warn. A rule that denies catches what KubeRay
 would refuse later, or what cannot work. All findings come in one answer. An update is denied only
 for findings that the old object did not have; the others become warnings. An object that is being
-deleted is never denied, and neither is an update that changes only `replicas`, `scaleStrategy` or
-finalizers.
+deleted, and an update that changes only `replicas`, `scaleStrategy` or finalizers, is denied for
+one thing alone: a value that it did not have and that KubeRay cannot decode
+([value-not-decodable](#value-not-decodable)), which would stop KubeRay for everybody. A finalizer
+can therefore always be removed.
 
 The rules know the KubeRay that they speak for. `validation.kuberay` names its release, `validate`
 takes `--kuberay 1.6`, and `serve` finds it by the stored CRD of RayClusters. A check that came with
@@ -66,7 +69,7 @@ removes a field, and every worker group stands on the one shown here. All exampl
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join(_lines()).rstrip("\n") + "\n"
+    return folded("\n".join(_lines()).rstrip("\n") + "\n")
 
 
 # What docstrings call this file, for short.

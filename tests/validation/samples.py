@@ -12,8 +12,8 @@ from msgspec import Struct, convert, field
 
 from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
 from webhook.validation.finding import Finding
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_file, check_update
-from webhook.validation.settings import RuleSettings
 
 FOLDER = Path(__file__).parent / "examples"
 

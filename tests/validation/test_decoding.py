@@ -55,10 +55,13 @@ def test_numbers_of_every_kind_are_known(value: Json, path: str) -> None:
 
 @pytest.mark.parametrize(("amount", "wrong"), [
     ("1e1.5", True), ("1E-.5", True), ("1e3", False), ("1E", False), ("2Ei", False),
-    ("500m", False),
+    ("500m", False), ("1e-999999999", True), ("1e50000000", True), ("1E+100", True),
+    ("1e99", False), ("1e-99", False), ("1e0000000000000000003", False),
     (10**12, False), (1.5, False),
 ])  # fmt: skip
-def test_a_quantity_has_a_whole_exponent(amount: object, *, wrong: bool) -> None:
+def test_a_quantity_has_a_whole_exponent_of_at_most_two_digits(
+    amount: object, *, wrong: bool
+) -> None:
     resources = {"limits": {"memory": amount}}
     assert fits({"resources": resources}, _container()) is not wrong
 
@@ -85,6 +88,18 @@ def test_an_object_that_is_being_deleted_cannot_become_undecodable() -> None:
     bare["metadata"]["annotations"] = {"a": "b"}
     assert [each.rule for each in check_update("RayCluster", old, new)] == [RULE]
     assert [each.level for each in check_update("RayCluster", new, bare)] == [WARN]
+
+
+def test_a_finalizer_may_go_from_an_undecodable_object_that_is_being_deleted() -> None:
+    old, new = with_port(HUGE), with_port(HUGE)
+    for each, finalizers in ((old, ["a/b"]), (new, [])):
+        each["metadata"] |= {
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": finalizers,
+        }
+    assert check_update("RayCluster", old, new) == []
+    new["metadata"]["labels"] = {"also": "changed"}
+    assert [each.level for each in check_update("RayCluster", old, new)] == [WARN]
 
 
 def test_garbage_is_no_number() -> None:

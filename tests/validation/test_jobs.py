@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.validation.builders import a_cluster, a_cron_job, a_job, a_service, found
+from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service, found
+from webhook.validation.finding import DENY
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check
 from webhook.validation.schedule import problem_of
-from webhook.validation.settings import RuleSettings
 
 ENV = ("job-runtime-env-unreadable", "spec.runtimeEnvYAML")
 
@@ -84,6 +86,25 @@ def test_time_zones_are_those_of_the_settings(zone: str, *, fine: bool) -> None:
 def test_without_a_list_of_time_zones_only_their_shape_is_checked(zone: str) -> None:
     assert found(a_cron_job().spec(timeZone=zone)) == {("cron-time-zone-invalid", "spec.timeZone")}
     assert found(a_cron_job().spec(timeZone="Not/AZone")) == set()
+
+
+@pytest.mark.parametrize(("zone", "levels"), [
+    ("UTC", []), ("", []), ("Europe/Berlin", []), ("Nowhere/X", [DENY]),
+])  # fmt: skip
+def test_before_the_field_a_schedule_carried_its_time_zone_if_there_is_one(
+    zone: str, levels: list[str]
+) -> None:
+    settings = RuleSettings(time_zones={"UTC", "Europe/Berlin"}, kuberay=(1, 6))
+    value = a_cron_job().spec(schedule=f"TZ={zone} 0 3 * * *").build()
+    assert [each.level for each in check(value["kind"], value, settings)] == levels
+
+
+@pytest.mark.parametrize("template", [{}, {"spec": {}}, {"spec": {"containers": []}}])
+def test_the_submitters_pod_has_a_container_where_there_is_such_a_pod(template: Json) -> None:
+    path = "spec.submitterPodTemplate.spec.containers"
+    job = a_job().spec(submitterPodTemplate=template)
+    assert found(job) == {("job-submitter-without-container", path)}
+    assert found(job.spec(submissionMode="InteractiveMode")) == set()
 
 
 def test_a_schedule_may_not_carry_its_time_zone() -> None:

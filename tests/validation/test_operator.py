@@ -3,7 +3,7 @@
 import pytest
 
 from tests.validation.builders import ClusterBuilder, a_cluster, a_job, found
-from webhook.validation.settings import GATES, RuleSettings
+from webhook.validation.rule_settings import GATES, RuleSettings
 
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))
 HEAD = "spec.headGroupSpec.template.spec"

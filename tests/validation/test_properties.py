@@ -20,8 +20,8 @@ from tests.validation.builders import (
 )
 from tests.validation.samples import Sample, base, samples, standing
 from webhook.validation.finding import OFF
+from webhook.validation.rule_settings import GATES, RuleSettings
 from webhook.validation.ruleset import RULES, check, check_update, unknown_names
-from webhook.validation.settings import GATES, RuleSettings
 
 ALL_GATES = RuleSettings(gates=dict.fromkeys(GATES, True))
 GARBAGE: list[Any] = [

@@ -18,7 +18,8 @@ from tests.validation.builders import (
     found_in_update,
 )
 from webhook.kube import names
-from webhook.validation.ruleset import check_update
+from webhook.validation.finding import WARN
+from webhook.validation.ruleset import check, check_update
 
 LEVEL = "cloud.google.com/gce-topology-block"
 
@@ -89,7 +90,12 @@ def _still_waiting(value: Json) -> None:
     value["spec"]["headGroupSpec"]["template"]["spec"]["containers"] = []
 
 
-@pytest.mark.parametrize("change", [_more_hosts, _without_queue, _still_waiting])
+def _seated(value: Json) -> None:
+    labels = value["spec"]["workerGroupSpecs"][0]["template"]["metadata"]["labels"]
+    labels[names.LABEL_REPLICA_INDEX] = "0"
+
+
+@pytest.mark.parametrize("change", [_more_hosts, _without_queue, _still_waiting, _seated])
 def test_any_other_change_is_looked_at(change: Callable[[Json], None]) -> None:
     value = admitted(a_queued().build())
     change(value)
@@ -140,6 +146,12 @@ def test_a_slice_that_cuts_a_replica_is_denied(size: str) -> None:
     assert found(a_queued(size=size)) == {("kueue-slice-size", field)}
 
 
+def test_without_a_queue_the_size_of_a_slice_has_no_effect_yet() -> None:
+    cluster = a_cluster().group(hosts=2).pod_annotation(names.KUEUE_SLICE_SIZE, "3")
+    (finding,) = check("RayCluster", cluster.build())
+    assert (finding.rule, finding.level) == ("kueue-slice-size", WARN)
+
+
 def test_a_group_of_single_hosts_needs_no_slices() -> None:
     assert found(a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group()) == set()
 
@@ -148,6 +160,20 @@ def test_who_has_the_webhook_write_them_need_not() -> None:
     cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2)
     assert {rule for rule, _ in found(cluster)} == {"kueue-slices-missing"}
     assert found(cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")) == set()
+
+
+@pytest.mark.parametrize("embed", [a_job, a_service])
+def test_nobody_writes_them_into_the_cluster_of_a_job_or_service(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
+    queued = embed(a_cluster().group(hosts=2)).label(names.LABEL_KUEUE_QUEUE, "q")
+    asking = queued.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
+    assert "kueue-slices-missing" in {rule for rule, _ in found(asking)}
+
+
+def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "q").group(hosts=2, replicas=0)
+    assert found(cluster) == set()
 
 
 @pytest.mark.parametrize(("size", "rules"), [("2", {"kueue-replicas-mixed"}), ("4", set())])

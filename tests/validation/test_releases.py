@@ -6,8 +6,8 @@ import pytest
 
 from tests.validation.builders import Built, a_cluster, a_cron_job, a_service
 from webhook.validation.finding import DENY, WARN
+from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check
-from webhook.validation.settings import RuleSettings, parse_kuberay
 
 LONG = "a-cron-job-of-thirty-seven-characters"
 COMMAND = {"env": [{"name": "KUBERAY_GEN_AUTOSCALER_START_CMD", "value": "x"}]}

@@ -6,10 +6,13 @@ import pytest
 
 from tests.validation.builders import Built, Json, a_cluster, a_job
 from webhook.validation.finding import DENY, WARN
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
-from webhook.validation.settings import RuleSettings
 
 CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
+
+
+_MEANT = ("annotations", "labels", "namespace")
 
 
 def denied(value: Json) -> set[str]:
@@ -65,6 +68,20 @@ def test_an_unknown_field_is_named_with_the_one_that_is_like_it() -> None:
     (finding,) = check_file("RayCluster", a_cluster().spec(enableInTreeAutoscalling=True).build())
     assert (finding.rule, finding.level) == ("field-unknown", WARN)
     assert "enableInTreeAutoscaling" in finding.message
+
+
+def test_a_misspelt_field_of_metadata_is_unknown_as_one_of_a_template_is() -> None:
+    value = a_cluster().group().build()
+    meta = {"anotations": {"a": "b"}, "lables": {"a": "b"}, "namspace": "t"}
+    value["metadata"] |= {**meta, "ownerReferences": [], "managedFields": []}
+    value["spec"]["workerGroupSpecs"][0]["template"]["metadata"] = meta
+    found = [each for each in check_file("RayCluster", value) if each.rule == "field-unknown"]
+    template = "spec.workerGroupSpecs[0].template.metadata"
+    assert sorted(each.path for each in found) == sorted(
+        f"{path}.{key}" for key in meta for path in ("metadata", template)
+    )
+    for each in found:
+        assert any(f"did you mean {right}?" in each.message for right in _MEANT)
 
 
 def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look() -> None:

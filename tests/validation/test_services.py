@@ -3,7 +3,7 @@
 import pytest
 
 from tests.validation.builders import Built, a_cluster, a_job, a_service, found
-from webhook.validation.settings import GATES, RuleSettings
+from webhook.validation.rule_settings import GATES, RuleSettings
 
 OPTIONS = "spec.upgradeStrategy.clusterUpgradeOptions"
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))

@@ -1,9 +1,22 @@
 """Sub-slices and slices that Kueue forms, as GKE and Ray document them."""
 
+from collections.abc import Callable
+
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, found
+from tests.validation.builders import (
+    Built,
+    ClusterBuilder,
+    a_cluster,
+    a_job,
+    a_service,
+    found,
+    found_in_update,
+)
 from webhook.kube import names
+from webhook.validation.finding import DENY, WARN
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check
 
 GROUP = "spec.workerGroupSpecs[0]"
 ANNOTATION = f"{GROUP}.template.metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
@@ -68,12 +81,12 @@ def test_a_user_who_wants_no_checks_of_topologies_gets_none() -> None:
     assert found(without) == set()
 
 
-def a_dynamic_slice(hosts: int = 4) -> ClusterBuilder:
+def a_dynamic_slice(hosts: int = 4, replicas: int = 1) -> ClusterBuilder:
     """Return a cluster with slices of v7x that no node has before Kueue chose the nodes."""
     cluster = (
         a_cluster()
         .label(names.LABEL_KUEUE_QUEUE, "tpus")
-        .group(hosts=hosts)
+        .group(hosts=hosts, replicas=replicas)
         .device("google.com/tpu", 4)
     )
     return cluster.pod(nodeSelector={names.NODE_TPU_ACCELERATOR: "tpu7x"})
@@ -103,6 +116,34 @@ def test_a_slice_in_a_queue_that_an_annotation_names_selects_no_topology_either(
     )
 
 
+@pytest.mark.parametrize("hosts", [1, 4])
+@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
+def test_what_a_resource_flavor_may_select_is_only_warned_of(
+    embed: Callable[[ClusterBuilder], Built], hosts: int
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).device("google.com/tpu", 4)
+    queued = embed(cluster).label(names.LABEL_KUEUE_QUEUE, "tpus")
+    selectors = [
+        each.level
+        for each in check(queued.kind, queued.build())
+        if each.rule == "tpu-node-selector-missing"
+    ]
+    assert selectors == [WARN, WARN]
+
+
+@pytest.mark.parametrize(("key", "replicas", "missing"), [
+    ("cloud.google.com/gke-tpu-partition-2x2x4-id", 1, False), ("", 1, True), ("rack", 0, True),
+])  # fmt: skip
+def test_a_file_lacks_the_annotations_that_the_webhook_writes_on_creation(
+    key: str, replicas: int, *, missing: bool
+) -> None:
+    cluster = a_dynamic_slice(replicas=replicas)
+    cluster.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
+    cluster.annotation(names.ANNOTATION_TOPOLOGY_KEY, key)
+    rules = {rule for rule, _ in found(cluster)}
+    assert ("tpu-node-selector-missing" in rules) is missing
+
+
 def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
     cluster = (
         a_cluster()
@@ -113,3 +154,27 @@ def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
     assert found(cluster) == {
         ("tpu-node-selector-missing", f"{SELECTOR}[{names.NODE_TPU_TOPOLOGY}]")
     }
+
+
+def several(replicas: int, least: int = 0) -> ClusterBuilder:
+    """Return a cluster with a job over several slices."""
+    cluster = a_cluster().group(hosts=4, replicas=replicas, minReplicas=least).tpu("4x4", 4)
+    return cluster.env("MEGASCALE_NUM_SLICES", "3")
+
+
+@pytest.mark.parametrize("rules", [RuleSettings(), RuleSettings({"slices-renumbered": DENY})])
+def test_scaling_a_job_over_several_slices_down_is_warned_of_and_never_denied(
+    rules: RuleSettings,
+) -> None:
+    warned = {(WARN, "slices-renumbered", f"{GROUP}.replicas")}
+    assert found_in_update(several(3), several(2), rules) == warned
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    (several(2), several(3)),
+    (several(3), several(0)),
+    (several(3, least=3), several(2, least=3)),
+    (a_cluster().group(replicas=3), a_cluster().group(replicas=2)),
+])  # fmt: skip
+def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: ClusterBuilder) -> None:
+    assert found_in_update(old, new) == set()

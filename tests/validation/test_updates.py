@@ -14,8 +14,8 @@ from tests.validation.builders import (
     a_service,
     found_in_update,
 )
+from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_update
-from webhook.validation.settings import RuleSettings
 
 GROUP = "spec.workerGroupSpecs[0]"
 

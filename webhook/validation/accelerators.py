@@ -5,14 +5,14 @@ set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import IDENTITIES, TPU, device_of
-from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, is_v7x, parse_topology
-from webhook.groups.addresses import ADDED_MAX, added_size, addresses_size, too_large
-from webhook.groups.optins import TOPOLOGY_KEY
+from webhook.accelerators.devices import IDENTITIES, TPU, device_of, number_of
+from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, parse_topology
+from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
+from webhook.groups.optins import PROFILES, TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED
-from webhook.validation.cluster import Cluster, Container, Group, count
+from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
@@ -97,7 +97,8 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
     The scheduler may then mix slices, and Ray's autoscaler does not recognise the group's slices. A
     required node affinity on the label does as well. Where Kueue chooses the nodes, the slice may
     be formed after that, so only the accelerator is needed. This is a warning for the accelerator,
-    and for the topology of a single host that selects a node pool or a compute class.
+    for the topology of a single host that selects a node pool or a compute class, and in a queue of
+    Kueue, whose ResourceFlavor may have the labels: it writes them into templates on admission.
 
     https://github.com/ray-project/ray/blob/master/python/ray/autoscaler/_private/kuberay/autoscaling_config.py
     """
@@ -113,16 +114,19 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
             if field.value in (None, "") and label not in affinity:
                 text = f"group {group.name} asks for TPUs: select its nodes by this label"
                 single = pooled and group.hosts == 1
-                mild = label == names.NODE_TPU_ACCELERATOR or single
+                mild = label == names.NODE_TPU_ACCELERATOR or single or cluster.queued
                 yield Fault(field, text, REQUIRED, doubtful=mild)
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
     """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its
-    topology yet.
+    topology yet. A file does not have the annotations yet which the webhook writes on creation.
     """
-    return group.slice.placed or (
-        group.slice.annotated and bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE))
+    written = cluster.kueue_slices and bool(TOPOLOGY_KEY.read(cluster.annotations))
+    return (
+        group.slice.placed
+        or (group.slice.annotated and cluster.queued)
+        or (written and group.hosts > 1 and bool(group.replicas))
     )
 
 
@@ -163,26 +167,27 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, text)
 
 
-def tpu_addresses_too_long(cluster: Cluster) -> Iterator[Fault]:
-    """A slice of so many hosts and containers that their addresses would make pods too large.
+def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
+    """Variables that would make pods too large: those of a TPU slice list all of its hosts, in
+    every container.
 
-    Every container is told the addresses of all hosts. The webhook refuses pods to which it would
-    add more than 1 MB: etcd stores no object above 1.5 MiB.
+    The webhook refuses pods to which it would add more than 1 MB, where 2 kB are counted for what
+    lists nothing in a container: etcd stores no object above 1.5 MiB.
 
     https://etcd.io/docs/latest/dev-guide/limit/
     """
-    for group in cluster.groups_with(TPU):
-        containers = group.containers + group.inits
-        v7x = is_v7x(group.selector.key(names.NODE_TPU_ACCELERATOR).text)
-        processes = (
-            sum(bool(container.devices.get(TPU.name)) for container in containers) if v7x else 0
-        )
-        addresses = addresses_size(
-            group.name, cluster.name, group.hosts, service=(group.pod / "subdomain").text
-        )
-        size = added_size(addresses, group.hosts, len(containers), processes)
+    profiles = PROFILES.read(cluster.annotations)
+    for group in cluster.everyone:
+        chips = 0 if group is cluster.head else group.count(TPU)
+        hosts, endpoints = listed(group.slice, group.hosts, chips, group.processes, profiles)
+        # KubeRay gives workers one that waits for the head
+        containers = len(group.containers) + len(group.inits) + (group is not cluster.head)
+        subdomain = (group.pod / "subdomain").text
+        address = address_size(group.name, cluster.name, hosts, subdomain)
+        size = added_size(address, hosts, containers, endpoints)
         if size > ADDED_MAX:
-            yield Fault(group.field / "numOfHosts", too_large(size, group.hosts, len(containers)))
+            field = group.field / "numOfHosts" if hosts > 1 else group.pod / "containers"
+            yield Fault(field, too_large(size, hosts, containers, endpoints))
 
 
 def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
@@ -210,7 +215,9 @@ def device_request_differs(cluster: Cluster) -> Iterator[Fault]:
     """
     for _, container in _containers(cluster):
         for key, field in _devices(container, "requests"):
-            if key in container.limits and count(field.value) != count(container.limits[key]):
+            if key in container.limits and number_of(field.value) != number_of(
+                container.limits[key]
+            ):
                 limit = str(container.limits[key])[:40]
                 yield Fault(
                     field,
@@ -228,7 +235,7 @@ def device_only_requested(cluster: Cluster) -> Iterator[Fault]:
     """
     for _, container in _containers(cluster):
         for key, field in _devices(container, "requests"):
-            if key not in container.limits and count(field.value):
+            if key not in container.limits and number_of(field.value):
                 yield Fault(
                     field,
                     f"set limits of {key} to {field.value} too: Ray and KubeRay read only limits",
@@ -302,7 +309,7 @@ ACCELERATORS: Final = (
     warn(tpu_subslice_apart),
     deny(tpu_node_selector_missing),
     warn(tpu_topology_unlisted),
-    deny(tpu_addresses_too_long),
+    deny(variables_too_large),
     deny(device_count_invalid),
     deny(device_request_differs),
     deny(device_only_requested),

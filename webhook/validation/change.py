@@ -137,15 +137,21 @@ def _unplaced_group(group: object) -> object:
 
 
 def unplaced_template(template: object) -> object:
-    """Return a template without what Kueue writes into it: labels, annotations, selectors,
-    tolerations, gates.
+    """Return a template without what Kueue writes into it: labels but those of seats, annotations,
+    selectors, tolerations, gates.
     """
     if not isinstance(template, dict):
         return template
     part = dict(template)
     metadata, spec = part.pop("metadata", None), part.get("spec")
-    if isinstance(metadata, dict) and (rest := without(metadata, ("labels", "annotations"))):
-        part["metadata"] = rest
+    if isinstance(metadata, dict):
+        labels = metadata.get("labels")
+        held = labels if isinstance(labels, dict) else {}
+        rest = without(metadata, ("labels", "annotations"))
+        if seat := {key: held[key] for key in names.SEAT_LABELS if key in held}:
+            rest["labels"] = seat
+        if rest:
+            part["metadata"] = rest
     if isinstance(spec, dict):
         part["spec"] = without(spec, ("nodeSelector", "tolerations", "schedulingGates"))
     return part

@@ -8,14 +8,21 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.accelerators.devices import TPU, Counts, Device, count_devices, devices_of_host
+from webhook.accelerators.devices import (
+    TPU,
+    Counts,
+    Device,
+    count_devices,
+    devices_of_host,
+    number_of,
+)
 from webhook.accelerators.slices import Slice, read_slice
+from webhook.groups.optins import KUEUE_SLICES
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
-from webhook.kube.quantity import parse_count
 from webhook.kube.release import Release, image_release, parse_release
 from webhook.validation.field import Field
-from webhook.validation.settings import RuleSettings
+from webhook.validation.rule_settings import RuleSettings
 
 UNBOUNDED: Final = 2147483647
 """What the CRD makes of an absent `maxReplicas`."""
@@ -90,6 +97,14 @@ class Group(Struct):
         return self.devices.get(device.name, 0)
 
     @property
+    def processes(self) -> int:
+        """How many containers of a pod run a TPU process of their own, as those of v7x do."""
+        if not self.slice.v7x:
+            return 0
+        lasting = [init for init in self.inits if (init.field / "restartPolicy").text == ALWAYS]
+        return sum(bool(each.devices.get(TPU.name)) for each in (*self.containers, *lasting))
+
+    @property
     def needs_names(self) -> bool:
         """Tell whether other hosts must reach these by name: several hosts, or several slices of
         one job.
@@ -122,6 +137,11 @@ class Group(Struct):
             return self.annotations.key(names.ANNOTATION_SLICE_TOPOLOGY)
         return self.selector.key(names.NODE_TPU_TOPOLOGY)
 
+    @property
+    def replicas(self) -> int:
+        """`replicas` as Kueue counts it, whatever the bounds of autoscaling are."""
+        return max(self.scale.replicas or 0, 0)
+
     def param(self, name: str) -> Field:
         """Return the field of a start parameter."""
         return (self.field / "rayStartParams").key(name)
@@ -146,6 +166,19 @@ class Cluster(Struct):
     def everyone(self) -> list[Group]:
         """The head, then the worker groups."""
         return [self.head, *self.groups]
+
+    @property
+    def queued(self) -> bool:
+        """Tell whether Kueue decides when it runs, and writes into its templates when it does."""
+        return bool(self.labels.get(names.LABEL_KUEUE_QUEUE))
+
+    @property
+    def kueue_slices(self) -> bool:
+        """Tell whether the webhook writes Kueue's slices into its templates when it is created.
+
+        It does so in RayClusters: Kueue has read those of a RayJob or RayService by then.
+        """
+        return not self.owner and KUEUE_SLICES.read(self.annotations) == "true"
 
     @property
     def autoscaling(self) -> bool:
@@ -276,19 +309,7 @@ def _container(field: Field) -> Container:
         }
     resources = field / "resources"
     limits, requests = (resources / "limits").map, (resources / "requests").map
-    devices = count_devices(limits, requests, lambda _, amount: count(amount))
+    devices = count_devices(limits, requests, lambda _, amount: number_of(amount))
     return Container(
         field, (field / "name").text, (field / "image").text, env, limits, requests, devices
     )
-
-
-def count(amount: object) -> int:
-    """Return a number of devices, 0 when it is none."""
-    try:
-        return (
-            parse_count(amount)
-            if isinstance(amount, str | int | float) and not isinstance(amount, bool)
-            else 0
-        )
-    except ValueError:
-        return 0

@@ -19,8 +19,11 @@ from webhook.validation.rule import deny
 
 _QUANTITY: Final = "quantity"
 _HOLDERS: Final = (dict, list)
-_EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?[0-9]{1,18})?", re.ASCII)
-"""A quantity of the CRD's pattern that Go reads too: its exponent is a whole number."""
+_EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
+"""A quantity of the CRD's pattern that Go reads too, and soon: its exponent is a whole number of at
+most two digits. Amounts go from 1e-9 to 2^63, and Go writes out each digit that an exponent stands
+for: for 1e-999999999 it takes minutes and gigabytes. The policy in the API server has the same.
+"""
 
 
 class Limited(Struct):
@@ -101,10 +104,11 @@ def _misfits(field: Field, limited: Limited) -> Iterator[tuple[Field, Limited]]:
 
 
 def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
-    """A number that is too large for its field, or a quantity with a broken exponent.
+    """A number that is too large for its field, or a quantity with a broken or huge exponent.
 
-    The CRD lets it pass, and KubeRay cannot decode it. KubeRay reads all objects of a kind at once,
-    so it stops for every RayCluster, RayJob or RayService in all namespaces.
+    The CRD lets it pass, and KubeRay cannot decode it, or does not come to an end of it. KubeRay
+    reads all objects of a kind at once, so it stops for every RayCluster, RayJob or RayService in
+    all namespaces.
 
     https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go (`IntOrString`)
     """
@@ -114,7 +118,9 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
     for found, limit in _misfits(ray_object.root, limited):
         text = str(found.value)[:40]
         if limit.quantity:
-            yield Fault(found, f"{text!r}: write a quantity with a whole exponent, such as 1e3")
+            yield Fault(
+                found, f"{text!r}: write a whole exponent of at most two digits, such as 1e3"
+            )
         else:
             yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
 

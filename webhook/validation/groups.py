@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
+from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name, pod_prefix
 from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS
 from webhook.kube import names
 from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
@@ -13,8 +13,6 @@ from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 
-_POD_NAME_PREFIX: Final = 50
-"""Characters of `<cluster>-<group>` that KubeRay keeps in the name of a pod."""
 _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -118,11 +116,8 @@ def _pod_name(cluster: Cluster, group: Group) -> str:
     """Return the name of a worker pod as KubeRay makes it (`PodName`): the group's may be cut out
     of it.
     """
-    return (
-        f"{cluster.name}-{group.name}"[:_POD_NAME_PREFIX].lower() + "-worker-xxxxx"
-        if _known(cluster)
-        else group.name.lower()
-    )
+    known = _known(cluster)
+    return f"{pod_prefix(cluster.name, group.name)}xxxxx" if known else group.name.lower()
 
 
 def _known(cluster: Cluster) -> bool:

@@ -82,8 +82,9 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
     """Fewer slices for a job that runs over several.
 
     KubeRay deletes replicas at random and renumbers none, so ids such as 0 and 2 may be left, and
-    variables of running pods cannot change. Once all replicas of the group are deleted, KubeRay
-    creates those that are wanted, with ids from 0.
+    variables of running pods cannot change. Which replica is out of range is known once they are
+    gone: `ray-webhook status` then names it (`slice-left-out`). Once it is deleted, its successor
+    gets the free id.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     (`reconcileMultiHostWorkerGroup`)
@@ -97,8 +98,8 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
         )
         if slices and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
             text = (
-                f"ids of running slices stay: delete all pods of group {new.name[:20]} to get 0 "
-                f"to {new.scale.desired - 1}"
+                f"ids of running slices stay: `ray-webhook status` names those to delete for 0 to "
+                f"{new.scale.desired - 1}"
             )
             yield Fault(new.field / "replicas", text)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.kube.quantity import parse_quantity
 from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.kube.shapes import is_label_value, is_qualified_name
+from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
@@ -88,8 +88,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
             elif not is_label_value(value):
                 yield Fault(
                     labels.key(key),
-                    f"{value[:63]!r} is not a label value: use at most 63 letters, digits, '-', "
-                    "'_' or '.'",
+                    f"{value[:63]!r} is no label value: {LABEL_VALUE_ADVICE}",
                 )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.optins import KUEUE_SLICES
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster, Group
@@ -24,12 +23,13 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
     """A multi-host group of a queued cluster, without a word about which of its pods belong
     together.
 
-    Kueue's topology-aware scheduling may then spread the hosts of one replica over the cluster.
+    Kueue's topology-aware scheduling may then spread the hosts of one replica over the cluster. A
+    group of 0 replicas is left out: Kueue refuses a slice of more pods than there are.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for group in cluster.groups if _queued(cluster) else ():
-        if group.hosts > 1 and not _sliced(cluster, group):
+    for group in cluster.groups if cluster.queued else ():
+        if group.hosts > 1 and group.replicas and not _sliced(cluster, group):
             text = (
                 f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: "
                 "Kueue may spread a replica"
@@ -47,7 +47,7 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
     (`BuildPodSets`)
     """
-    for group in cluster.groups if _queued(cluster) else ():
+    for group in cluster.groups if cluster.queued else ():
         replicas = group.scale.desired
         several = group.hosts > 1 and replicas > 1 and _sliced(cluster, group)
         if several and replicas * group.hosts > _slice_size(group):
@@ -59,7 +59,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
     """A slice size for Kueue that cuts replicas into pieces.
 
     A slice of Kueue is what stays in one topology domain. One that is not a whole number of
-    replicas tears a replica apart.
+    replicas tears a replica apart. Without a queue, which Kueue may add, this is a warning.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
@@ -73,6 +73,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
                 field,
                 f"{field.text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple "
                 "of it",
+                doubtful=not cluster.queued,
             )
 
 
@@ -85,7 +86,7 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
     field = cluster.field / "workerGroupSpecs"
-    if _queued(cluster) and field.size >= _POD_SETS_MAX:
+    if cluster.queued and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
         yield Fault(
             field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head"
@@ -99,7 +100,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
-    for group in cluster.groups if _queued(cluster) else ():
+    for group in cluster.groups if cluster.queued else ():
         if group.name == _HEAD:
             yield Fault(
                 group.field / "groupName",
@@ -108,14 +109,9 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def _queued(cluster: Cluster) -> bool:
-    return bool(cluster.labels.get(names.LABEL_KUEUE_QUEUE))
-
-
 def _sliced(cluster: Cluster, group: Group) -> bool:
     """Tell whether Kueue is told which level keeps the pods of a slice together."""
-    asked = KUEUE_SLICES.read(cluster.annotations) == "true"
-    return asked or bool(
+    return cluster.kueue_slices or bool(
         group.annotations.strings.keys()
         & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
     )

@@ -7,7 +7,7 @@ from msgspec import Struct
 from webhook.kube import names
 from webhook.validation.cluster import Cluster, read_cluster
 from webhook.validation.field import Field
-from webhook.validation.settings import RuleSettings
+from webhook.validation.rule_settings import RuleSettings
 
 
 class Job(Struct):

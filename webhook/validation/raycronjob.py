@@ -14,7 +14,7 @@ _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 _ALWAYS: Final = ("UTC", "Local")
 _COPIES: Final = ("posix/", "right/")
 """Folders of the time zone database that have all of it once more."""
-_OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=[^ ]* +")
+_OWN_ZONE: Final = re.compile(r"(?:CRON_)?TZ=([^ ]*) +")
 """A time zone before a schedule, as KubeRay's parser has it."""
 
 
@@ -33,6 +33,9 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
     if "TZ" in text:
         advice = "write the time zone to the field timeZone, not into the schedule"
         yield Fault(field, advice, since=(1, 7))
+        own = _OWN_ZONE.match(text)
+        if own and own[1] and not _known(own[1], cron.settings.time_zones):
+            yield Fault(field, _unknown(own[1]))
         text = _OWN_ZONE.sub("", text)
     if not text:
         yield Fault(field, "set a schedule such as '0 3 * * *'", REQUIRED)
@@ -51,9 +54,11 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     if field.value == "":
         yield Fault(field, "remove it, or name a zone such as Europe/Berlin")
     elif field.text and not _known(field.text, cron.settings.time_zones):
-        yield Fault(
-            field, f"{field.text[:40]!r} is not a time zone: name one such as Europe/Berlin or UTC"
-        )
+        yield Fault(field, _unknown(field.text))
+
+
+def _unknown(zone: str) -> str:
+    return f"{zone[:40]!r} is not a time zone: name one such as Europe/Berlin or UTC"
 
 
 def _known(zone: str, zones: Container[str]) -> bool:

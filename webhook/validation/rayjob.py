@@ -10,6 +10,7 @@ from webhook.validation.ray_object import Job
 from webhook.validation.rule import deny
 
 SIDECAR: Final = "SidecarMode"
+K8S_JOB: Final = "K8sJobMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
 _YAML_MAX: Final = 65536
@@ -114,6 +115,21 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
         yield Fault(policy, f"write Never: {SIDECAR} needs a head that does not restart")
 
 
+def job_submitter_without_container(job: Job) -> Iterator[Fault]:
+    """A template of the submitter's pod that has no container.
+
+    KubeRay writes into the first one, without a look whether there is one, and never comes to
+    submit the job.
+
+    https://github.com/ray-project/kuberay/blob/v1.6.2/ray-operator/controllers/ray/rayjob_controller.go
+    (`getSubmitterTemplate`)
+    """
+    template = job.field / "submitterPodTemplate"
+    containers = template / "spec" / "containers"
+    if template.given and job.mode in ("", K8S_JOB) and not containers.size:
+        yield Fault(containers, "add the container that submits the job", REQUIRED)
+
+
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
     """Retries of a job that KubeRay cannot start anew.
 
@@ -180,6 +196,7 @@ RAYJOB: Final = (
     deny(job_without_cluster),
     deny(job_selector_without_name, since=(1, 5)),
     deny(job_sidecar_conflict, since=(1, 5)),
+    deny(job_submitter_without_container),
     deny(job_backoff_unsupported),
     deny(job_number_not_positive),
     deny(job_runtime_env_unreadable),

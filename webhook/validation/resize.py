@@ -1,11 +1,10 @@
 """In-place resize of pods by Ray's autoscaler, which the annotation `ray.io/ippr` asks for."""
 
-import json
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Final
 
+from webhook.groups.ippr import parse_ippr
 from webhook.kube import names
 from webhook.kube.quantity import parse_quantity
 from webhook.kube.release import shown
@@ -33,7 +32,7 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    value, problem = _read(_text(cluster))
+    value, problem = parse_ippr(_text(cluster))
     if problem:
         yield _fault(cluster, f"not JSON: {problem}")
     elif not isinstance(value, dict) or not isinstance(value.get("groups", {}), dict):
@@ -315,21 +314,6 @@ def _fault(cluster: Cluster, message: str, reason: str = "FieldValueInvalid") ->
     return Fault(cluster.annotation(names.ANNOTATION_IPPR), message, reason)
 
 
-@lru_cache(maxsize=64)
-def _read(text: str) -> tuple[Any, str]:
-    """Return the value of a JSON text, and what is wrong with the text. Without a text resizing is
-    off.
-    """
-    if not text:
-        return {}, ""
-    try:
-        return json.loads(text), ""
-    except ValueError as error:
-        return None, str(error)
-    except RecursionError:
-        return None, "nested too deeply"
-
-
 def _entries(cluster: Cluster) -> Iterator[_Entry]:
     """Yield each group of the annotation that can be read, with the group of the cluster that it
     names.
@@ -337,7 +321,7 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
     text = _text(cluster)
     if not text:
         return
-    value = _read(text)[0]
+    value = parse_ippr(text)[0]
     listed = value.get("groups") if isinstance(value, dict) else None
     if not isinstance(listed, dict):
         return

@@ -28,9 +28,9 @@ from webhook.validation.rayjob import RAYJOB
 from webhook.validation.rayservice import RAYSERVICE
 from webhook.validation.resize import RESIZE
 from webhook.validation.rule import Rule
+from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.schema import SCHEMA, pruned
-from webhook.validation.settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
@@ -128,11 +128,17 @@ def check_update(
     """Return what the rules find in an update. Only what the old object did not have is a denial.
 
     An object that is being deleted, and an update that only scales or changes finalizers, or by
-    which Kueue admits or stops it, is only checked for what would stop KubeRay.
+    which Kueue admits or stops it, is only checked for what would stop KubeRay. That stops it for
+    everybody for as long as a finalizer keeps the object, so it is denied here too; a value that
+    the old object had is a warning, so a finalizer can always be removed. Of what a scale leaves
+    behind there is a warning.
     """
-    moved = only_scaled(kind, old, new) or only_queued(kind, old, new)
-    if moved and all(map(count_fits, replicas_of(kind, new))):
-        return []
+    scaled = only_scaled(kind, old, new)
+    moved = scaled or only_queued(kind, old, new)
+    counts = replicas_of(kind, new) if moved else []
+    if moved and all(map(count_fits, counts)):
+        fewer = scaled and any(map(_fewer, replicas_of(kind, old), counts))
+        return _left_behind(kind, old, new, settings) if fewer else []
     before, after = (read_ray_object(kind, each, settings) for each in (old, new))
     if moved or being_deleted(new):
         return _new(before, after, settings, _undecodable)
@@ -141,6 +147,17 @@ def check_update(
     if update is not None:
         found += _run(UPDATE_RULES, update, settings)
     return _ordered(found)
+
+
+def _fewer(before: object, after: object) -> bool:
+    return isinstance(before, int) and isinstance(after, int) and after < before
+
+
+def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) -> list[Finding]:
+    """Return warnings of what an update leaves behind that does nothing but scale down."""
+    update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
+    found = _run(SLICE_UPDATES, update, settings) if update is not None else ()
+    return _ordered(map(_softened, found))
 
 
 def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> list[Finding]:

@@ -5,6 +5,7 @@ asks for.
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.gangs.podgroups import TEMPLATES_MAX
 from webhook.groups.gang import GRANULARITIES, NO_GANG, REPLICA, Gang, read_gang
 from webhook.groups.optins import SCHEDULING_GROUP
 from webhook.kube import names
@@ -24,8 +25,8 @@ from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn
 
 _GATE: Final = "KubernetesWAS"
-_WORKER_GROUPS_MAX: Final = 7
-"""A Workload has 8 pod groups at most, and the head is one."""
+_WORKER_GROUPS_MAX: Final = TEMPLATES_MAX - 1
+"""The head is one of the pod groups that a Workload has at most."""
 
 
 def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:

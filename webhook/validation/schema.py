@@ -38,6 +38,12 @@ _HOLDERS: Final = (
     ("annotations", dict, "a map"),
     ("finalizers", list, "a list"),
 )
+# https://github.com/kubernetes/apimachinery/blob/master/pkg/apis/meta/v1/types.go (`ObjectMeta`)
+_META: Final = (
+    "name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers",
+    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "selfLink", "managedFields",
+)  # fmt: skip
 _SHOWN: Final = 40
 _WANTED: Final = {
     "string": "a string",
@@ -117,7 +123,7 @@ def _labels(labels: Field) -> Iterator[Fault]:
 
 
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
-    """A field in a file that KubeRay's CRD does not have.
+    """A field in a file that KubeRay's CRD does not have, or that no object has in its `metadata`.
 
     `kubectl apply` refuses it, and whoever does not ask for that check loses the field without a
     word.
@@ -127,7 +133,9 @@ def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     schema = _schema(ray_object)
     root = _root(ray_object, schema)
     if root is not None:
-        for field, known in _unknown(ray_object.root, schema, root):
+        meta = ray_object.meta
+        of_meta = [(meta / key, [*_META]) for key in meta.map if key not in _META]
+        for field, known in (*of_meta, *_unknown(ray_object.root, schema, root)):
             near = get_close_matches(str(field.token), known, n=1)
             hint = f"did you mean {near[0]}?" if near else "remove it, or look where it belongs"
             yield Fault(field, f"no such field: {hint}", NOT_SUPPORTED)

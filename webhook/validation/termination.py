@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.drain import MARGIN, read_seconds
+from webhook.groups.drain import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
 from webhook.groups.optins import DRAIN_SECONDS
 from webhook.kube import names
 from webhook.validation.cluster import Cluster, Group
@@ -13,7 +13,6 @@ from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
 
-_DEFAULT_GRACE: Final = 30
 _STOPS: Final = re.compile(r"\bray\s+stop\b")
 
 
@@ -40,11 +39,11 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
     asked = read_seconds(cluster.annotations.get(names.ANNOTATION_DRAIN_SECONDS, "")) or 0
     for group in cluster.everyone:
         period = group.pod / "terminationGracePeriodSeconds"
-        grace = _DEFAULT_GRACE if period.number is None else period.number
+        grace = DEFAULT_GRACE if period.number is None else period.number
         own = _own_drain(group)
         if asked and group is not cluster.head:
-            drain = own or asked
-            if period.given and grace < drain + MARGIN:
+            drain = asked if own is None else own
+            if period.given and drain and grace < drain + MARGIN:
                 yield Fault(
                     period,
                     f"{group.label} drains for {drain} s, so its pods get {drain + MARGIN}: "
@@ -71,9 +70,9 @@ def ray_stop_in_pre_stop(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(command, "ray stop ends what runs on the node at once: remove the hook")
 
 
-def _own_drain(group: Group) -> int:
-    """Return the drain that a template gives Ray itself, 0 when it gives none."""
-    return read_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT)) or 0 if group.first else 0
+def _own_drain(group: Group) -> int | None:
+    """Return the drain that a template gives Ray itself, None when it gives none."""
+    return own_seconds(group.first.literal(names.RAY_DRAIN_TIMEOUT)) if group.first else None
 
 
 def _line(command: Field) -> str:

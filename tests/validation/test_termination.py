@@ -1,0 +1,25 @@
+"""The end of worker pods, beyond the examples."""
+
+import pytest
+
+from tests.validation.builders import a_cluster, found
+from webhook.kube import names
+
+RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")
+
+
+@pytest.mark.parametrize(("asked", "own", "grace", "told"), [
+    (None, "200000", 600, True), (None, "200000", None, True), (None, "59.5", 60, True),
+    (None, "50", 60, False), (None, "soon", 60, False), (None, "0", 10, False),
+    ("120", "200000", 600, True), ("120", "200000", None, False), ("120", "200000", 200_030, False),
+    ("120", "0", 60, False), ("120", "30", 60, False), ("120", "40", 60, True),
+])  # fmt: skip
+def test_a_drain_of_the_template_counts_as_ray_reads_it(
+    asked: str | None, own: str, grace: int | None, *, told: bool
+) -> None:
+    cluster = a_cluster().group().env(names.RAY_DRAIN_TIMEOUT, own)
+    if asked:
+        cluster.annotation(names.ANNOTATION_DRAIN_SECONDS, asked)
+    if grace is not None:
+        cluster.pod(terminationGracePeriodSeconds=grace)
+    assert (RULE in found(cluster)) is told
