@@ -3,6 +3,7 @@ when it cannot.
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
@@ -11,7 +12,7 @@ import jsonpatch
 import msgspec
 import pytest
 
-from tests.builders import NAMESPACE, Object, a_cluster, a_pod, facts, uid_of
+from tests.builders import NAMESPACE, ClusterBuilder, Object, a_cluster, a_pod, facts, uid_of
 from webhook.control.repair_store import RepairStore
 from webhook.control.repairer import Repairer
 from webhook.follow.client import Query
@@ -19,6 +20,7 @@ from webhook.follow.errors import ApiError
 from webhook.follow.timing import World
 from webhook.groups.clusters import ClusterIndex
 from webhook.kube import names
+from webhook.kube.marks import mark
 from webhook.repair.plan import CHANGING, LOST, SPENT, Limits
 from webhook.status.tracker import Key, Notice
 
@@ -123,10 +125,17 @@ class _Synced:
         return True
 
 
-def looked(server: Server, *times: float, per_hour: int = 6, ignoring: bool = True) -> Repairer:
-    """Let a repairer that begins look at these times, and return it."""
+def looked(
+    server: Server,
+    *times: float,
+    per_hour: int = 6,
+    ignoring: bool = True,
+    others: Sequence[ClusterBuilder] = (),
+) -> Repairer:
+    """Let a repairer that begins look at these times, at other RayClusters first, and return it."""
     clusters = ClusterIndex(ignoring=ignoring)
-    clusters.put(facts(server.cluster))
+    for cluster in (*others, server.cluster):
+        clusters.put(facts(cluster))
     left = list(times)
     now = [left.pop(0)]
 
@@ -148,7 +157,7 @@ def test_a_whole_replica_is_sealed_and_stays() -> None:
     server = Server()
     looked(server, 0.0)
     first, second = server.seals()
-    assert first == second != ""
+    assert first.removesuffix(".uid-p0") == second.removesuffix(".uid-p1") != ""
     looked(server, 0.0, 50.0, 100.0)
     assert server.seals() == [first, second]
     assert len(server.pods) == HOSTS
@@ -246,7 +255,7 @@ def test_pods_of_a_replica_are_deleted_at_once_and_told_though_one_deletion_fail
     server = Server()
     looked(server, 0.0)
     for name in ("p0", "p1"):
-        server.pods[name]["metadata"]["labels"][names.LABEL_CONDEMNED] = LOST
+        server.pods[name]["metadata"]["labels"][names.LABEL_CONDEMNED] = mark(LOST, f"uid-{name}")
     delete, asked = server.delete, list[str]()
 
     async def slow(path: str, uid: str, version: str, deadline: float) -> None:
@@ -330,3 +339,55 @@ def test_a_failure_is_counted_said_once_and_over_with_the_next_look(
     assert repairer.counters.failures == {"forbidden": 2}
     assert sum("forbidden" in message for message in caplog.messages) == 1
     assert all(server.seals())
+
+
+def test_marks_that_a_pod_template_carries_are_none() -> None:
+    carried = {names.ANNOTATION_WHOLE: "0a1b2c3d.0", names.ANNOTATION_SEAT: names.SEAT_ASSIGNED}
+    for label in (LOST, mark(LOST, "uid-of-a-former-pod")):
+        server = Server()
+        server.document["spec"]["workerGroupSpecs"][0]["suspend"] = True
+        for pod in server.pods.values():
+            pod["metadata"]["labels"][names.LABEL_CONDEMNED] = label
+            pod["metadata"]["annotations"] = dict(carried)
+        looked(server, 0.0, 50.0, per_hour=0)
+        assert [*server.pods] == ["p0", "p1"]
+        assert server.seals()[0].endswith(".uid-p0")  # as a replica that nobody marked
+
+
+def test_no_text_on_a_pod_ends_the_repairer() -> None:
+    text = "0a1b2c3d." + "1" * 4301
+    for carried in (text, mark(text, "uid-p0")):
+        server = Server(ours=True, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+        server.pods["p0"]["metadata"]["annotations"] = {names.ANNOTATION_WHOLE: carried}
+        assert looked(server, 0.0, 5.0).counters.failures == {}
+
+
+def test_a_bug_that_one_cluster_brings_out_keeps_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    seen = server.get
+
+    async def broken(path: str, query: Query, deadline: float) -> bytes:
+        if ("fieldSelector", "metadata.name=b") in query:
+            raise ValueError("a bug")
+        return await seen(path, query, deadline)
+
+    server.get = broken  # type: ignore[method-assign]
+    other = a_cluster("b").group("g", hosts=HOSTS).annotated(names.ANNOTATION_REPAIR, "true")
+    repairer = looked(server, 0.0, 5.0, others=[other])
+    assert all(server.seals())
+    assert repairer.counters.failures == {"unexpected": 2}
+    (told,) = [record for record in caplog.records if "a bug" in record.message]
+    assert told.exc_info
+
+
+def test_a_time_that_is_none_in_utc_is_nothing() -> None:
+    server = Server()
+    note = {"g": ["9999-12-31T23:59:59-14:00", "2026-11-21T12:00:00Z"]}
+    head = server.heads["head"]["metadata"]
+    head["annotations"] = {names.ANNOTATION_REPLACED: json.dumps(note)}
+    repairer = looked(server, 0.0)
+    del server.pods["p0"]
+    looked(server, 0.0, 31.0)
+    assert repairer.counters.failures == {}

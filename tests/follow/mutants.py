@@ -63,7 +63,7 @@ _LEDGER_TAKE: Final = Ledger.take
 
 def _overdue_by_the_clock(self: Ledger, now: float) -> list[ledger.Key]:
     for key in _OVERDUE(self, now):
-        self.settle(key, now)
+        self.give_up(key, now)
     return []
 
 

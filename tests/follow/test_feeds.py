@@ -22,6 +22,9 @@ from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import next_seat
 from webhook.groups.shards import ShardKey, Shards, WantedIndex
+from webhook.kube import names
+from webhook.kube.marks import mark
+from webhook.repair.plan import LOST
 
 
 def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go() -> None:
@@ -37,6 +40,26 @@ def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_
             api.delete(PODS, "pod-1")
             await eventually(lambda: f.pods.events == 6)
             assert f.seats(KEY) == [Seat(0, 0, "tpu-x")]
+
+    asyncio.run(story())
+
+
+def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template() -> None:
+    template = {names.LABEL_CONDEMNED: LOST}
+
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: f.synced)
+            pod = a_pod("pod", Seat(0, 0, "tpu-x"))
+            pod["metadata"]["uid"] = "its-uid"
+            labels = pod["metadata"]["labels"]
+            api.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels | template}})
+            await eventually(lambda: f.pods.events == 1)
+            assert next_seat(f.members, KEY, 2, "another").replica == 0
+            labels[names.LABEL_CONDEMNED] = mark(LOST, "its-uid")
+            api.put(PODS, pod)
+            await eventually(lambda: f.pods.events == 2)
+            assert next_seat(f.members, KEY, 2, "another").replica == 1
 
     asyncio.run(story())
 

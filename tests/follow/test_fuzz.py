@@ -73,6 +73,23 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     assert members.held("good", KEY) == SEAT
 
 
+def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
+    members = Membership()
+    watch = ListWatch(NOBODY, pods_in(""), PodFeed(members))
+    odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
+    take(watch, json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"'))
+    take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
+    assert members.held("good", KEY) == SEAT
+
+
+def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None:
+    feed = PodFeed(Membership())
+    pod = served_by_another(a_pod("a"), "tpu-1", "2")
+    line = json.dumps(an_event("ADDED", pod, "odd", 5)).encode()
+    take(ListWatch(NOBODY, pods_in(""), feed), line.replace(b'"value": "2"', b'"value": "\x80"'))
+    assert feed.malformed == 1
+
+
 @settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow])
 @given(lines=LINES)
 def test_odd_events_of_rayclusters_leave_the_next_good_one_right(

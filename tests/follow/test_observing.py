@@ -59,7 +59,7 @@ async def observing(api: FakeApi) -> AsyncIterator[Observed]:
     observed = Observed(connection)
     try:
         async with beside(observed.observing.run()):
-            await eventually(lambda: observed.observing.settled)
+            await eventually(lambda: observed.observing.listed)
             yield observed
     finally:
         await connection.close()

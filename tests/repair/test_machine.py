@@ -17,7 +17,7 @@ from webhook.repair.model import Action, Condemn, Delete, Group, Head, Host, Not
 from webhook.repair.plan import TORN, Limits, Memory, plan
 
 KEY = GroupKey("ns", "uid", "g")
-LIMITS = Limits(settle=30.0, per_hour=1000)
+LIMITS = Limits(wait=30.0, per_hour=1000)
 LOOK = 5.0
 DATE = 1_800_000_000.0
 

@@ -11,9 +11,9 @@ from webhook.repair.plan import (
     LOST,
     RESTARTED,
     SCALING,
-    SETTLING,
     SPENT,
     SUSPENDED,
+    TOO_NEW,
     TORN,
     Limits,
     Memory,
@@ -176,6 +176,16 @@ def test_nothing_is_replaced_while_there_is_no_head_to_note_it_on() -> None:
     assert (found.actions, found.waiting) == ([], {"a": HEADLESS})
 
 
+def test_restarts_that_cannot_be_read_say_nothing() -> None:
+    for text in ("9" * 4301, "²", "-1", ""):
+        pods = [
+            replace(host, sealed=f"{host.sealed.partition('.')[0]}.{text}", restarts=3)
+            for host in sealed(a_replica("a"))
+        ]
+        found = looks(a_group(pods, restart=True), times=(0.0, LATER))
+        assert (found.actions, found.waiting) == ([], {})
+
+
 def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() -> None:
     one, two = a_replica("a")[:2], a_replica("b", 1)[2:]
     found = looks(a_group([*one, *two]), times=(0.0, LATER))
@@ -230,6 +240,6 @@ def test_where_kuberay_gave_the_seats_one_deletion_is_tried_before_all() -> None
     look(group, memory, LIMITS, 0.0)
     assert kinds(look(group, memory, LIMITS, 40.0).actions) == ["Note head", "Delete a-3"]
     left = replace(group, pods=tuple(pods[:3]))
-    assert look(left, memory, LIMITS, 50.0).waiting == {"a": SETTLING}
+    assert look(left, memory, LIMITS, 50.0).waiting == {"a": TOO_NEW}
     found = look(left, memory, LIMITS, 80.0).actions
     assert kinds(found) == ["Note head", "Condemn a-0", "Condemn a-1", "Condemn a-2"]

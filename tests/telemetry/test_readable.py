@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import a_pod
 from tests.telemetry.test_log import Lines, outcomes
-from webhook.telemetry.log import Event, Log, as_json
+from webhook.telemetry.log import Admission, Event, Log, as_json
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import Format, form_of, readable
@@ -40,7 +40,9 @@ def test_an_event_keeps_its_trace() -> None:
         500,
         "Traceback\n",
     )
-    assert readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\nTraceback\n"
+    assert (
+        readable([event]) == b"12:00:00  error    failed 500: KeyError in a review\n  Traceback\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,17 @@ def test_lines_are_json_where_nobody_reads_along() -> None:
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_what_others_wrote_starts_no_line_and_moves_no_cursor() -> None:
+    time, forged = "2026-11-21T12:00:00.000Z", "\x1b[2J\n12:00:00  info     all is well"
+    admission = Admission(
+        time, "info", "review", "1", "Pod", "team", forged, "CREATE", "denied", 1.0, rules=(forged,)
+    )
+    event = Event(time, "error", "serve", f"failed{forged}", forged, 500, f"Traceback\n{forged}\n")
+    text = readable([admission, event]).decode()
+    assert "\x1b" not in text
+    first, second, *trace = text.splitlines()
+    assert "denied" in first
+    assert "failed" in second
+    assert trace == ["  Traceback", "   [2J", "  12:00:00  info     all is well"]

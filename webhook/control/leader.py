@@ -161,7 +161,7 @@ class Leader:
                 return False
             await self._lease.write(self._own(holding), version, seconds)
         except ApiError as error:
-            self._hear(error)
+            self._warn_once(error)
             return False
         self._trouble = ""
         return True
@@ -214,7 +214,7 @@ class Leader:
         else:
             _log.info("leader: Lease %s was given back", self._lease.name)
 
-    def _hear(self, error: ApiError) -> None:
+    def _warn_once(self, error: ApiError) -> None:
         """Say once why the Lease cannot be had; that another process was faster is no trouble."""
         if error.reason not in {"conflict", self._trouble}:
             self._trouble = error.reason

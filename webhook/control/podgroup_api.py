@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from webhook.follow.client import Operation
+from webhook.follow.discovery import VERSIONS as KNOWN_VERSIONS
 from webhook.gangs.lifecycle import (
     Create,
     Identity,
@@ -172,9 +173,13 @@ class PodGroupApi(Struct, frozen=True):
         return {**spec, "podGroupTemplateRef": {"workload": reference}}
 
 
-V1BETA1: Final = PodGroupApi("v1beta1", resizable=True)
-V1ALPHA2: Final = PodGroupApi("v1alpha2", resizable=False)
-VERSIONS: Final = {podgroup_api.version: podgroup_api for podgroup_api in (V1BETA1, V1ALPHA2)}
+VERSIONS: Final = {
+    version: PodGroupApi(version, resizable=version != "v1alpha2") for version in KNOWN_VERSIONS
+}
+"""Each version that discovery looks for; later ones are taken to be like the latest of these."""
+
+V1BETA1: Final = VERSIONS["v1beta1"]
+V1ALPHA2: Final = VERSIONS["v1alpha2"]
 
 
 def labels(cluster: str) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """The publisher: keeps the Workloads and PodGroups of RayClusters as they should be. Any number of
 processes may run one.
+
+See docs/decisions/0016-publishing-scheduling-groups.md.
 """
 
 import asyncio
@@ -97,7 +99,7 @@ class Publisher:
         self._store = PodGroupStore(self._state.api, VERSIONS[version]) if version else None
         self._sweep_at = 0.0
         for state in self._states.values():
-            state.settled = None
+            state.reconciled = None
 
     async def run(self) -> None:
         """Publish until cancelled. It begins with a look at everything: another process may have
@@ -159,7 +161,7 @@ class Publisher:
                 found |= await store.all(namespace)
         except ApiError as error:
             self._count(error)
-            self._hear(error, "what was made for RayClusters cannot be listed")
+            self._warn_once(error, "what was made for RayClusters cannot be listed")
             self._sweep_at = self._world.clock() + self._sweeps.next(error.retry_after or 0.0)
         else:
             self._outage = ""
@@ -178,7 +180,7 @@ class Publisher:
         desired = desired_of(facts, occupied(facts, self._members))
         actions = decide(desired, actual, resizable=store.podgroup_api.resizable, live=desired.live)
         if actions or waits(desired, actual):
-            self._begin(place).settled = None
+            self._begin(place).reconciled = None
 
     async def _converge(
         self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, taken: Occupied
@@ -277,7 +279,7 @@ class Publisher:
         own = error.reason in _OVERTAKEN | _REFUSED
         state.failed(self._world.clock(), error.retry_after or 0.0, facts if own else None)
         if not own:
-            self._hear(error, "the API server is in trouble")
+            self._warn_once(error, "the API server is in trouble")
         elif state.trouble != str(error):
             state.trouble = str(error)
             _log.warning(
@@ -288,7 +290,7 @@ class Publisher:
                 error.reason,
             )
 
-    def _hear(self, error: ApiError, what: str) -> None:
+    def _warn_once(self, error: ApiError, what: str) -> None:
         """Say once that something is wrong which is not one RayCluster's."""
         if self._outage != error.reason:
             self._outage = error.reason

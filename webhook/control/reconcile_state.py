@@ -22,7 +22,7 @@ class ReconcileState(Struct):
 
     retries: Backoff
     looks: Backoff
-    settled: tuple[ClusterFacts, Occupied] | None = None
+    reconciled: tuple[ClusterFacts, Occupied] | None = None
     """What was brought about, as far as it can be now; None when something is to be done."""
     hold: float = 0.0
     """Nothing is tried before this, after a failure."""
@@ -44,13 +44,13 @@ class ReconcileState(Struct):
         mended = self.refused is not None and self.refused is not facts
         if self.running or (now < self.hold and not mended):
             return False
-        if self.settled is None or now >= self.look:
+        if self.reconciled is None or now >= self.look:
             return True
-        return self.settled[0] is not facts or self.settled[1] != taken
+        return self.reconciled[0] is not facts or self.reconciled[1] != taken
 
     def over(self, facts: ClusterFacts) -> bool:
         """Tell whether a RayCluster wants nothing, and has nothing."""
-        done = self.settled is not None and self.settled[0] is facts and self.look == _NEVER
+        done = self.reconciled is not None and self.reconciled[0] is facts and self.look == _NEVER
         return done and not facts.gang.active and not self.running
 
     def failed(self, now: float, at_least: float, refused: ClusterFacts | None = None) -> None:
@@ -62,18 +62,18 @@ class ReconcileState(Struct):
         if refused is not None and self.refused is not None and refused is not self.refused:
             self.retries.reset()
         self.refused = refused
-        self.settled = None
+        self.reconciled = None
         self.hold = now + self.retries.next(at_least)
 
     def record(self, what: tuple[ClusterFacts, Occupied], now: float, *, waits: bool) -> None:
         """Note that nothing more can be done now. Another look is due later if something is still
         missing.
         """
-        if self.settled != what:
+        if self.reconciled != what:
             self.looks.reset()
         self.retries.reset()
         self.refused = None
-        self.settled = what
+        self.reconciled = what
         self.look = now + self.looks.next() if waits else _NEVER
 
 

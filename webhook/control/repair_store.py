@@ -1,7 +1,8 @@
 """What repair looks at and does: RayClusters and worker pods in the API server."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Protocol, TypeVar
 from urllib.parse import quote
@@ -11,10 +12,11 @@ from msgspec.json import decode
 
 from webhook.follow.client import Operation, Query
 from webhook.follow.wire import Page, Watched, listed, read_pages
+from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS
-from webhook.groups.seating import carried_seat
 from webhook.kube import names
+from webhook.kube.marks import mark, marked
 from webhook.kube.objects import ObjectMeta, RayCluster, RayClusterSpec, WorkerGroup
 from webhook.kube.paths import pointer
 from webhook.kube.review import Denied
@@ -151,11 +153,12 @@ class RepairStore:
         }
         if isinstance(action, Condemn):
             where = pointer("metadata", "labels", names.LABEL_CONDEMNED)
-            change: Operation = {"op": "add", "path": where, "value": action.reason}
+            text = mark(action.reason, action.host.uid)
+            change: Operation = {"op": "add", "path": where, "value": text}
         elif isinstance(action, Note):
             change = _annotate(host, names.ANNOTATION_REPLACED, _written(action.replaced))
         else:
-            change = _annotate(host, names.ANNOTATION_WHOLE, action.text)
+            change = _annotate(host, names.ANNOTATION_WHOLE, mark(action.text, action.host.uid))
         await self._api.patch(path, [pinned, change], _SECONDS)
 
     async def _pods(self, facts: ClusterFacts) -> list[_Pod]:
@@ -208,7 +211,15 @@ def _read(text: str) -> dict[str, tuple[float, ...]]:
         found = decode(text or "{}", type=_Replaced)
     except DecodeError:
         return {}
-    return {group: tuple(at.timestamp() for at in times) for group, times in found.items()}
+    return {group: tuple(_instants(times)) for group, times in found.items()}
+
+
+def _instants(times: Sequence[datetime]) -> Iterator[float]:
+    """Yield those that can be written again: at the ends of the calendar, UTC may have none."""
+    for at in times:
+        with suppress(OverflowError, ValueError):
+            datetime.fromtimestamp(at.timestamp(), UTC)
+            yield at.timestamp()
 
 
 def _head_of(pods: Sequence[_Pod]) -> Head | None:
@@ -240,7 +251,7 @@ def _host_of(pod: _Pod) -> Host | None:
     """Return a pod in its seat, or None for one that has none."""
     meta, labels = pod.metadata, pod.metadata.labels or {}
     try:
-        seat = carried_seat(labels, MAX_HOSTS)
+        seat = seat_of(labels.get(names.LABEL_GROUP, ""), labels, None, MAX_HOSTS)
     except Denied:
         return None
     if seat is None:
@@ -259,7 +270,7 @@ def _host_of(pod: _Pod) -> Host | None:
         ended=pod.status.phase in _ENDED,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
-        sealed=annotations.get(names.ANNOTATION_WHOLE, ""),
-        condemned=labels.get(names.LABEL_CONDEMNED, ""),
+        sealed=marked(annotations.get(names.ANNOTATION_WHOLE, ""), meta.uid or ""),
+        condemned=marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or ""),
         annotated=meta.annotations is not None,
     )

@@ -24,6 +24,9 @@ _ROUNDS: Final = 3
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the pod is another by now, which the next look shows."""
 
+UNEXPECTED: Final = "unexpected"
+"""The reason of a failure that is a bug of ours."""
+
 REPLACED: Final = "ReplicaReplaced"
 """The reason of the event."""
 
@@ -79,8 +82,8 @@ class Repairer:
         self._trouble: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look until cancelled. It begins with an empty memory: what is broken settles again, and
-        the budget is what the head pods say.
+        """Look until cancelled. It begins with an empty memory: what is broken waits its full
+        time again, and the budget is what the head pods say.
         """
         self._memories.clear()
         while True:
@@ -98,7 +101,10 @@ class Repairer:
             try:
                 await self._repair(facts)
             except ApiError as error:
-                self._failed(facts, error)
+                self._failed(facts, error, error.reason)
+            # Our own bug, which one RayCluster brings out: the others are looked at all the same
+            except Exception as error:  # noqa: BLE001
+                self._failed(facts, error, UNEXPECTED)
             else:
                 self._trouble.pop(facts.uid, None)
 
@@ -170,13 +176,14 @@ class Repairer:
                 text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
                 _log.info(text, replica, group, facts.namespace, facts.name, why)
 
-    def _failed(self, facts: ClusterFacts, error: ApiError) -> None:
-        """Count a failure, and say so when it is a new one."""
-        self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
-        if self._trouble.get(facts.uid) != error.reason:
-            self._trouble[facts.uid] = error.reason
+    def _failed(self, facts: ClusterFacts, error: Exception, reason: str) -> None:
+        """Count a failure, and say so when it is new; of a bug with its traceback."""
+        self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
+        if self._trouble.get(facts.uid) != reason:
+            self._trouble[facts.uid] = reason
             text = "repair: RayCluster %s/%s: %s (%s); trying again"
-            _log.warning(text, facts.namespace, facts.name, error, error.reason)
+            level, bug = (logging.ERROR, error) if reason == UNEXPECTED else (logging.WARNING, None)
+            _log.log(level, text, facts.namespace, facts.name, error, reason, exc_info=bug)
 
 
 def _notice(facts: ClusterFacts, group: str, replica: str, reason: str, pods: list[str]) -> Notice:

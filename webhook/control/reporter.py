@@ -1,4 +1,7 @@
-"""The reporter: looks at everything again and again, for events on RayClusters and for metrics."""
+"""The reporter: looks at everything again and again, for events on RayClusters and for metrics.
+
+See docs/decisions/0024-events-from-the-controller.md.
+"""
 
 import asyncio
 import time
@@ -71,7 +74,7 @@ class Reporter:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(observing.run(), name="observing")
-                while not observing.settled:
+                while not observing.listed:
                     await self._sleep(self._timing.poll)
                 while True:
                     await self._look(survey, tracker, observing.unread)

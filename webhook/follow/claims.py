@@ -3,6 +3,8 @@ compare-and-swap before its answer leaves.
 
 `docs/agreement.md` says why each step is there. The steps of a claim are numbered there as in the
 comments here.
+
+See docs/decisions/0021-seats-are-claimed-in-leases.md.
 """
 
 import asyncio
@@ -236,7 +238,7 @@ class Book:
         for key in self.ledger.overdue(self._world.clock()):
             begun = self._world.clock()
             await self._read(key)
-            self.ledger.settle(key, begun)
+            self.ledger.give_up(key, begun)
 
     def warn(self, what: str, error: Exception) -> None:
         """Log that something cannot be done, once until that changes or the Lease is written."""

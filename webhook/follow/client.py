@@ -258,7 +258,10 @@ class Api:
         try:
             token = (await configuration.auth_settings()).get("BearerToken")
         except _UNUSABLE as error:  # a file with a token is read again now and then
-            text = f"the credentials for the API server cannot be read: {error}"
+            text = (
+                f"the credentials for the API server cannot be read: {error}; look at the token "
+                "file that the kubeconfig or the service account names"
+            )
             raise ApiError("unauthorized", text) from error
         if token is not None and token["value"]:
             headers[token["key"]] = token["value"].strip()  # its file may end with a line end

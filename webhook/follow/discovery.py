@@ -40,8 +40,8 @@ class Question(Protocol[T_co]):
     async def ask(self) -> T_co | None:
         """Return what there is, or None. Raises ApiError."""
 
-    def told(self) -> str:
-        """Say the last answer in the log."""
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
 
 
 class _Resource(Struct):
@@ -100,7 +100,7 @@ class Discovery(Generic[T]):
         if not self.answered or found != self.found:
             new = ", which is new" if self.answered else ""
             self._take(found)
-            _log.info("%s%s", self._question.told(), new)
+            _log.info("%s%s", self._question.describe(), new)
         return self._seconds
 
     def _take(self, found: T | None) -> None:
@@ -137,8 +137,8 @@ class PodGroupsServed:
                 break
         return self._served
 
-    def told(self) -> str:
-        """Say the last answer in the log."""
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
         served = self._served
         what = f"{names.SCHEDULING_GROUP}/{served} is" if served else "PodGroups are not"
         return f"{what} served by the API server"
@@ -154,7 +154,7 @@ class KubernetesRelease:
     account.
     """
 
-    unknown = "Kubernetes: which release it is is not known"
+    unknown = "Kubernetes: the release of Kubernetes is not known"
 
     def __init__(self, api: Api) -> None:
         self._api = api
@@ -176,8 +176,8 @@ class KubernetesRelease:
             self._release = int(major[0]), int(minor[0])
         return self._release
 
-    def told(self) -> str:
-        """Say the last answer in the log."""
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
         if self._release is None:
             return "the API server does not tell its release"
         return f"the API server is of Kubernetes {self._release[0]}.{self._release[1]}"

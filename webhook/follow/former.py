@@ -1,6 +1,7 @@
 """Reads what `migrate` looks at: a snapshot, and both webhooks as they are installed."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -8,9 +9,9 @@ import msgspec
 from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
 from webhook.follow.snapshot import Reader, Snapshot
-from webhook.status.installation import PODS
 from webhook.status.migration import SELECTOR, Installed
 from webhook.status.objects import Named, WebhookConfiguration
+from webhook.status.observed import PODS
 
 _SECONDS: Final = 30.0
 _VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -50,7 +51,8 @@ async def read_installed(
             else:
                 path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
                 selected = [("labelSelector", f"kubernetes.io/service-name={service.name}")]
-                ready = _ready(await items("endpointslices", path, selected))
+                found = await items("endpointslices", path, selected)
+                ready = None if found is None else ready_endpoints(found) > 0
     return Installed(
         observed,
         None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
@@ -59,8 +61,7 @@ async def read_installed(
     ), unread
 
 
-def _ready(slices: list[Any] | None) -> bool | None:
-    if slices is None:
-        return None
+def ready_endpoints(slices: Iterable[Any]) -> int:
+    """Return how many endpoints of EndpointSlices are ready; one that does not say so is."""
     endpoints = [each for found in slices for each in found.get("endpoints") or ()]
-    return any((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
+    return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)

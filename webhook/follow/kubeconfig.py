@@ -12,7 +12,9 @@ from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.errors import ConfigurationError
 
 _DEFAULT: Final = "default"
-_NAMESPACE_FILE: Final = Path(SERVICE_CERT_FILENAME).with_name("namespace")
+NAMESPACE_FILE: Final = Path(SERVICE_CERT_FILENAME).with_name("namespace")
+"""Where a pod finds its own namespace, beside the token of its account."""
+
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError)
 
 
@@ -41,8 +43,8 @@ def namespace_of(path: str, context: str | None) -> str:
         raise ConfigurationError(msg)
     if not path:
         return (
-            _NAMESPACE_FILE.read_text(encoding="utf-8").strip()
-            if _NAMESPACE_FILE.exists()
+            NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+            if NAMESPACE_FILE.exists()
             else _DEFAULT
         )
     try:

@@ -81,8 +81,8 @@ class KubeRayStored:
             self._seen = self._release = None
         return self._release
 
-    def told(self) -> str:
-        """Say the last answer in the log."""
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
         if self._seen is None:
             return "RayClusters are not served: KubeRay's CRDs are missing"
         if self._release is None:

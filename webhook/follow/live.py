@@ -16,11 +16,12 @@ from webhook.status.objects import (
     Named,
     WebhookConfiguration,
 )
+from webhook.status.observed import END, REFUSALS
 
 T = TypeVar("T", bound=Watched)
 
 PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER})"
-REASONS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod", "Killing")
+REASONS: Final = (*REFUSALS, END)
 """Of the events, those that a diagnosis reads."""
 
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

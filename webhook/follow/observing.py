@@ -122,7 +122,7 @@ class Observing:
         return all(watch.synced for watch in self._needed)
 
     @property
-    def settled(self) -> bool:
+    def listed(self) -> bool:
         """Whether all that can be read was listed."""
         return self.synced and all(watch.synced or watch.trouble for watch in self.watches)
 

@@ -13,11 +13,11 @@ from msgspec import Raw, Struct, field
 from webhook.follow.listwatch import Resource
 from webhook.follow.versions import Record, VersionTracker
 from webhook.follow.wire import Codec, Event, Page, number
-from webhook.groups.adoption import adopted_seat
+from webhook.groups.adoption import seat_of
 from webhook.groups.membership import Membership
-from webhook.groups.seat import MAX_HOSTS, GroupKey, Seat
-from webhook.groups.seating import carried_seat
+from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
+from webhook.kube.marks import marked
 from webhook.kube.objects import PodSpec
 from webhook.kube.review import Denied
 
@@ -144,7 +144,7 @@ class PodFeed:
         `version`.
         """
         self._tracker.read(key, [self._record(pod) for pod in pods], version)
-        self._members.settle(key, begun)
+        self._members.give_up(key, begun)
 
     def told(self, key: GroupKey) -> int:
         """Return the version up to which everything in a group is known."""
@@ -178,9 +178,10 @@ class PodFeed:
         if key is not _NOWHERE and not meta.deletion_timestamp:
             try:
                 seat = _seat_of(pod, key.group)
-                if seat is not None and meta.labels is not None and meta.labels.condemned:
+                text = meta.labels.condemned if meta.labels is not None else None
+                if seat is not None and text and marked(text, meta.uid):
                     seat = CondemnedSeat(seat.replica, seat.host, seat.name)
-            except (Denied, msgspec.DecodeError) as error:
+            except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._reject(key, error)
         return Record(meta.uid, version, key, seat)
 
@@ -229,18 +230,20 @@ def _key_of(meta: _Meta) -> GroupKey:
 
 
 def _seat_of(pod: WorkerPod, group: str) -> Seat | None:
-    """Return the seat of a pod, None when it has none. Raises Denied or DecodeError for labels or a
-    spec that make no sense.
+    """Return the seat of a pod, None when it has none. Raises Denied, DecodeError or
+    UnicodeDecodeError for labels or a spec that make no sense.
     """
     labels = pod.metadata.labels or _Labels()
-    index, name, host = labels.replica_index, labels.replica_name, labels.host_index
-    if index is None and name is None and host is None:
-        if labels.legacy is None:
-            return None
-        spec = _specs.decode(pod.spec) if pod.spec else PodSpec()
-        return adopted_seat(group, intern(labels.legacy), spec)
-    pairs = zip(names.SEAT_LABELS, (index, name and intern(name), host), strict=True)
-    return carried_seat(
-        {label: value for label, value in pairs if value is not None},
-        1 if host is None else MAX_HOSTS,
+    name, legacy = labels.replica_name, labels.legacy
+    said = {
+        names.LABEL_REPLICA_INDEX: labels.replica_index,
+        names.LABEL_REPLICA_NAME: name and intern(name),
+        names.LABEL_HOST_INDEX: labels.host_index,
+        names.LABEL_LEGACY_REPLICA_INDEX: legacy and intern(legacy),
+    }
+    return seat_of(
+        group,
+        {label: value for label, value in said.items() if value is not None},
+        lambda: _specs.decode(pod.spec) if pod.spec else PodSpec(),
+        None,
     )

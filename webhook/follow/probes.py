@@ -9,9 +9,10 @@ from msgspec import structs
 
 from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
+from webhook.follow.former import ready_endpoints
 from webhook.follow.snapshot import Reader, Snapshot
 from webhook.kube import names
-from webhook.status.checks import DEFINITIONS, Object, Probed, Tried
+from webhook.status.checks import DEFINITIONS, LEASES, Object, Probed, Tried
 from webhook.status.examination import examine
 from webhook.status.installation import OURS
 from webhook.status.model import Picture
@@ -35,6 +36,11 @@ _RIGHTS: Final = (
         "name": f"rayclusters.{names.RAY_GROUP}",
     },
 )
+_CLAIMS: Final = tuple(
+    {"verb": verb, "group": "coordination.k8s.io", "resource": LEASES}
+    for verb in ("list", "watch", "create", "update")
+)
+"""What is done with the Leases by which processes agree on seats, in their own namespace."""
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
@@ -101,14 +107,7 @@ class Probes:
             for namespace, name in services
         }
         accounts = await self._accounts(services[0]) if services else ()
-        rights = (
-            {}
-            if not accounts
-            else {
-                f"{right['verb']} {right['resource']}": await self._may(accounts[0], right)
-                for right in _RIGHTS
-            }
-        )
+        rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
         return structs.replace(
             probed,
             mutating=mutating,
@@ -164,10 +163,7 @@ class Probes:
             "endpointslices",
             self._items(path, [("labelSelector", f"kubernetes.io/service-name={service}")]),
         )
-        if slices is None:
-            return None
-        endpoints = [each for found in slices for each in found.get("endpoints") or ()]
-        return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)
+        return None if slices is None else ready_endpoints(slices)
 
     async def _accounts(self, service: tuple[str, str]) -> tuple[str, ...]:
         """Return the accounts of the pods behind a service."""
@@ -184,6 +180,14 @@ class Probes:
         )
         accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods or ()}
         return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
+
+    async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
+        """Return whether an account may do what it has to, by `verb resource`."""
+        wanted = (*_RIGHTS, *({**right, "namespace": namespace} for right in _CLAIMS))
+        return {
+            f"{right['verb']} {right['resource']}": await self._may(account, right)
+            for right in wanted
+        }
 
     async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
         kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}

@@ -9,6 +9,8 @@ Knowledge comes from lists, watches and live reads, out of order. Three numbers 
 - the *horizon* of a scope (a worker group, or one RayCluster), the version at which a live read
   listed all of it: an event about an object which is unknown, and not newer than this, is about one
   that was gone by then. A horizon is dropped once the watch has reached it.
+
+See docs/decisions/0004-versions-decide-what-is-news.md.
 """
 
 from collections.abc import Hashable, Iterable, Mapping

@@ -2,10 +2,14 @@
 
 from binascii import crc32
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
 from webhook.groups.seat import Seat
+
+_DIGITS: Final = len(str(2**31))
+"""Of a number of restarts, which has 32 bits; Python itself reads no number of more than 4,300."""
 
 
 class Host(Struct, frozen=True, gc=False):
@@ -38,7 +42,8 @@ class Host(Struct, frozen=True, gc=False):
     @property
     def restarted(self) -> bool:
         """Tell whether its first container restarted since its replica was whole."""
-        return bool(self.sealed) and self.restarts > _restarts_of(self.sealed)
+        known = _restarts_of(self.sealed)
+        return known is not None and self.restarts > known
 
 
 class Head(Struct, frozen=True):
@@ -123,6 +128,6 @@ def _digest(hosts: Sequence[Host]) -> str:
     return f"{crc32(','.join(sorted(host.uid for host in hosts)).encode()):08x}"
 
 
-def _restarts_of(sealed: str) -> int:
+def _restarts_of(sealed: str) -> int | None:
     text = sealed.partition(".")[2]
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None

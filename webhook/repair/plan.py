@@ -28,7 +28,7 @@ SCALING: Final = "pods are leaving the group"
 HEADLESS: Final = "the RayCluster has no head pod that lasts"
 SPENT: Final = "the budget of this hour is spent"
 GOING: Final = "another replica of the group is going"
-SETTLING: Final = "it is not broken for long enough"
+TOO_NEW: Final = "it has not been broken long enough"
 
 
 class Limits(Struct, frozen=True, gc=False):
@@ -36,7 +36,7 @@ class Limits(Struct, frozen=True, gc=False):
     hour.
     """
 
-    settle: float = 30.0
+    wait: float = 30.0
     per_hour: int = 6
 
 
@@ -82,15 +82,15 @@ def plan(group: Group, memory: Memory, limits: Limits, now: float, date: float) 
     head, hold = group.head, _hold(group, memory, limits, now)
     if head is None or hold:
         return Plan([*seals], dict.fromkeys(broken, hold or HEADLESS))
-    ripe = [name for name in broken if now - memory.broken[name] >= limits.settle]
+    ripe = [name for name in broken if now - memory.broken[name] >= limits.wait]
     if not ripe:
-        return Plan([*seals], dict.fromkeys(broken, SETTLING))
+        return Plan([*seals], dict.fromkeys(broken, TOO_NEW))
     # What is left of a torn one may yet be filled, in place of one that goes before it.
     first = min(
         ripe,
         key=lambda name: (broken[name] == TORN, memory.broken[name], len(replicas[name]), name),
     )
-    waiting = {name: GOING if name in ripe else SETTLING for name in broken if name != first}
+    waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
     replaced = {name: _recent(times, date) for name, times in head.replaced.items()}
     replaced[group.name] = (*memory.spent, date)
     note = Note(head, {name: times for name, times in replaced.items() if times})
@@ -180,7 +180,7 @@ def _hold(group: Group, memory: Memory, limits: Limits, now: float) -> str:
     """Return why nothing of a group is replaced now, or nothing."""
     if group.suspended:
         return SUSPENDED
-    if now - memory.since < limits.settle:
+    if now - memory.since < limits.wait:
         return CHANGING
     surplus = sum(not host.deleting for host in group.pods) > group.desired * group.hosts
     if not surplus and any(host.name in group.leaving for host in group.pods):

@@ -1,4 +1,7 @@
-"""Batches: work that can wait a moment is done for many things at once, from warm CPU caches."""
+"""Batches: work that can wait a moment is done for many things at once, from warm CPU caches.
+
+See docs/decisions/0023-layers-that-gain-too-little.md.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Metrics of reviews and of the membership, in the Prometheus exposition format."""
+"""Metrics of reviews, in the Prometheus exposition format."""
 
 from typing import Final
 

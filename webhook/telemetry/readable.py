@@ -1,8 +1,10 @@
 """Log lines for people: a record in one line, with what matters first."""
 
 from collections.abc import Sequence
+from textwrap import indent
 from typing import Literal
 
+from webhook.kube.printable import many_lines, one_line
 from webhook.telemetry.log import Admission, Event, Form, Output, Record, as_json
 from webhook.telemetry.stdout import DescriptorOutput
 
@@ -18,9 +20,11 @@ def form_of(wanted: Format, output: Output) -> Form:
 
 
 def readable(records: Sequence[Record]) -> bytes:
-    """Return records as lines of text."""
-    lines = (_admission(each) if isinstance(each, Admission) else _event(each) for each in records)
-    return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+    """Return records as lines of text. What somebody else wrote starts no line: a trace is
+    indented.
+    """
+    shown = (_admission(each) if isinstance(each, Admission) else _event(each) for each in records)
+    return "".join(f"{text}\n" for text in shown).encode(errors="replace")
 
 
 def _admission(line: Admission) -> str:
@@ -32,7 +36,7 @@ def _admission(line: Admission) -> str:
     parts += [", ".join(line.rules or line.reasons)]
     if line.warnings:
         parts.append(f"{line.warnings} warning{'s' if line.warnings > 1 else ''}")
-    return "  ".join(filter(None, [*parts, f"{line.ms:g} ms"]))
+    return one_line("  ".join(filter(None, [*parts, f"{line.ms:g} ms"])))
 
 
 def _place(line: Admission) -> str:
@@ -44,8 +48,8 @@ def _place(line: Admission) -> str:
 
 def _event(line: Event) -> str:
     status = f" {line.status}" if line.status else ""
-    text = f"{_clock(line.time)}  {line.level:<8} {line.event}{status}: {line.message}"
-    return f"{text}\n{line.trace.rstrip()}" if line.trace else text
+    text = one_line(f"{_clock(line.time)}  {line.level:<8} {line.event}{status}: {line.message}")
+    return f"{text}\n{indent(many_lines(line.trace.rstrip()), '  ')}" if line.trace else text
 
 
 def _clock(time: str) -> str:

@@ -87,7 +87,7 @@ class WatchCollector(Collector):
         )
         age = GaugeMetricFamily(
             "ray_webhook_watch_age_seconds",
-            "How long ago the API server last told of a watch; a healthy one is under 70 s.",
+            "Seconds since the watch last received data; a healthy one is under 70 s.",
             labels=labels,
         )
         lists = CounterMetricFamily("ray_webhook_watch_lists", "Full lists begun.", labels=labels)
