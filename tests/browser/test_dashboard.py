@@ -74,7 +74,7 @@ def test_a_person_finds_the_missing_host_and_what_to_do(page: Page) -> None:
     trouble = page.locator(".trouble")
     expect(trouble).to_contain_text("replica 0 (tpu-9gjw8) lacks host 3")
     expect(trouble.locator("code")).to_have_text("kubectl describe raycluster -n team llama")
-    expect(trouble.locator("time")).to_have_text(re.compile(r"\d+ (s|min|h|d)"))
+    expect(trouble.locator("time")).to_have_count(0)  # no event says since when
 
 
 def test_the_host_arrives_without_a_reload_and_goes_again(page: Page, shown: Shown) -> None:

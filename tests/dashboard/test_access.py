@@ -1,4 +1,4 @@
-"""Access: who looks is what the API server says, and so is what he may see."""
+"""Access: who looks is what the API server says, and so is what they may see."""
 
 import asyncio
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from tests.dashboard.stage import Stage, identified, renamed
 from tests.status.samples import Sample, samples
-from tests.status.scenes import NOW, Scene, job, llama
+from tests.status.scenes import NOW, Scene, instant, job, llama
 from webhook.status.examination import examine
 from webhook.status.observed import Observed
 from webhook.status.survey import QUIET_SECONDS, RESTLESS_SECONDS
@@ -115,3 +115,48 @@ def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
     assert [each.name for each in survey.picture(NOW, {"other"}, {}).clusters] == ["qwen"]
     assert survey.picture(NOW, {"other"}, {}).troubles == ()
     assert [each.id for each in survey.picture(NOW, None, {}).troubles] == ["second-webhook"]
+
+
+def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
+    scene = samples()["pod-without-seat"].scene()
+    stage = Stage(scene.observed())
+    assert troubles(stage) == ["pod-without-seat", "host-missing"]
+    for webhook in scene.webhooks[0]["webhooks"]:
+        webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
+    stage.load(scene.observed())
+    assert troubles(stage) == ["ignored"] == scene.ids()
+    scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
+    stage.load(scene.observed())
+    assert troubles(stage) == ["pod-without-seat", "host-missing"] == scene.ids()
+
+
+def troubles(stage: Stage) -> list[str]:
+    """Return the ids of all troubles, after a look at what has changed."""
+    stage.live.survey.catch_up(stage.now)
+    return [each.id for each in stage.live.survey.picture(stage.now, None, {}).every_trouble]
+
+
+def test_events_are_sorted_out_once_for_all_looks_between_two_of_them() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    stage = Stage(scene.observed())
+    (cluster,) = stage.world.clusters.all
+    before = stage.world.ends(cluster)
+    stage.drop_pods([scene.pods["llama-tpu-worker-0-2"]])
+    assert stage.world.ends(cluster) is before
+    about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
+    end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
+    scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
+    stage.load(scene.observed())
+    assert stage.world.ends(cluster) is not before
+    assert stage.world.ends(cluster).of("team", "llama-tpu-worker-") == [NOW - 720]
+
+
+def test_a_pod_that_lives_has_not_ended_though_a_container_of_it_was() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    for pod, seconds in (("llama-tpu-worker-0-2", 20), ("llama-tpu-worker-0-3", 720)):
+        about = {"kind": "Pod", "name": f"llama-tpu-worker-{pod[-1]}", "uid": f"uid-of-{pod}"}
+        end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(seconds)}
+        scene.events.append({"metadata": {"name": pod, "namespace": "team"}, **end})
+    stage = Stage(scene.observed())
+    (trouble,) = stage.live.survey.picture(NOW, None, {}).every_trouble
+    assert trouble.since == NOW - 720

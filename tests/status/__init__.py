@@ -1,1 +1,1 @@
-"""Tests of what stands and what is missing."""
+"""Tests of what is running and what is missing."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from tests.pages import folded
 from tests.status.samples import Sample, samples, written
 from webhook.status.diagnosis import Diagnosis
 from webhook.status.examination import DIAGNOSES
@@ -32,7 +33,7 @@ of its containers. All examples are run as tests.
 
 def page() -> str:
     """Return the text of the page."""
-    return "\n".join(_lines()).rstrip("\n") + "\n"
+    return folded("\n".join(_lines()).rstrip("\n") + "\n")
 
 
 def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:

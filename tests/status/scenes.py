@@ -12,6 +12,7 @@ from tests.builders import NAMESPACE, ClusterBuilder, Webhook, a_cluster, manife
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.status.examination import examine
 from webhook.status.model import Picture
 from webhook.status.objects import (
@@ -54,7 +55,13 @@ def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
 class Scene:
     """Everything of one RayCluster, an hour after its start: all is well. Then it changes."""
 
-    def __init__(self, cluster: ClusterBuilder | None = None, *, indexed: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: ClusterBuilder | None = None,
+        *,
+        indexed: bool = False,
+        policy: Policy = DEFAULT_POLICY,
+    ) -> None:
         document = (cluster or llama()).build()
         document["metadata"]["creationTimestamp"] = CREATED
         self.cluster = document
@@ -68,7 +75,7 @@ class Scene:
         self.webhooks = [yaml.safe_load(_MUTATING.read_text().split("\n---\n")[0])]
         for entry in self.webhooks[0]["webhooks"]:
             entry["failurePolicy"] = "Fail"  # as the second step of an installation leaves it
-        self._start(indexed=indexed)
+        self._start(policy, indexed=indexed)
 
     def without(self, *pods: str) -> Self:
         """Take pods away."""
@@ -115,9 +122,9 @@ class Scene:
         """Return the ids of all troubles, the worst first."""
         return [trouble.id for trouble in self.examined(now).every_trouble]
 
-    def _start(self, *, indexed: bool) -> None:
+    def _start(self, policy: Policy, *, indexed: bool) -> None:
         """Play KubeRay, the API server with this webhook, and the scheduler."""
-        webhook = Webhook(self.cluster)
+        webhook = Webhook(self.cluster, policy=policy)
         view = as_cluster(manifest(self.cluster))
         for document in expand(self.cluster, view, indexed=indexed):
             pod = webhook.admit(document).pod

@@ -1,7 +1,11 @@
 """Where pods stand, and how hosts and replicas are shown."""
 
+import json
 from time import process_time
+from typing import Any
 
+import msgspec
+import pytest
 from msgspec import structs
 
 from tests.builders import a_cluster
@@ -9,8 +13,10 @@ from tests.status.scenes import NOW, Scene, instant, llama
 from webhook.kube import names
 from webhook.status.examination import examine
 from webhook.status.model import Host, Replica
+from webhook.status.objects import LivePod, Selector
 
 SEAT = dict.fromkeys(names.SEAT_LABELS)
+LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
 
 
 def replica(scene: Scene, number: int = 0) -> Replica:
@@ -73,7 +79,7 @@ def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
 
 def test_the_end_of_a_pod_says_since_when_its_host_is_missing() -> None:
     scene = Scene().without("llama-tpu-worker-0-3")
-    about = {"kind": "Pod", "name": "llama-tpu-worker-0-3", "uid": "uid-of-it"}
+    about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
     end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
     scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
     (trouble,) = scene.examined().every_trouble
@@ -120,11 +126,81 @@ def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
     assert len(scene.examined().clusters[0].groups[0].unseated) == 2
 
 
+def a_seatless_host(amount: str, **spec: object) -> Scene:
+    """Return a single host without a seat, whose Ray container asks for an amount of TPUs."""
+    limits = {names.RESOURCE_TPU: amount} if amount else {}
+    container = {"name": "ray-worker", "resources": {"limits": limits}}
+    template = {"spec": {"containers": [container], **spec}}
+    scene = Scene(a_cluster("llama").group("one", replicas=1, template=template))
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    labels = {**SEAT, names.LABEL_LEGACY_REPLICA_INDEX: None}
+    return scene.changed(name, metadata={"labels": labels})
+
+
+def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
+    assert a_seatless_host("4").ids() == ["pod-without-seat"]
+    assert a_seatless_host("0").ids() == []
+
+
+def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
+    sidecar = {
+        "name": "side",
+        "restartPolicy": "Always",
+        "resources": {"limits": {names.RESOURCE_TPU: "4"}},
+    }
+    assert a_seatless_host("", initContainers=[sidecar]).ids() == ["pod-without-seat"]
+
+
 def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
     scene = Scene().without(*Scene().pods)
     assert scene.ids() == ["head-missing", "replica-missing"]
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
-    assert scene.ids() == []
+    assert scene.ids() == ["being-deleted"]
+
+
+def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3", "llama-head")
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    picture = scene.examined()
+    (cluster,) = picture.clusters
+    (trouble,) = cluster.troubles
+    assert (trouble.id, trouble.level, trouble.since) == ("being-deleted", "info", NOW - 60)
+    assert cluster.deleting
+    assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
+    assert not picture.waits
+
+
+def test_replicas_of_a_raycluster_that_is_being_deleted_are_not_missing() -> None:
+    scene = Scene().without(*Scene().pods)
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    assert scene.examined().clusters[0].groups[0].replicas == ()
+
+
+def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
+    scene = Scene()
+    finalizers = ["example.com/audit", "foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
+    assert scene.ids() == ["being-deleted"]
+    picture = scene.examined(NOW + 300)
+    held = picture.every_trouble[0]
+    assert held.message == (
+        "the RayCluster is being deleted, and finalizers hold it: example.com/audit, "
+        "foregroundDeletion"
+    )
+    assert picture.waits
+
+
+def test_pods_of_a_group_that_was_removed_are_shown() -> None:
+    scene = Scene()
+    for number in range(4):
+        labels = {names.LABEL_GROUP: "former"}
+        scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
+    (trouble,) = scene.examined().every_trouble
+    assert trouble.id == "pod-without-group"
+    assert trouble.message.startswith("4 pods of former, which is no worker group")
+    assert trouble.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
+    assert trouble.command.endswith(" ".join(trouble.pods))
 
 
 def test_a_thousand_pods_are_examined_in_under_a_second_of_the_processor() -> None:
@@ -150,3 +226,118 @@ def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_ti
     (cluster,) = scene.examined().clusters
     assert sum(len(replica.hosts) for replica in cluster.groups[0].replicas) < 40_000
     assert len(cluster.groups[0].replicas) < 40_000
+
+
+def opted_in(**labels: str) -> Scene:
+    """Return a RayCluster with a pod without a seat, in a namespace with these labels, where the
+    webhook is asked about namespaces that are labelled for it alone.
+    """
+    scene = Scene()
+    scene.changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | LEGACY})
+    wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
+    for webhook in scene.webhooks[0]["webhooks"]:
+        webhook["namespaceSelector"]["matchExpressions"].append(wanted)
+    scene.namespaces[0]["metadata"]["labels"] = labels
+    return scene
+
+
+def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
+    assert "pod-without-seat" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    (trouble,) = opted_in().examined().clusters[0].troubles
+    assert trouble.id == "ignored"
+    assert "mutatingwebhookconfiguration ray-webhook does not select" in trouble.message
+
+
+@pytest.mark.parametrize(
+    ("requirement", "labels", "selected"),
+    [
+        ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
+        ({"operator": "In", "values": ["a"]}, {}, False),
+        ({"operator": "NotIn", "values": ["a"]}, {}, True),
+        ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
+        ({"operator": "Exists"}, {"k": ""}, True),
+        ({"operator": "Exists"}, {}, False),
+        ({"operator": "DoesNotExist"}, {}, True),
+        ({"operator": "DoesNotExist"}, {"k": "a"}, False),
+    ],
+)
+def test_a_selector_selects_as_kubernetes_says(
+    requirement: dict[str, Any], labels: dict[str, str], *, selected: bool
+) -> None:
+    text = json.dumps({"matchExpressions": [{"key": "k", **requirement}]})
+    selector = msgspec.json.decode(text, type=Selector)
+    assert selector.selects(labels) is selected
+    assert structs.replace(selector, match_labels={"x": "y"}).selects(labels) is False
+
+
+def test_a_pod_that_a_finalizer_holds_is_told_with_it() -> None:
+    scene = Scene()
+    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
+    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
+    assert trouble.message.endswith("KubeRay waits for it: example.com/held is not removed")
+    assert trouble.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
+
+
+def test_a_pod_that_still_has_time_to_end_is_no_trouble() -> None:
+    scene = Scene()
+    meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
+    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    assert "pod-stuck-terminating" not in scene.ids()
+
+
+def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
+    scene = Scene().changed(
+        "llama-tpu-worker-0-3",
+        metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30},
+    )
+    finalizers = ["foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
+    found = {each.id: each for each in scene.examined().every_trouble}
+    assert set(found) == {"pod-stuck-terminating", "deletion-held", "being-deleted"}
+    assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
+    assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    finalizers.append("example.com/held")
+    (trouble,) = [each for each in scene.examined().every_trouble if each.id == "deletion-held"]
+    assert trouble.command == "kubectl edit raycluster -n team llama"
+
+
+def test_a_pod_that_found_no_node_and_is_held_is_told_without_one() -> None:
+    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
+    spec, status = {"nodeName": None}, {"phase": "Pending", "conditions": None}
+    scene = Scene().changed("llama-tpu-worker-0-3", metadata=meta, spec=spec, status=status)
+    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
+    assert trouble.message == (
+        "llama-tpu-worker-0-3 is still Terminating, and KubeRay waits for it: example.com/held is "
+        "not removed"
+    )
+
+
+def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
+    scene = Scene(llama(replicas=3))
+    for host in range(4):
+        labels = {names.LABEL_GROUP: None if host < 3 else "former"}
+        scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    former, none = scene.examined().every_trouble
+    assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
+    assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not look")
+    assert none.remedy == "delete them"
+    assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
+
+
+def test_variables_that_are_not_utf_8_are_no_seat() -> None:
+    spec = {
+        "containers": [{"name": "w", "env": [], "resources": {"limits": {"google.com/tpu": 4}}}]
+    }
+    former = {names.LABEL_LEGACY_REPLICA_INDEX: "tpu-0"}
+    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | former}, spec=spec)
+    observed = scene.observed()
+    broken = [
+        msgspec.json.decode(
+            msgspec.json.encode(pod).replace(b'"env":[]', b'"env":["\x80"]'), type=LivePod
+        )
+        for pod in observed.pods
+    ]
+    picture = examine(structs.replace(observed, pods=broken), NOW)
+    assert picture.clusters[0].groups[0].unseated == ("llama-tpu-worker-0-3",)

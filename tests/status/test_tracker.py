@@ -4,11 +4,15 @@ own.
 
 import pytest
 
+from tests.builders import a_cluster
 from tests.status.scenes import NOW, Scene, instant, llama
+from webhook.kube import names
 from webhook.status.model import Picture
 from webhook.status.tracker import NOTE_MAX, Notice, Tracker
 
 HOST = "llama-tpu-worker-0-3"
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/9 nodes are available."}
+PENDING = {"phase": "Pending", "conditions": [UNSCHEDULED]}
 
 
 def told(tracker: Tracker, picture: Picture) -> list[tuple[str, str]]:
@@ -20,6 +24,15 @@ def only(tracker: Tracker, picture: Picture) -> Notice:
     """Return the one notice of a look."""
     (notice,) = tracker.look(picture).notices
     return notice
+
+
+def test_a_replica_that_goes_with_its_raycluster_is_not_counted_as_incomplete() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    tracker = Tracker()
+    for _ in range(2):
+        (tally,) = tracker.look(scene.examined()).tallies
+        assert tally.incomplete_since is None
 
 
 def test_nothing_is_told_of_a_raycluster_that_is_well() -> None:
@@ -133,3 +146,41 @@ def test_a_note_is_never_longer_than_an_event_allows(length: int) -> None:
     hook = {"name": "x" * length, "objectSelector": selector, "rules": [rule]}
     scene.webhooks.append({"metadata": {"name": "other"}, "webhooks": [hook]})
     assert len(only(Tracker(), scene.examined()).note) <= NOTE_MAX
+
+
+def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
+    scene = Scene().changed(HOST, spec={"nodeName": None}, status=PENDING)
+    tracker = Tracker()
+    tracker.look(scene.examined(NOW))
+    assert told(tracker, scene.examined(NOW + 600)) == [("PodPending", "tpu")]
+    scene.namespaces[0]["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+    assert told(tracker, scene.examined(NOW + 1200)) == []
+
+
+def test_a_pod_on_a_lost_node_is_told_of() -> None:
+    leaving = {"deletionTimestamp": instant(120), "deletionGracePeriodSeconds": 30}
+    scene = Scene().changed(HOST, metadata=leaving)
+    assert ("PodStuckTerminating", "") in told(Tracker(), scene.examined(NOW))
+
+
+def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=50).group("gpu", replicas=1))
+    workers = [name for name in scene.pods if name != "llama-head"]
+    for name in workers:
+        scene.changed(name, spec={"nodeName": None}, status=PENDING)
+    tracker = Tracker()
+    assert told(tracker, scene.examined(NOW)) == []
+    cpu, gpu = tracker.look(scene.examined(NOW + 600)).notices
+    assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
+    assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
+    assert " (and 49 more replicas like it). To mend it: " in cpu.note
+    assert "replicas" not in gpu.note
+
+
+def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
+    tracker = Tracker()
+    for minutes in range(0, 30, 5):
+        scene = Scene(a_cluster("llama").group("cpu", replicas=6))
+        late = f"llama-cpu-worker-{minutes // 5}-0"
+        scene.changed(late, spec={"nodeName": None}, status=PENDING)
+        assert told(tracker, scene.examined(NOW + 60 * minutes)) == []

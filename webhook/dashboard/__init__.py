@@ -1,1 +1,1 @@
-"""The page: what stands in a cluster, what is missing, and what to do, in a browser; read-only."""
+"""The page: what is running in a cluster, what is missing, what to do, in a browser; read-only."""

@@ -1,4 +1,4 @@
-"""Access: who looks, and which namespaces he may see."""
+"""Access: who looks, and which namespaces they may see."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -93,7 +93,7 @@ class _Session(Struct):
 
 
 class TokenAccess:
-    """Asks the API server whose token it is, and in which namespaces he may list RayClusters and
+    """Asks the API server whose token it is, and in which namespaces they may list RayClusters and
     pods. `namespaces` are those that there is something to see in.
     """
 
@@ -134,7 +134,7 @@ class TokenAccess:
         self._sessions.pop(session, None)
 
     async def sight(self, session: str, bearer: str) -> Sight | None:
-        """Return who looks, and where he may list what the page shows. Raises NotNowError."""
+        """Return who looks, and where they may list what the page shows. Raises NotNowError."""
         token = bearer or self._token(session)
         user = await self._user(token) if token else None
         if user is None:

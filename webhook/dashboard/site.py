@@ -210,10 +210,14 @@ class DashboardSite:
         live = self._live
         clusters = live.board.clusters(scope)
         troubles = live.survey.troubles if scope is None else ()
-        outage = f"Nothing new comes from the API server ({live.source.trouble}): this is what was."
+        outage = (
+            f"No news from the API server ({live.source.trouble}): showing the last known state."
+        )
         return self._page(
             "beside",
-            summary=summary_of(clusters) if live.source.synced else "Reading the cluster",
+            summary=summary_of(clusters, len(troubles))
+            if live.source.synced
+            else "Reading the cluster",
             waits=any(cluster.waits for cluster in clusters) or bool(troubles),
             trouble=outage if live.source.trouble else "",
             told=[told(each) for each in troubles],

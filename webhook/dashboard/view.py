@@ -131,7 +131,8 @@ def group_top(key: str, number: int, cluster: model.Cluster) -> GroupTop:
     there = sum(replica.state == model.COMPLETE for replica in group.replicas)
     text = f"{there} of {counted(len(group.replicas), 'replica')} complete"
     if not group.replicas:
-        text = "no replicas" if group.unseated else "no replicas, as asked for"
+        asked = not group.unseated and not cluster.deleting
+        text = "no replicas, as asked for" if asked else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
     if group.unseated:
@@ -194,13 +195,17 @@ def size_of(group: model.Group) -> str:
 
 
 def state_of(cluster: model.Cluster) -> str:
-    """Return the state of a RayCluster: `waits`, `warns`, `coming` or `fine`."""
+    """Return the state of a RayCluster: `waits`, `warns`, `coming` or `fine`. One that is being
+    deleted has that of one that comes: neither stays as it is.
+    """
     if cluster.waits:
         return "waits"
     if any(trouble.level == WARNING for trouble in cluster.troubles):
         return "warns"
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = all(replica.state == model.COMPLETE for replica in replicas)
+    if cluster.deleting:
+        return "coming"
     return "fine" if complete and (cluster.head.state == model.READY) else "coming"
 
 
@@ -218,22 +223,29 @@ def told(trouble: Trouble) -> Told:
 
 
 def instant(seconds: float | None) -> Instant | None:
-    """Return seconds since the epoch as machines and people read them."""
+    """Return seconds since the epoch as machines and people read them; None for what no calendar
+    has.
+    """
     if seconds is None:
         return None
-    at = datetime.fromtimestamp(int(seconds), UTC)
+    try:
+        at = datetime.fromtimestamp(int(seconds), UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
     return Instant(f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at.day} {at:%b %H:%M} UTC")
 
 
-def summary_of(clusters: list[model.Cluster]) -> str:
-    """Return in a sentence how many RayClusters there are, and how many wait."""
-    if not clusters:
-        return "No RayClusters"
+def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:
+    """Return in a sentence how many RayClusters there are, how many wait, and how many problems
+    there are that are none's.
+    """
+    what = counted(len(clusters), "RayCluster") if clusters else "No RayClusters"
     waiting = sum(cluster.waits for cluster in clusters)
-    what = counted(len(clusters), "RayCluster")
-    if not waiting:
-        return f"{what}, nothing waits"
-    return f"{what}, {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+    if waiting:
+        what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+    if problems:
+        return f"{what}; {counted(problems, 'problem')} of the installation"
+    return what if waiting or not clusters else f"{what}, nothing waits"
 
 
 def _summary(cluster: model.Cluster) -> str:
@@ -243,7 +255,7 @@ def _summary(cluster: model.Cluster) -> str:
     return {
         "waits": "waits",
         "warns": counted(sum(trouble.level == WARNING for trouble in cluster.troubles), "warning"),
-        "coming": "coming up",
+        "coming": "being deleted" if cluster.deleting else "coming up",
         "fine": "all there",
     }[state_of(cluster)]
 

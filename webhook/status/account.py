@@ -1,14 +1,23 @@
 """The account of one pod: what the mutators give in its seat, why, and whether the pod has it."""
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
+from webhook.groups.drain import MARGIN, read_seconds
 from webhook.kube import names
-from webhook.kube.objects import Affinity, PodAffinity
+from webhook.kube.objects import Affinity, Container, Lifecycle, PodAffinity
 from webhook.mutation.affinity import TOGETHER
-from webhook.mutation.edit import AppendResizeRule, AppendTerm, Edit, SetEnv, SetField
+from webhook.mutation.edit import (
+    AppendResizeRule,
+    AppendTerm,
+    Edit,
+    SetEnv,
+    SetField,
+    SetPreStop,
+)
+from webhook.mutation.policy import Policy
 from webhook.status.expected import Expected
 from webhook.status.objects import LivePod
 from webhook.status.standing import Cluster, Group, Replica
@@ -80,7 +89,8 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
     for group in cluster.groups:
         for replica in group.replicas:
             if (group.name, replica.index) == (group_name, index) and replica.everyone:
-                given = tuple(_joined(_given(Expected(replica), None, host)))
+                policy = _policy_of(replica.everyone[0])
+                given = tuple(_joined(_given(Expected(replica, policy), None, host)))
                 return Account(group.name, replica.index, replica.name, host, given)
     return None
 
@@ -91,7 +101,7 @@ def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
         found = _find(group, pod)
         if found is not None:
             replica, host = found
-            expected = Expected(replica)
+            expected = Expected(replica, _policy_of(pod))
             given = tuple(_joined(_given(expected, pod, host)))
             return Account(group.name, replica.index, replica.name, host, given)
     return None
@@ -130,6 +140,8 @@ def _in_pod(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             key = str(term["topologyKey"])
             what = "together in" if kind == TOGETHER else "apart in"
             return Given(f"affinity, {what}", key, key if _has_term(pod, kind, term) else None, why)
+        case SetPreStop(container, command, why):
+            return _hook(pod, expected.name_of(container), f"a drain of {command[-1]} s", why)
         case AppendResizeRule(resource, why):
             return Given(
                 f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why
@@ -141,6 +153,8 @@ def _field(pod: LivePod, edit: SetField) -> Given | None:
     match edit:
         case SetField("hostname", str(value), why):
             return Given("hostname", value, pod.spec.hostname or None, why)
+        case SetField("subdomain", str(value), why):
+            return Given("subdomain", value, pod.spec.subdomain or None, why)
         case SetField("schedulingGroup", {"podGroupName": value}, why):
             return Given("schedulingGroup", str(value), pod.pod_group or None, why)
         case SetField("terminationGracePeriodSeconds" as what, int(value), why):
@@ -167,6 +181,48 @@ def _has_term(pod: LivePod, kind: str, term: dict[str, object]) -> bool:
         affinity.pod_affinity if kind == TOGETHER else affinity.pod_anti_affinity
     ) or PodAffinity()
     return term in (present.required_during_scheduling_ignored_during_execution or ())
+
+
+def _hook(pod: LivePod, name: str, value: str, why: str) -> Given | None:
+    """Return the `preStop` of a container, of which is known only whether there is one. A container
+    with another hook of its own is given none.
+    """
+    found = next((each for each in pod.spec.containers or () if each.name == name), None)
+    lifecycle = (found and found.lifecycle) or Lifecycle()
+    if lifecycle.pre_stop is None and lifecycle.post_start is not None:
+        return None
+    return Given("preStop", value, None if lifecycle.pre_stop is None else value, why, (name,))
+
+
+def _policy_of(pod: LivePod) -> Policy:
+    """Return the policy that a pod was given its own by: a person's commands cannot see the
+    settings of the installation. Where nothing tells, it is the usual one, by which less is given.
+    """
+    container = next(iter(pod.spec.containers or ()), Container())
+    variables = {each.name: each for each in container.variables()}
+    affinity = pod.spec.affinity or Affinity()
+    apart = (
+        affinity.pod_anti_affinity or PodAffinity()
+    ).required_during_scheduling_ignored_during_execution or ()
+    grace = pod.spec.termination_grace_period_seconds or 0
+    resized = {rule.resource_name for rule in container.resize_policy or ()}
+    drain = variables.get(names.RAY_DRAIN_TIMEOUT)
+    seconds = read_seconds((drain and drain.value) or "") or 0
+    zones = (variables.get(name) for name in (names.RAY_NODE_ZONE, names.RAY_NODE_REGION))
+    return Policy(
+        resize="all" if {"cpu", "memory"} <= resized else "listed" if resized else "none",
+        apart="own" if any(map(_within_namespace, apart)) else "all",
+        drain_seconds=seconds if grace >= seconds + MARGIN else 0,
+        zones=any(each is not None and each.value_from is not None for each in zones),
+    )
+
+
+def _within_namespace(term: dict[str, Any]) -> bool:
+    """Tell whether a term keeps a pod apart from other replicas of its own namespace only."""
+    expressions = (term.get("labelSelector") or {}).get("matchExpressions") or ()
+    keys = {each.get("key") for each in expressions if each.get("operator") == "NotIn"}
+    ours = not keys.isdisjoint((names.LABEL_REPLICA_NAME, names.LABEL_CLUSTER))
+    return ours and term.get("namespaceSelector") is None
 
 
 def _resize_policy(pod: LivePod, resource: str) -> str | None:

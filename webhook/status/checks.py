@@ -10,17 +10,21 @@ from msgspec import Struct
 
 from webhook.kube import names
 from webhook.status.diagnosis import ERROR
-from webhook.status.installation import OURS, made_for_ray
-from webhook.status.installation import PODS as PODS_WEBHOOK
+from webhook.status.installation import OURS, second_webhook
 from webhook.status.model import Picture
 from webhook.status.objects import Webhook, WebhookConfiguration
-from webhook.status.words import counted, listed
+from webhook.status.observed import PODS as PODS_WEBHOOK
+from webhook.status.observed import Observed
+from webhook.status.words import counted
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The one that is asked about RayClusters."""
 
 DEFINITIONS: Final = "customresourcedefinitions"
 """What tells the webhook which release of KubeRay the rules speak for; it can do without."""
+
+LEASES: Final = "leases"
+"""What processes agree on seats by; without them no pod gets a seat."""
 
 PAGE: Final = "docs/checks.md"
 OLDEST_KUBERNETES: Final = (1, 30)
@@ -297,6 +301,13 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 f"{account} may not {right}, to see which KubeRay the rules speak for",
                 "apply the ClusterRole of manifests/base/rbac.yaml, or set validation.kuberay",
             )
+        elif not allowed and right.endswith(LEASES):
+            yield Result(
+                "rights",
+                "error",
+                f"{account} may not {right} of its namespace, by which seats are given",
+                "apply the Role of manifests/base/rbac.yaml",
+            )
         elif not allowed:
             yield Result(
                 "rights",
@@ -311,18 +322,10 @@ def _rights(probed: Probed) -> Iterator[Result]:
 def _second(probed: Probed) -> Iterator[Result]:
     if probed.mutating is None:
         return
-    others = [
-        webhook.name
-        for each in probed.mutating
-        for webhook in each.webhooks or ()
-        if made_for_ray(webhook)
-    ]
-    if others:
-        advice = "remove one of the two: docs/diagnoses.md#second-webhook"
-        yield Result(
-            "second-webhook", "error", f"{listed(others)} changes the pods of Ray too", advice
-        )
-    else:
+    others = list(second_webhook(Observed((), (), configurations=probed.mutating)))
+    for other in others:
+        yield Result("second-webhook", "error", other.message, f"{other.remedy}: {other.command}")
+    if not others:
         yield Result("second-webhook", "fine", "no other webhook is made for the pods of Ray")
 
 

@@ -171,7 +171,7 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
     found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     for host in sorted({*before, *then}):
         group, replica, number = host
-        called = f"replica {replica}, host {number}"
+        called = "the head" if group == names.HEAD_GROUP else f"replica {replica}, host {number}"
         if host not in then:
             found.setdefault((group, "hosts that go"), []).append((called, "there", "gone"))
         elif host not in before:
@@ -187,9 +187,13 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
 
 
 def _hosts(document: Object) -> Hosts | None:
-    """Return what each host of a RayCluster would be given, None when that cannot be said."""
+    """Return what each host of a RayCluster would be given, None when that cannot be said. One that
+    is suspended has none, nor a head.
+    """
     try:
         view = as_cluster(Manifest("live", document))
+        if view.spec.suspend:
+            return {}
         return dict(_given(document, expand(document, view, indexed=True)))
     except (ManifestError, Denied, ValueError):
         return None
@@ -201,6 +205,9 @@ def _given(
     facts = facts_of(as_cluster(Manifest("live", document)))
     for raw in pods:
         pod = msgspec.json.decode(msgspec.json.encode(raw), type=Pod)
+        if pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD:
+            yield (names.HEAD_GROUP, 0, 0), {}
+            continue
         group = facts.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         seat = carried_seat(pod.labels, group.num_of_hosts) if group is not None else None
         if group is None or seat is None:

@@ -1,7 +1,7 @@
 """A diagnosis: an id, a level, when it counts, and a small function that yields symptoms."""
 
 from collections.abc import Callable, Iterable
-from typing import Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -21,8 +21,38 @@ LEVELS: Final = (ERROR, WARNING, INFO)
 PAGE: Final = "docs/diagnoses.md"
 
 
+class Begin(NamedTuple):
+    """When something began, as far as that is known, and a time at which it was not so yet, both in
+    seconds since the epoch.
+    """
+
+    since: float | None
+    not_before: float | None
+
+
+def begun(told: Iterable[float | None], others: Iterable[float | None]) -> Begin:
+    """Return when something began: at the last of the times that are `told` of it, unless one of
+    the `others`, at which it was not so yet, is later.
+    """
+    last, bound = latest(told), latest(others)
+    if last is not None and (bound is None or last >= bound):
+        return Begin(last, None)
+    return Begin(None, bound)
+
+
+def latest(times: Iterable[float | None]) -> float | None:
+    """Return the latest of the times that are known."""
+    return max((time for time in times if time is not None), default=None)
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """Return the earliest of the times that are known."""
+    return min((time for time in times if time is not None), default=None)
+
+
 class Symptom(Struct, frozen=True):
     """What a diagnosis yields: what is wrong, what to do, and since when, as far as that is known.
+    Where it is not, `not_before` is a time at which it was not so yet.
 
     `command` is the remedy for a shell, or what shows more. `hosts` and `pods` are those it is
     about.
@@ -36,6 +66,7 @@ class Symptom(Struct, frozen=True):
     pods: tuple[str, ...] = ()
     replica: int | None = None
     """The replica it is about, where the thing that is looked at is more than that."""
+    not_before: float | None = None
 
 
 Check = Callable[[T], Iterable[Symptom]]
@@ -118,8 +149,9 @@ def info(check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
 
 
 def counts(diagnosis: Diagnosis[T], symptom: Symptom, now: float) -> bool:
-    """Tell whether a symptom has lasted long enough."""
-    return symptom.since is None or now - symptom.since >= diagnosis.seconds
+    """Tell whether a symptom has lasted long enough, or may have."""
+    begin = symptom.not_before if symptom.since is None else symptom.since
+    return begin is None or now - begin >= diagnosis.seconds
 
 
 def _name(check: Check[T]) -> str:

@@ -6,12 +6,12 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from webhook.status import model
-from webhook.status.clusters import CLUSTER
+from webhook.status.clusters import CLUSTER, DELETION, LEAVING
 from webhook.status.diagnosis import ERROR, Diagnosis, Symptom, Trouble, counts
 from webhook.status.expected import Expected
 from webhook.status.installation import INSTALLATION
 from webhook.status.objects import LivePod
-from webhook.status.observed import Lookups, Observed
+from webhook.status.observed import Ends, Lookups, Observed
 from webhook.status.pods import PODS, parties
 from webhook.status.replicas import GROUP, REPLICA, SLICE, TOLD, Slice
 from webhook.status.standing import Cluster, Group, Replica, stand
@@ -21,6 +21,8 @@ T = TypeVar("T")
 DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
     *INSTALLATION,
     *CLUSTER,
+    *LEAVING,
+    *DELETION,
     *GROUP,
     *REPLICA,
     *SLICE,
@@ -61,12 +63,14 @@ def examine(
     now: float,
     unread: Mapping[str, str] = _NOTHING,
     tell: Callable[[Replica], Told] = tell_afresh,
+    ends: Ends | None = None,
 ) -> model.Picture:
     """Return the picture at `now`, in seconds since the epoch.
 
-    `unread` says what could not be read, and why; `tell` may remember what it told before.
+    `unread` says what could not be read, and why; `tell` may remember what it told before, and
+    `ends` what events tell of pods that are gone.
     """
-    lookups = Lookups(observed, now)
+    lookups = Lookups(observed, now, ends)
     clusters = [_shown(cluster, now, tell) for cluster in stand(observed, lookups)]
     troubles = tuple(_run(INSTALLATION, observed, now))
     return model.Picture(now, tuple(clusters), troubles, dict(unread))
@@ -95,8 +99,12 @@ def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], now: float) -> Itera
 
 
 def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> Iterator[Trouble]:
-    """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's."""
+    """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's, and
+    of one that is being deleted, only that and what holds it up.
+    """
+    yield from _run(LEAVING, cluster, now)
     if cluster.facts.deleting:
+        yield from _run(DELETION, cluster, now)
         return
     yield from _run(CLUSTER, cluster, now)
     if not cluster.ignored:
@@ -141,9 +149,10 @@ def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> mod
         tuple(_group(group, troubles) for group in cluster.groups),
         tuple(troubles),
         cluster.facts.suspended,
-        cluster.leaving,
+        len(cluster.leaving),
         tuple(_pod_groups(cluster)),
         cluster.facts.uid,
+        cluster.facts.deleting,
     )
 
 
@@ -199,6 +208,8 @@ def _replica(replica: Replica, *, troubled: bool) -> model.Replica:
     )
     complete = all(host.state == model.READY for host in hosts)
     state: model.ReplicaState = "waits" if troubled else "complete" if complete else "coming"
+    if replica.group.cluster.facts.deleting:
+        state = model.LEAVING
     return model.Replica(replica.index, replica.name, state, hosts, replica.newest)
 
 
@@ -211,7 +222,7 @@ def _host(index: int, pods: list[LivePod]) -> model.Host:
 
 
 def _state(pod: LivePod) -> model.HostState:
-    if pod.status.phase in ("Failed", "Succeeded"):
+    if pod.ended:
         return "failed"
     if pod.ready:
         return "ready"

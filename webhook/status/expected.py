@@ -2,6 +2,7 @@
 
 from msgspec import Struct, structs
 
+from webhook.groups.naming import headless_service
 from webhook.groups.seat import MAX_HOSTS, Seat
 from webhook.groups.seating import is_labelled
 from webhook.kube import names
@@ -11,6 +12,7 @@ from webhook.kube.review import Denied
 from webhook.mutation.affinity import TOGETHER
 from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField
 from webhook.mutation.pipeline import host_edits, replica_edits
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica as Template
 from webhook.mutation.worker import Slot, Worker, in_multi_slice, read_replica
 from webhook.status.objects import LivePod
@@ -38,9 +40,9 @@ class Difference(Struct, frozen=True):
 class Expected:
     """What the hosts of one replica should have, worked out once: they come from one template."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, policy: Policy = DEFAULT_POLICY) -> None:
         self.replica = replica
-        self._template = _template(replica)
+        self._template = _template(replica, policy)
         self._shared = replica_edits(self._template) if self._template is not None else []
         self._edits: dict[int, list[Edit]] = {}
         self._variables: dict[tuple[str, str], dict[str, EnvVar]] = {}
@@ -134,7 +136,11 @@ class Expected:
 
     def container(self, edit: SetEnv) -> str:
         """Return the name of the container of an edit."""
-        return self._template.slot(edit.container).name if self._template is not None else ""
+        return self.name_of(edit.container)
+
+    def name_of(self, path: str) -> str:
+        """Return the name of the container at a path in a pod."""
+        return self._template.slot(path).name if self._template is not None else ""
 
     def _own(self, host: int) -> list[Edit]:
         if self._template is None:
@@ -162,9 +168,10 @@ def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
     return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
 
 
-def _template(replica: Replica) -> Template | None:
+def _template(replica: Replica, policy: Policy) -> Template | None:
     """Return the replica as the mutators see it before they gave anything; None if unreadable."""
     group = replica.group
+    usual = headless_service(group.cluster.facts.name)
     if group.spec.num_of_hosts > MAX_HOSTS:
         return None
     for pod in replica.everyone:
@@ -176,6 +183,7 @@ def _template(replica: Replica) -> Template | None:
             pod.spec,
             containers=containers,
             hostname=None,
+            subdomain=None if pod.spec.subdomain == usual else pod.spec.subdomain,
             affinity=None,
             scheduling_group=None,
             termination_grace_period_seconds=None,
@@ -183,7 +191,9 @@ def _template(replica: Replica) -> Template | None:
         bare = structs.replace(pod, spec=spec)
         seat = Seat(replica.index, 0, replica.name)
         try:
-            read = read_replica(bare, seat, group.cluster.facts, group.spec, assigned=False)
+            read = read_replica(
+                bare, seat, group.cluster.facts, group.spec, assigned=False, policy=policy
+            )
         except Denied:
             continue
         for slot in read.slots:

@@ -6,14 +6,11 @@ from typing import Final
 from webhook.kube import names
 from webhook.status.diagnosis import Symptom, error
 from webhook.status.objects import Webhook, WebhookConfiguration
-from webhook.status.observed import Observed
+from webhook.status.observed import PODS, Observed
 from webhook.status.words import listed
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """How the names of our webhooks end."""
-
-PODS: Final = f"pods{OURS}"
-"""The one that is asked about pods."""
 
 FORMER: Final = "kuberay-tpu-webhook"
 """The name of the Deployment and the Service of Google's webhook for TPUs, and a part of those of
@@ -67,7 +64,7 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     return Symptom(
         f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
         "names than this webhook",
-        f"`ray-webhook migrate --from {FORMER}` leads over; this removes the other one"
+        f"`ray-webhook migrate --from {FORMER}` shows the steps; this removes the other one"
         if FORMER in webhook.name
         else "remove one of the two; this is the other one",
         f"kubectl delete mutatingwebhookconfiguration {name}",

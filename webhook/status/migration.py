@@ -13,9 +13,9 @@ from webhook.groups.seating import is_labelled
 from webhook.kube import names
 from webhook.mutation.edit import SetEnv
 from webhook.status.expected import Expected
-from webhook.status.installation import FORMER, PODS
+from webhook.status.installation import FORMER
 from webhook.status.objects import Named, Webhook, WebhookConfiguration
-from webhook.status.observed import Lookups, Observed
+from webhook.status.observed import PODS, Lookups, Observed
 from webhook.status.standing import Group, Replica, asks_for_tpu, stand
 from webhook.status.words import counted
 

@@ -20,7 +20,8 @@ COMPLETE: Final = "complete"
 COMING: Final = "coming"
 WAITS: Final = "waits"
 GONE: Final = "missing"
-ReplicaState = Literal["complete", "coming", "waits", "missing"]
+LEAVING: Final = "leaving"
+ReplicaState = Literal["complete", "coming", "waits", "missing", "leaving"]
 
 
 class Host(Struct, frozen=True, omit_defaults=True):
@@ -39,6 +40,7 @@ class Replica(Struct, frozen=True, omit_defaults=True):
     """A replica. One that should be there and is not has no index.
 
     `complete`: all hosts are ready. `coming`: nothing is wrong yet. `waits`: something is.
+    `leaving`: its RayCluster is being deleted.
     """
 
     index: int | None
@@ -87,6 +89,7 @@ class Cluster(Struct, frozen=True, omit_defaults=True):
     leaving: int = 0
     pod_groups: tuple[PodGroup, ...] = ()
     uid: str = ""
+    deleting: bool = False
 
     @property
     def waits(self) -> bool:

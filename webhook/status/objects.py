@@ -11,11 +11,56 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
 
     creation_timestamp: str = ""
     resource_version: str = ""
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
 
     @property
     def created(self) -> float | None:
         """When the object was created, in seconds since the epoch."""
         return seconds_of(self.creation_timestamp)
+
+    @property
+    def deleted(self) -> float | None:
+        """When its deletion was asked for: the timestamp is when it has to be over. None where the
+        grace period, which may be any number, says no time at which it was there.
+        """
+        due, grace = seconds_of(self.deletion_timestamp), self.deletion_grace_period_seconds or 0
+        if due is None or not 0 <= grace <= due - (self.created or 0.0):
+            return None
+        return due - grace
+
+
+class OwnedSpec(Struct, frozen=True, gc=False):
+    """That a manager has set fields of `spec`; which, nobody asks."""
+
+
+class OwnedFields(Struct, frozen=True, gc=False):
+    """The fields that a manager has set."""
+
+    spec: OwnedSpec | None = field(default=None, name="f:spec")
+
+
+class Manager(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `metadata.managedFields`: who set what, and when they changed it last."""
+
+    time: str | None = None
+    fields_v1: OwnedFields | None = None
+
+
+class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
+    """The metadata of a RayCluster that lives."""
+
+    managed_fields: list[Manager] | None = None
+
+    @property
+    def edited(self) -> float | None:
+        """When its `spec` was changed last, in seconds since the epoch."""
+        times = [
+            seconds_of(each.time)
+            for each in self.managed_fields or ()
+            if each.fields_v1 is not None and each.fields_v1.spec is not None
+        ]
+        return max((time for time in times if time is not None), default=None)
 
 
 class Named(Struct, frozen=True, gc=False):
@@ -59,10 +104,24 @@ class Waiting(Struct, frozen=True, gc=False):
     message: str = ""
 
 
+class Running(Struct, frozen=True, gc=False):
+    """That a container runs."""
+
+
+class Terminated(Struct, rename="camel", frozen=True, gc=False):
+    """How and when a container ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
 class ContainerState(Struct, frozen=True, gc=False):
-    """`state` of a container; only the one of waiting is read."""
+    """`state` of a container: one of three."""
 
     waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
 
 
 class ContainerStatus(Struct, frozen=True, gc=False):
@@ -70,12 +129,16 @@ class ContainerStatus(Struct, frozen=True, gc=False):
 
     name: str = ""
     state: ContainerState = field(default_factory=ContainerState)
+    ready: bool = False
+    started: bool | None = None
 
 
 class PodStatus(Struct, rename="camel", frozen=True, gc=False):
     """The part of a pod's `status` that we read."""
 
     phase: str = ""
+    reason: str = ""
+    message: str = ""
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
@@ -99,6 +162,11 @@ class LivePod(Pod, frozen=True, gc=False):
         return self.metadata.created
 
     @property
+    def due(self) -> float | None:
+        """When its deletion has to be over, its grace period included."""
+        return seconds_of(self.metadata.deletion_timestamp)
+
+    @property
     def leaves(self) -> bool:
         """Tell whether it is being deleted: then its seat is free."""
         return self.metadata.deletion_timestamp is not None
@@ -108,6 +176,11 @@ class LivePod(Pod, frozen=True, gc=False):
         """Tell whether all its containers are ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether it has ended: none of its containers starts again."""
+        return self.status.phase in ("Failed", "Succeeded")
 
     @property
     def unscheduled(self) -> bool:
@@ -135,7 +208,7 @@ class ClusterStatus(Struct, frozen=True, gc=False):
 class LiveCluster(RayCluster, frozen=True, gc=False):
     """A RayCluster that lives."""
 
-    metadata: LiveMeta = field(default_factory=LiveMeta)
+    metadata: ClusterMeta = field(default_factory=ClusterMeta)
     status: ClusterStatus = field(default_factory=ClusterStatus)
 
 
@@ -228,6 +301,15 @@ class Requirement(Struct, frozen=True, gc=False):
     operator: str = ""
     values: list[str] | None = None
 
+    def holds(self, labels: Strings) -> bool:
+        """Tell whether an object with these labels is what it requires.
+
+        https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#resources-that-support-set-based-requirements
+        """
+        if self.operator in ("In", "NotIn"):
+            return (labels.get(self.key) in (self.values or ())) == (self.operator == "In")
+        return (self.key in labels) == (self.operator == "Exists")
+
 
 class Selector(Struct, rename="camel", frozen=True, gc=False):
     """A label selector."""
@@ -243,6 +325,13 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
             if each.operator in ("In", "Exists"):
                 found[each.key] = each.values or []
         return found
+
+    def selects(self, labels: Strings) -> bool:
+        """Tell whether it selects an object with these labels."""
+        wanted = (self.match_labels or {}).items()
+        return all(labels.get(key) == value for key, value in wanted) and all(
+            each.holds(labels) for each in self.match_expressions or ()
+        )
 
 
 class WebhookRule(Struct, rename="camel", frozen=True, gc=False):
@@ -276,6 +365,7 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
     rules: list[WebhookRule] | None = None
     client_config: ClientConfig = field(default_factory=ClientConfig)
     object_selector: Selector = field(default_factory=Selector)
+    namespace_selector: Selector = field(default_factory=Selector)
     failure_policy: str = "Fail"
 
     def asked(self, group: str, resource: str, operation: str) -> bool:

@@ -1,10 +1,11 @@
 """What was read of a cluster at one moment; what could not be read is None."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from webhook.kube import names
 from webhook.status.objects import (
     LiveCluster,
     LiveEvent,
@@ -14,8 +15,26 @@ from webhook.status.objects import (
     WebhookConfiguration,
 )
 
-_ENDS: Final = ("Killing", "Preempted", "Evicted", "TaintManagerEviction")
-"""Reasons of events about pods that end."""
+PODS: Final = f"pods.{names.PREFIX.rstrip('/')}"
+"""The webhook of this program that is asked about pods, by its name in each configuration."""
+
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
+"""The label that every namespace has.
+
+https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/#automatic-labelling
+"""
+
+REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
+"""Reasons of KubeRay's events about pods that it was refused.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+"""
+END: Final = "Killing"
+"""The reason of kubelet's events about containers that it ends, whoever deleted or evicted their
+pod.
+
+https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
+"""
 
 
 class Observed(Struct, frozen=True):
@@ -36,24 +55,50 @@ class Observed(Struct, frozen=True):
     ignoring: bool = True
 
 
-class Lookups:
-    """The observed objects by what they are looked up by, and the time of looking."""
+class Ends:
+    """When pods ended, as far as events tell of it: sorted out when somebody first asks, as nobody
+    does where all is well. `lives` tells whether the pod of a uid is still there.
+    """
 
-    def __init__(self, observed: Observed, now: float) -> None:
+    def __init__(self, events: Iterable[LiveEvent], lives: Callable[[str], bool]) -> None:
+        self._events: Iterable[LiveEvent] = events
+        self._lives = lives
+        self._by_name: dict[tuple[str, str], dict[str, float]] | None = None
+
+    def of(self, namespace: str, name: str) -> list[float]:
+        """Return in order when pods that are gone by now ended: those of this name, or of one that
+        is made of it and of what the API server puts behind a `generateName`.
+        """
+        if self._by_name is None:
+            self._by_name, self._events = _ends(self._events), ()
+        ends = self._by_name.get((namespace, name), {})
+        return sorted(time for uid, time in ends.items() if not self._lives(uid))
+
+
+class Lookups:
+    """The observed objects by what they are looked up by, and the time of looking. `ends` are those
+    of pods, where somebody has sorted them out before.
+    """
+
+    def __init__(self, observed: Observed, now: float, ends: Ends | None = None) -> None:
         self.now = now
-        self.events_known = observed.events is not None
         self._services = _names(observed.services)
         self._pod_groups = _by_name(observed.pod_groups)
         self._nodes = {node.metadata.name or "": node for node in observed.nodes or ()}
         self.nodes_known = observed.nodes is not None
         self._namespaces = {each.metadata.name or "": each for each in observed.namespaces or ()}
-        self._events: dict[str, list[LiveEvent]] = {}
-        self._ends: dict[str, list[LiveEvent]] = {}
+        self._selectors = [
+            (configuration.metadata.name or "", webhook.namespace_selector)
+            for configuration in observed.configurations or ()
+            for webhook in configuration.webhooks or ()
+            if webhook.name == PODS
+        ]
+        self._passing: dict[str, str] = {}
+        self._events = observed.events or ()
+        self._refusals: dict[str, list[LiveEvent]] | None = None
         live = {pod.metadata.uid for pod in observed.pods}
-        for event in observed.events or ():
-            self._events.setdefault(event.involved_object.uid, []).append(event)
-            if event.reason in _ENDS and event.involved_object.uid not in live:
-                self._ends.setdefault(event.metadata.namespace or "", []).append(event)
+        self._ends = ends or Ends(self._events, live.__contains__)
+        self._ended: dict[tuple[str, str], list[float]] = {}
 
     def has_service(self, namespace: str, name: str) -> bool | None:
         """Tell whether a Service exists; None when nobody could look."""
@@ -82,15 +127,53 @@ class Lookups:
         found = self._namespaces.get(namespace)
         return (found.metadata.labels or {}).get(key) if found else None
 
-    def last_end(self, namespace: str, prefix: str) -> float | None:
-        """Return when a pod that is gone by now, and whose name began like this, ended last."""
-        ends = self._ends.get(namespace, ())
-        times = [event.last for event in ends if event.involved_object.name.startswith(prefix)]
-        return max((time for time in times if time is not None), default=None)
+    def passed_by(self, namespace: str) -> str:
+        """Return the configuration whose `namespaceSelector` leaves a namespace out, so that this
+        webhook is not asked about its pods; nothing where it is asked, or nobody could look.
+        """
+        if namespace not in self._passing:  # each of its RayClusters asks
+            self._passing[namespace] = self._left_out(namespace)
+        return self._passing[namespace]
 
-    def events_about(self, uid: str) -> Iterator[LiveEvent]:
-        """Yield the events about the object of a uid."""
-        yield from self._events.get(uid, ())
+    def _left_out(self, namespace: str) -> str:
+        found = self._namespaces.get(namespace)
+        if found is None or not self._selectors:
+            return ""
+        labels = {**(found.metadata.labels or {}), _NAMESPACE_NAME: namespace}
+        asked = any(selector.selects(labels) for _, selector in self._selectors)
+        return "" if asked else self._selectors[0][0]
+
+    def ends(self, namespace: str, name: str) -> list[float]:
+        """Return what `Ends.of` does."""
+        key = namespace, name
+        if key not in self._ended:  # each replica that lacks hosts asks
+            self._ended[key] = self._ends.of(namespace, name)
+        return self._ended[key]
+
+    def refusals(self, uid: str) -> Iterator[LiveEvent]:
+        """Yield KubeRay's events about pods that it was refused for the RayCluster of a uid."""
+        if self._refusals is None:
+            self._refusals = {}
+            for event in self._events:
+                if event.reason in REFUSALS:
+                    self._refusals.setdefault(event.involved_object.uid, []).append(event)
+        yield from self._refusals.get(uid, ())
+
+
+def _ends(events: Iterable[LiveEvent]) -> dict[tuple[str, str], dict[str, float]]:
+    """Return when pods ended, by uid, by namespace and both names. Each container of a pod may have
+    told of its end.
+    """
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for event in events:
+        if event.reason != END or (time := event.last) is None:
+            continue
+        namespace, about = event.metadata.namespace or "", event.involved_object
+        generated = "".join(about.name.rpartition("-")[:2])
+        for name in (about.name, generated):
+            ends = found.setdefault((namespace, name), {})
+            ends[about.uid] = max(time, ends.get(about.uid, time))
+    return found
 
 
 def _names(objects: Sequence[Named] | None) -> set[tuple[str, str]] | None:

@@ -1,21 +1,30 @@
 """Diagnoses of pods: heads and workers that are created, and do not run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.kube import names
-from webhook.status.diagnosis import Symptom, error, warning
-from webhook.status.objects import Condition, LivePod, LivePodGroup
-from webhook.status.standing import Cluster, Replica
-from webhook.status.words import describe, hosts, listed
+from webhook.kube.instants import seconds_of
+from webhook.kube.objects import ALWAYS
+from webhook.status.diagnosis import Symptom, earliest, error, latest, warning
+from webhook.status.objects import Condition, ContainerStatus, LivePod, LivePodGroup
+from webhook.status.standing import Cluster, Replica, is_head
+from webhook.status.words import delete_pods, describe, hosts, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons of waiting that a start has."""
 
+_CRASHES: Final = "CrashLoopBackOff"
+_ON_FAILURE: Final = "OnFailure"
 _STUCK: Final = frozenset({"Deferred", "Infeasible"})
 _WORDS_MAX: Final = 300
+_SUBMITTER: Final = "ray-job-submitter"
+"""The container that KubeRay puts into the head for a RayJob's `SidecarMode`.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+"""
 
 
 class Party(Struct, frozen=True):
@@ -43,7 +52,7 @@ def pod_pending(party: Party) -> Iterator[Symptom]:
     """Pods for which the scheduler finds no node.
 
     The message ends with the scheduler's own words. While one host of a replica has no node, all
-    wait. Pods that wait for their PodGroup have a diagnosis of their own.
+    wait. Pods that wait for their PodGroup, or have scheduling gates, have diagnoses of their own.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/kube-scheduler/
     """
@@ -51,10 +60,7 @@ def pod_pending(party: Party) -> Iterator[Symptom]:
     for words, pods in _sorted(
         party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ).items():
-        since = min(
-            (time for pod in pods if (time := _since(pod, "PodScheduled")) is not None),
-            default=None,
-        )
+        since = earliest(_since(pod, "PodScheduled") for pod in pods)
         yield Symptom(
             f"{_who(party, pods)} {_has(pods)} no node: {words}",
             "add nodes that fit, or free some; the pod's events have more",
@@ -65,19 +71,98 @@ def pod_pending(party: Party) -> Iterator[Symptom]:
         )
 
 
-def container_waits(party: Party) -> Iterator[Symptom]:
-    """Pods on a node, a container of which does not start.
+def pod_gated(party: Party) -> Iterator[Symptom]:
+    """Pods that the scheduler does not look at yet, as they have scheduling gates.
 
-    The image cannot be pulled, a Secret is not there, or the container ends again and again.
+    Whoever put a gate there removes it: Kueue does when it has admitted the workload of the pods,
+    and has chosen their nodes. Until then no new node helps.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
+    """
+    namespace = party.cluster.namespace
+    for words, pods in _sorted(
+        party, lambda pod: listed(pod.gates) if pod.unscheduled else ""
+    ).items():
+        gates = pods[0].gates
+        kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
+        yield Symptom(
+            f"{_who(party, pods)} {_has(pods, 'is', 'are')} held back by scheduling "
+            f"gate{'s' if len(gates) > 1 else ''} {words}",
+            "see what their queue waits for: Kueue says so in the conditions of their Workload"
+            if kueue
+            else "see that what put the gates there runs; it removes them",
+            f"kubectl get workloads.kueue.x-k8s.io -n {namespace}"
+            if kueue
+            else describe("pod", namespace, pods[0].name),
+            earliest(_since(pod, "PodScheduled") for pod in pods),
+            _hosts(party, pods),
+            tuple(pod.name for pod in pods),
+        )
+
+
+def container_waits(party: Party) -> Iterator[Symptom]:
+    """Pods on a node, a container of which does not start, or has ended.
+
+    The image cannot be pulled, a Secret is not there, the container ends again and again, or it has
+    ended and its pod's `restartPolicy` leaves it at that. A container beside Ray's may end with
+    exit code 0, and the one that submits a RayJob with any. What ends again and again counts from
+    the scheduling of its pod, which may have been ready in between; since when is not said.
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-states
     """
     for words, pods in _sorted(party, _container).items():
+        crashes = any(_crashes(pod) for pod in pods)
         yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'does', 'do')} not start: {words}",
+            f"{_who(party, pods)} {_has(pods, 'does', 'do')} not run: {words}",
             "mend what it says, in the RayCluster or beside it; the pod's events have more",
             describe("pod", party.cluster.namespace, pods[0].name),
-            min((pod.created for pod in pods if pod.created is not None), default=None),
+            None if crashes else earliest(_unready_since(pod) for pod in pods),
+            _hosts(party, pods),
+            tuple(pod.name for pod in pods),
+            not_before=earliest(_since(pod, "PodScheduled") for pod in pods),
+        )
+
+
+def pod_ended(party: Party) -> Iterator[Symptom]:
+    """Pods that have ended, and are still there.
+
+    A node evicted the pod, its containers were killed for their memory, or Ray ended. Nothing of it
+    starts again, and its seat is taken while it is there. KubeRay deletes such a pod when it next
+    looks at the RayCluster, within seconds, and creates another; so it counts only after a minute.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
+    """
+    for words, pods in _sorted(party, _end).items():
+        names_ = [pod.name for pod in pods]
+        yield Symptom(
+            f"{_who(party, pods)} {_has(pods)} ended: {words}",
+            "see that KubeRay runs, as it should have replaced "
+            f"{_has(pods, 'it', 'them')}; this has {_has(pods, 'it', 'them')} created again",
+            delete_pods(party.cluster.namespace, names_),
+            earliest(_ended_at(pod) for pod in pods),
+            _hosts(party, pods),
+            tuple(names_),
+        )
+
+
+def pod_not_ready(party: Party) -> Iterator[Symptom]:
+    """Pods on a node that do not become ready.
+
+    An init container does not end, a probe does not succeed, or kubelet does not get as far. The
+    pull of a large image and the loading of a model take minutes, and KubeRay's liveness probe
+    gives a Ray that hangs ten; so it counts only after a quarter of an hour, for workers not before
+    a quarter of an hour in which the head is ready. Workers whose `wait-gcs-ready` waits for a head
+    that is not ready are not told of, as the head is; nor are workers of a RayService whose
+    readiness probe fails, as it does where Serve has no replica.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
+    """
+    for words, pods in _sorted(party, lambda pod: _unready(party, pod)).items():
+        yield Symptom(
+            f"{_who(party, pods)} {_has(pods, 'is', 'are')} not ready: {words}",
+            "see what it waits for; the pod's events and logs have more",
+            describe("pod", party.cluster.namespace, pods[0].name),
+            earliest(_late_since(party.cluster, pod) for pod in pods),
             _hosts(party, pods),
             tuple(pod.name for pod in pods),
         )
@@ -101,7 +186,7 @@ def podgroup_missing(party: Party) -> Iterator[Symptom]:
                 "see that the controller runs with the right to create it "
                 "(docs/scheduling-groups.md), or create it yourself",
                 f"kubectl get podgroups -n {namespace}",
-                min((pod.created for pod in pods if pod.created is not None), default=None),
+                earliest(pod.created for pod in pods),
                 _hosts(party, pods),
                 tuple(pod.name for pod in pods),
             )
@@ -115,7 +200,7 @@ def podgroup_waits(party: Party) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     cluster = party.cluster
-    for name, pods in _sorted(party, _pod_group).items():
+    for name, pods in _sorted(party, lambda pod: "" if pod.gates else _pod_group(pod)).items():
         group = cluster.lookups.pod_group(cluster.namespace, name)
         if group is None:
             continue
@@ -144,10 +229,7 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
             f"{_who(party, pods)} {_has(pods)} not been resized: {words}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
             describe("pod", party.cluster.namespace, pods[0].name),
-            min(
-                (time for pod in pods if (time := _since(pod, "PodResizePending")) is not None),
-                default=None,
-            ),
+            earliest(_since(pod, "PodResizePending") for pod in pods),
             _hosts(party, pods),
             tuple(pod.name for pod in pods),
         )
@@ -155,7 +237,7 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
 
 def _scheduler(pod: LivePod) -> str:
     """Return why a pod has no node, in the scheduler's words."""
-    if not pod.unscheduled:
+    if not pod.unscheduled or pod.gates:
         return ""
     condition = pod.condition("PodScheduled")
     if condition is None or condition.status == "True":
@@ -164,7 +246,9 @@ def _scheduler(pod: LivePod) -> str:
 
 
 def _container(pod: LivePod) -> str:
-    """Return why a container of a pod waits, nothing while that is part of a start."""
+    """Return why a container of a pod does not run, nothing while that is part of a start."""
+    if pod.ready or pod.ended:
+        return ""
     for status in (
         *(pod.status.init_container_statuses or ()),
         *(pod.status.container_statuses or ()),
@@ -173,7 +257,117 @@ def _container(pod: LivePod) -> str:
         if waiting is not None and waiting.reason not in _FINE:
             words = " ".join(waiting.message.split())
             return f"{status.name}: {waiting.reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
-    return ""
+    return _terminated(
+        each
+        for each in pod.status.container_statuses or ()
+        if not _done(pod, each) and not _restarts(pod, each)
+    )
+
+
+def _crashes(pod: LivePod) -> bool:
+    """Tell whether a container of a pod ends again and again."""
+    every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
+    return any(each.state.waiting and each.state.waiting.reason == _CRASHES for each in every)
+
+
+def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
+    """Tell whether kubelet starts a container again that has ended."""
+    end, policy = status.state.terminated, pod.spec.restart_policy
+    return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
+
+
+def _done(pod: LivePod, status: ContainerStatus) -> bool:
+    """Tell whether a container beside Ray's, which is the first, has ended as it should: its pod is
+    not ready from then on. How that of a RayJob ends is the job's matter.
+    """
+    end, (ray, *_) = status.state.terminated, pod.spec.containers or (None,)
+    if end is None or (ray is not None and status.name == ray.name):
+        return False
+    return end.exit_code == 0 or status.name == _SUBMITTER
+
+
+def _terminated(statuses: Iterable[ContainerStatus]) -> str:
+    """Return how a container ended: one that failed, if there is one."""
+    found = [
+        (end.exit_code == 0, f"{status.name}: {end.reason or 'ended'}, exit code {end.exit_code}")
+        for status in statuses
+        if (end := status.state.terminated) is not None
+    ]
+    return min(found, key=lambda each: each[0], default=(True, ""))[1]
+
+
+def _end(pod: LivePod) -> str:
+    """Return how a pod ended."""
+    if not pod.ended:
+        return ""
+    status = pod.status
+    if status.reason:
+        words = " ".join(status.message.split())
+        return f"{status.reason}{f', {words}' if words else ''}"[:_WORDS_MAX]
+    every = [*(status.container_statuses or ()), *(status.init_container_statuses or ())]
+    return _terminated(every) or status.phase
+
+
+def _ended_at(pod: LivePod) -> float | None:
+    """Return when the last container of a pod ended, else since when it is not ready."""
+    ends = [status.state.terminated for status in pod.status.container_statuses or ()]
+    times = [seconds_of(end.finished_at) for end in ends if end is not None]
+    last = max((time for time in times if time is not None), default=None)
+    return _unready_since(pod) if last is None else last
+
+
+def _unready(party: Party, pod: LivePod) -> str:
+    """Return what keeps a pod on a node from being ready, nothing where that is told otherwise."""
+    if pod.ready or pod.ended or pod.unscheduled or _container(pod):
+        return ""
+    sidecars = {
+        each.name for each in pod.spec.init_containers or () if each.restart_policy == ALWAYS
+    }
+    inits = [
+        each
+        for each in pod.status.init_container_statuses or ()
+        if each.state.running and not each.ready
+    ]
+    for init in inits:
+        if init.name not in sidecars:
+            waits = init.name == names.WAIT_FOR_HEAD and not party.cluster.head_ready
+            return "" if waits else f"init container {init.name} has not ended"
+        if not init.started:
+            return f"sidecar {init.name} has not started"
+    # Of the init containers only sidecars are left, which the pod's readiness needs too.
+    unready = [each for each in (*(pod.status.container_statuses or ()), *inits) if not each.ready]
+    if unready:
+        status = next((each for each in unready if not _done(pod, each)), None)
+        return "" if status is None else _unready_container(pod, status)
+    condition = pod.condition("Ready")
+    return (_words(condition) if condition else "") or "kubelet has not said why"
+
+
+def _unready_container(pod: LivePod, status: ContainerStatus) -> str:
+    """Return what keeps a container from being ready, nothing where it need not be."""
+    if status.state.running is None:
+        waiting = status.state.waiting
+        return f"{status.name}: {waiting.reason if waiting and waiting.reason else 'not started'}"
+    if status.started is False:
+        return f"the startup probe of {status.name} has not succeeded"
+    if pod.labels.get(names.LABEL_SERVE) == "true" and not is_head(pod):
+        return ""
+    return f"the readiness probe of {status.name} does not succeed"
+
+
+def _unready_since(pod: LivePod) -> float | None:
+    """Return since when a pod on a node is not ready."""
+    found = [pod.condition(kind) for kind in ("Ready", "PodScheduled")]
+    times = [each.since for each in found if each is not None]
+    return max((time for time in times if time is not None), default=pod.created)
+
+
+def _late_since(cluster: Cluster, pod: LivePod) -> float | None:
+    """Return since when a pod on a node could have become ready: a worker waits for the head."""
+    if is_head(pod):
+        return _unready_since(pod)
+    ready = [head.condition("Ready") for head in cluster.heads if head.ready]
+    return latest((_unready_since(pod), *(each.since for each in ready if each is not None)))
 
 
 def _pod_group(pod: LivePod) -> str:
@@ -236,7 +430,10 @@ def _has(pods: list[LivePod], one: str = "has", several: str = "have") -> str:
 
 PODS: Final = (
     error(pod_pending, seconds=60),
+    warning(pod_gated, seconds=60),
     error(container_waits, seconds=60),
+    error(pod_ended, seconds=60),
+    error(pod_not_ready, seconds=900),
     error(podgroup_missing, seconds=30),
     error(podgroup_waits, seconds=120),
     warning(resize_stuck, seconds=120),

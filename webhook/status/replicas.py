@@ -1,17 +1,22 @@
 """Diagnoses of replicas: hosts that are missing, doubled, apart, or told the wrong place."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
 
+from webhook.groups.naming import pod_prefix
 from webhook.kube import names
-from webhook.status.diagnosis import Symptom, error, warning
+from webhook.status.diagnosis import Begin, Symptom, begun, earliest, error, latest, warning
 from webhook.status.expected import Difference, Expected
 from webhook.status.objects import LivePod
 from webhook.status.standing import Group, Replica, newest
 from webhook.status.words import counted, delete_pods, describe, edit, hosts, listed
 
+_APART: Final = 150.0
+"""Seconds without the end of a pod after which the next one begins a matter of its own: enough for
+a missing host to count, and to become an event, while others of its group come and go."""
 _LONG: Final = 60
 """Characters of a value that a message shows."""
 
@@ -20,7 +25,9 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     """A replica that lacks hosts.
 
     All hosts of a replica work together: while one is missing, the others wait for it. It counts
-    from the creation of the newest host, or the end of the last pod, as far as events tell of it.
+    from the deletion of the host's pod, or from the ends of pods of its group after the newest host
+    was created, as far as events tell of them; without those from the creation of the newest host.
+    Since when it is so is said only where as many pods ended as hosts are missing.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
     """
@@ -29,16 +36,47 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
         return
     cluster, spec = replica.group.cluster, replica.group.spec
     there = replica.group.hosts - len(missing)
-    ended = cluster.lookups.last_end(cluster.namespace, cluster.name)
-    since = max((time for time in (replica.newest, ended) if time is not None), default=None)
+    begin = _lost(replica, missing)
     yield Symptom(
         f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are "
         "there, and wait",
         "KubeRay creates what is missing, or the whole replica anew; when it does not, see why",
         describe("raycluster", cluster.namespace, cluster.name),
-        since,
+        begin.since,
         tuple(missing),
+        not_before=begin.not_before,
     )
+
+
+def _lost(replica: Replica, missing: list[int]) -> Begin:
+    """Return when the first of the missing hosts was lost.
+
+    Events do not say whose host a pod was. Where another number of pods of the group ended than
+    hosts are missing, it may have been any of these: those that ended one soon after the other
+    count from the first, so that they cannot put it off for ever.
+    """
+    cluster = replica.group.cluster
+    leaving = {host: pod.metadata.deleted for host, pod in replica.leaving if host in missing}
+    times = [time for time in leaving.values() if time is not None]
+    if len(leaving) < len(missing):
+        prefix = pod_prefix(cluster.name, replica.group.name)
+        ends = cluster.lookups.ends(cluster.namespace, prefix)
+        ends = ends[bisect_left(ends, replica.newest or 0.0) :]
+        if len(ends) != len(missing) - len(leaving):
+            bound = _run(ends) if ends else replica.newest
+            return Begin(None, earliest((*times, bound)))
+        times += ends
+    return Begin(min(times, default=None), replica.newest)
+
+
+def _run(ends: list[float]) -> float:
+    """Return the first of the last ends between which there was no long time."""
+    first = ends[-1]
+    for end in reversed(ends):
+        if first - end > _APART:
+            break
+        first = end
+    return first
 
 
 def replica_missing(group: Group) -> Iterator[Symptom]:
@@ -53,14 +91,27 @@ def replica_missing(group: Group) -> Iterator[Symptom]:
     lacking = group.desired - len({replica.index for replica in group.replicas}) - unseated
     if size < 1 or lacking <= 0:
         return
-    times = (cluster.live.metadata.created, newest(cluster.heads), newest(group.pods))
+    meta = cluster.live.metadata
+    begin = begun(
+        _departures(group),
+        (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
+    )
     yield Symptom(
         f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} "
         "missing",
         "see what KubeRay says",
         describe("raycluster", cluster.namespace, cluster.name),
-        max((time for time in times if time is not None), default=None),
+        begin.since,
+        not_before=begin.not_before,
     )
+
+
+def _departures(group: Group) -> list[float | None]:
+    """Return when pods of a group that are gone ended, and the deletion of those that go began."""
+    cluster = group.cluster
+    ends = cluster.lookups.ends(cluster.namespace, pod_prefix(cluster.name, group.name))
+    leaving = [pod for each in group.leaving.values() for _, pod in each]
+    return [*ends, *(pod.metadata.deleted for pod in leaving)]
 
 
 def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
@@ -86,8 +137,8 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
         f"{len(group.replicas)} replicas are there, {group.desired} should be",
         f"when nothing scales down by itself, delete {which}",
         delete_pods(cluster.namespace, pods),
-        newest(group.pods),
         pods=tuple(pods),
+        not_before=latest((newest(group.pods), cluster.live.metadata.edited)),
     )
 
 

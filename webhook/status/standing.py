@@ -1,19 +1,22 @@
 """What stands: the pods of each RayCluster, sorted into groups, replicas and hosts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
-from webhook.accelerators.devices import TPU
-from webhook.groups.adoption import adopted_seat
+from webhook.accelerators.devices import TPU, devices_of_pod
+from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, facts_of
-from webhook.groups.seat import MAX_HOSTS, Seat
-from webhook.groups.seating import carried_seat
+from webhook.groups.seat import MAX_HOSTS
 from webhook.kube import names
 from webhook.kube.objects import WorkerGroup
 from webhook.kube.review import Denied
 from webhook.status.objects import LiveCluster, LivePod
 from webhook.status.observed import Lookups, Observed
+
+_NO_SEAT: Final = (Denied, DecodeError, UnicodeDecodeError)
+"""What reading a seat raises."""
 
 
 class Replica(Struct):
@@ -39,6 +42,11 @@ class Replica(Struct):
         """When its newest pod was created."""
         return newest(self.everyone)
 
+    @property
+    def leaving(self) -> list[tuple[int, LivePod]]:
+        """Its hosts that are being deleted, with their pods."""
+        return self.group.leaving.get((self.index, self.name), [])
+
 
 class Unseated(Struct, frozen=True):
     """A live pod without a seat, and what is wrong with the labels that it has, if it has some."""
@@ -48,12 +56,15 @@ class Unseated(Struct, frozen=True):
 
 
 class Group(Struct):
-    """One worker group. Replicas that should be there, and are not, are not among `replicas`."""
+    """One worker group. Replicas that should be there, and are not, are not among `replicas`.
+    `leaving` are the hosts that are being deleted, by index and name of their replica.
+    """
 
     cluster: "Cluster"
     spec: WorkerGroup
     replicas: list[Replica]
     unseated: list[Unseated]
+    leaving: dict[tuple[int, str], list[tuple[int, LivePod]]] = {}
 
     @property
     def name(self) -> str:
@@ -68,7 +79,8 @@ class Group(Struct):
     @property
     def desired(self) -> int:
         """How many replicas there should be."""
-        return 0 if self.cluster.facts.suspended else self.spec.desired
+        facts = self.cluster.facts
+        return 0 if facts.suspended or facts.deleting else self.spec.desired
 
     @property
     def lost(self) -> list[Unseated]:
@@ -86,7 +98,7 @@ class Group(Struct):
 
 
 class Cluster(Struct):
-    """One RayCluster with its live pods; `leaving` counts those that are being deleted."""
+    """One RayCluster with its live pods; `leaving` are those that are being deleted."""
 
     live: LiveCluster
     facts: ClusterFacts
@@ -94,7 +106,7 @@ class Cluster(Struct):
     heads: list[LivePod]
     groups: list[Group]
     strays: list[LivePod]
-    leaving: int = 0
+    leaving: list[LivePod] = []
 
     @property
     def namespace(self) -> str:
@@ -107,10 +119,16 @@ class Cluster(Struct):
         return self.facts.name
 
     @property
+    def head_ready(self) -> bool:
+        """Tell whether a head is ready."""
+        return any(pod.ready for pod in self.heads)
+
+    @property
     def ignored(self) -> bool:
-        """Tell whether the webhook leaves it alone, by its own label or that of its namespace."""
+        """Tell whether the webhook leaves it alone, by its own label or those of its namespace."""
         label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
-        return self.facts.ignored or label == "true"
+        passed = self.lookups.passed_by(self.namespace)
+        return self.facts.ignored or label == "true" or passed != ""
 
     @property
     def pods(self) -> Iterator[LivePod]:
@@ -138,6 +156,11 @@ def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
     return sorted(clusters, key=lambda cluster: (cluster.namespace, cluster.name))
 
 
+def is_head(pod: LivePod) -> bool:
+    """Tell whether a pod is the head of its RayCluster."""
+    return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+
+
 def newest(pods: Iterable[LivePod]) -> float | None:
     """Return when the newest of some pods was created."""
     return max((pod.created for pod in pods if pod.created is not None), default=None)
@@ -153,8 +176,10 @@ def _cluster(
     for pod in pods:
         group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
         if pod.leaves:
-            cluster.leaving += 1
-        elif pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD:
+            cluster.leaving.append(pod)
+            if group is not None:
+                _leave(pod, group)
+        elif is_head(pod):
             cluster.heads.append(pod)
         elif group is None:
             cluster.strays.append(pod)
@@ -170,8 +195,8 @@ def _cluster(
 def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:
     """Put a pod into the replica that its labels say, or among those without a seat."""
     try:
-        seat = seat_of(pod, group.spec)
-    except Denied as denied:
+        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
+    except _NO_SEAT as denied:
         group.unseated.append(Unseated(pod, str(denied)))
         return
     if seat is None:
@@ -185,21 +210,16 @@ def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Repli
     replica.pods.setdefault(seat.host, []).append(pod)
 
 
-def seat_of(pod: LivePod, group: WorkerGroup) -> Seat | None:
-    """Return the seat that a pod carries, also of a time with more hosts. Raises Denied."""
-    several = group.num_of_hosts > 1 or names.LABEL_HOST_INDEX in pod.labels
-    seat = carried_seat(pod.labels, MAX_HOSTS if several else 1)
-    former = pod.labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
-    if seat is not None or former is None:
-        return seat
-    return adopted_seat(group.group_name, former, pod.spec)
+def _leave(pod: LivePod, group: Group) -> None:
+    """Note that a host of a group is being deleted; one without a seat is none's in particular."""
+    try:
+        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
+    except _NO_SEAT:
+        return
+    if seat is not None:
+        group.leaving.setdefault((seat.replica, seat.name), []).append((seat.host, pod))
 
 
 def asks_for_tpu(pod: LivePod) -> bool:
-    """Tell whether a container of a pod asks for TPUs."""
-    held = [each.resources for each in pod.spec.containers or () if each.resources is not None]
-    return any(
-        TPU.named_by(name)
-        for each in held
-        for name in {**(each.limits or {}), **(each.requests or {})}
-    )
+    """Tell whether the host that a pod is has TPUs."""
+    return devices_of_pod(pod.spec).get(TPU.name, 0) > 0

@@ -60,7 +60,8 @@ class Survey:
             return self.clusters.pop(uid, None) is not None
         memory = self._memories.setdefault(uid, Memory())
         memory.begin(facts_of(live, ignoring=self.world.ignoring))
-        (picture,) = examine(self.world.around(live), now, tell=memory.tell).clusters
+        around, ends = self.world.around(live), self.world.ends(live)
+        (picture,) = examine(around, now, tell=memory.tell, ends=ends).clusters
         self._looked[uid] = now
         if self.clusters.get(uid) == picture:
             return False
@@ -94,7 +95,7 @@ class Survey:
         if live is None:
             return None
         observed = self.world.around(live)
-        (cluster,) = stand(observed, Lookups(observed, now))
+        (cluster,) = stand(observed, Lookups(observed, now, self.world.ends(live)))
         return cluster
 
     def named(self, namespace: str, name: str) -> str:

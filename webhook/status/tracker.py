@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from webhook.status import model
 from webhook.status.diagnosis import Trouble
+from webhook.status.words import counted
 
 Kind = Literal["Normal", "Warning"]
 
@@ -18,14 +19,19 @@ https://github.com/kubernetes/api/blob/master/events/v1/types.go
 
 
 class Reason(NamedTuple):
-    """The reason of an event, and how many seconds a trouble has to last first."""
+    """The reason of an event, and how many seconds a trouble has to last first. With `together`,
+    replicas of a group that have it are one series: they have it for one reason.
+    """
 
     name: str
     seconds: float = 0.0
+    together: bool = False
 
 
 REASONS: Final[Mapping[str, Reason]] = {
     "host-missing": Reason("HostMissing", 120.0),
+    "pod-pending": Reason("PodPending", 600.0, together=True),
+    "pod-stuck-terminating": Reason("PodStuckTerminating"),
     "pod-without-seat": Reason("PodWithoutSeat"),
     "seat-held-twice": Reason("SeatHeldTwice"),
     "replica-split": Reason("ReplicaSplit"),
@@ -94,8 +100,13 @@ class Tracker(Struct):
     """The replicas that were complete at the last look; None before the first."""
 
     def look(self, picture: model.Picture) -> Look:
-        """Take in a picture."""
-        notices = (*self._wrong(picture), *self._completed(picture))
+        """Take in a picture. RayClusters that are left alone are told nothing."""
+        left_alone = {cluster.uid for cluster in picture.clusters if _left_alone(cluster)}
+        notices = tuple(
+            notice
+            for notice in (*self._wrong(picture), *self._completed(picture))
+            if notice.key.uid not in left_alone
+        )
         tallies = tuple(
             self._tally(cluster, group) for cluster in picture.clusters for group in cluster.groups
         )
@@ -108,7 +119,9 @@ class Tracker(Struct):
         return Look(notices, tallies, troubles)
 
     def _wrong(self, picture: model.Picture) -> Iterator[Notice]:
-        """Yield what is wrong for long enough, a notice for each replica and reason."""
+        """Yield what is wrong for long enough, a notice for each replica and reason, or for the
+        first replica of a group.
+        """
         found: dict[Key, tuple[model.Cluster, Trouble]] = {}
         for cluster in picture.clusters:
             names = _names(cluster)
@@ -119,14 +132,23 @@ class Tracker(Struct):
                     key = Key(cluster.uid, (trouble.group, replica), reason.name)
                     found.setdefault(key, (cluster, trouble))
         self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
+        lasting: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
         for key, (cluster, trouble) in found.items():
-            if picture.now - self.troubled[key] >= REASONS[trouble.id].seconds:
-                yield Notice(key, "Warning", cluster.namespace, cluster.name, _note(trouble))
+            reason = REASONS[trouble.id]
+            if picture.now - self.troubled[key] >= reason.seconds:
+                series = key._replace(place=(trouble.group, "")) if reason.together else key
+                lasting.setdefault(series, []).append((cluster, trouble))
+        for series, ((cluster, trouble), *more) in lasting.items():
+            note = _note(trouble, len(more))
+            yield Notice(series, "Warning", cluster.namespace, cluster.name, note)
 
     def _completed(self, picture: model.Picture) -> Iterator[Notice]:
         """Yield the replicas of several hosts that have become complete since the last look."""
         before, self.complete = self.complete, set()
         for place, (cluster, group, replica) in _replicas(picture):
+            if replica.state == model.LEAVING:
+                self.incomplete.pop(place, None)
+                continue
             if replica.state != model.COMPLETE:
                 since = replica.since if before is None else None
                 self.incomplete.setdefault(place, since or picture.now)
@@ -154,6 +176,10 @@ class Tracker(Struct):
             sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
             min(times, default=None),
         )
+
+
+def _left_alone(cluster: model.Cluster) -> bool:
+    return any(trouble.id == "ignored" for trouble in cluster.troubles)
 
 
 def _seatless(trouble: Trouble, group: model.Group) -> bool:
@@ -184,9 +210,12 @@ def _names(cluster: model.Cluster) -> dict[tuple[str, int | None], str]:
     }
 
 
-def _note(trouble: Trouble) -> str:
-    """Return what is wrong and what to do, as much as an event holds."""
+def _note(trouble: Trouble, more: int) -> str:
+    """Return what is wrong, with how many more replicas, and what to do: as much as an event
+    holds.
+    """
     place = f"{trouble.group}: " if trouble.group else ""
-    said = f"{place}{trouble.message}. To mend it: {trouble.remedy}"
+    others = f" (and {counted(more, 'more replica')} like it)" if more else ""
+    said = f"{place}{trouble.message}{others}. To mend it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]

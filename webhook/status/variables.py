@@ -1,7 +1,7 @@
 """The variables that pods are given: found by asking the mutators about workers of every kind."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +13,7 @@ from webhook.kube import names
 from webhook.kube.objects import Pod, RayCluster
 from webhook.mutation.edit import SetEnv
 from webhook.mutation.pipeline import host_edits, replica_edits
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Worker, read_replica
 
 Object = dict[str, Any]
@@ -38,21 +39,35 @@ def given_variables() -> dict[str, GivenVariable]:
     the first counts.
     """
     found: dict[str, GivenVariable] = {}
-    for text, cluster, spec in _KINDS:
-        for edit in _edits(cluster, spec):
+    for kind in _KINDS:
+        for edit in _edits(kind):
             example = f"<{edit.field_path}>" if edit.field_path else str(edit.value)
-            found.setdefault(edit.name, GivenVariable(edit.name, edit.why, example, text))
+            found.setdefault(edit.name, GivenVariable(edit.name, edit.why, example, kind.given))
     return found
 
 
-def _edits(annotations: dict[str, str], spec: Object) -> Iterator[SetEnv]:
+class _Kind(NamedTuple):
+    """A kind of workers, in words, by the annotations of their RayCluster, and by their spec."""
+
+    given: str
+    annotations: dict[str, str]
+    spec: Object
+    policy: Policy = DEFAULT_POLICY
+
+
+def _edits(kind: _Kind) -> Iterator[SetEnv]:
     group = {"groupName": "workers", "numOfHosts": 2, "replicas": 2}
-    meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": annotations}
+    meta = {"name": "demo", "namespace": "team", "uid": "demo", "annotations": kind.annotations}
     document = {"metadata": meta, "spec": {"workerGroupSpecs": [group]}}
     facts = facts_of(msgspec.convert(document, RayCluster))
-    pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": spec}), type=Pod)
+    pod: Pod = msgspec.json.decode(msgspec.json.encode({"spec": kind.spec}), type=Pod)
     replica = read_replica(
-        pod, Seat(0, 0, "workers-x7k2p"), facts, facts.groups["workers"], assigned=False
+        pod,
+        Seat(0, 0, "workers-x7k2p"),
+        facts,
+        facts.groups["workers"],
+        assigned=False,
+        policy=kind.policy,
     )
     for edit in (*host_edits(Worker(replica, _HOST)), *replica_edits(replica)):
         if type(edit) is SetEnv:
@@ -81,49 +96,54 @@ _SHARD: Final = {
 }
 _PROFILES: Final = {names.ANNOTATION_PROFILES: ",".join(profiles.BY_NAME)}
 
-_KINDS: Final[tuple[tuple[str, dict[str, str], Object], ...]] = (
-    (
+_KINDS: Final = (
+    _Kind(
         "workers that ask for TPU chips",
         {},
         _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
     ),
-    (
+    _Kind(
         f"workers of a job over several TPU slices, which set {names.MEGASCALE_NUM_SLICES}",
         {},
         _worker(
             names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4"), (names.MEGASCALE_NUM_SLICES, "2")
         ),
     ),
-    (
+    _Kind(
         f"workers that ask for TPU chips, with a profile in {names.ANNOTATION_PROFILES}",
         _PROFILES,
         _worker(names.RESOURCE_TPU, "4", _tpu("tpu-v6e-slice", "2x4")),
     ),
-    ("workers on TPU v7x", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu7x", "2x2x2"))),
-    (
+    _Kind("workers on TPU v7x", {}, _worker(names.RESOURCE_TPU, "4", _tpu("tpu7x", "2x2x2"))),
+    _Kind(
         "workers of groups of several hosts that ask for GPUs",
         {},
         _worker("nvidia.com/gpu", "8", {}),
     ),
-    (
+    _Kind(
         f"such workers, with a profile in {names.ANNOTATION_PROFILES}",
         _PROFILES,
         _worker("nvidia.com/gpu", "8", {}),
     ),
-    (
+    _Kind(
         f"all pods of a RayCluster with {names.ANNOTATION_SHARD_GROUP}",
         _SHARD,
         _worker("cpu", "8", {}),
     ),
-    (
+    _Kind(
         f"workers of a RayCluster with {names.ANNOTATION_REPLICA_LABEL}",
         {names.ANNOTATION_REPLICA_LABEL: "true"},
         _worker("cpu", "8", {}),
     ),
-    (
+    _Kind(
         f"workers of a RayCluster with {names.ANNOTATION_DRAIN_SECONDS}",
         {names.ANNOTATION_DRAIN_SECONDS: "120"},
         _worker("cpu", "8", {}),
     ),
+    _Kind(
+        "all Ray pods, on Kubernetes 1.35 and later",
+        {},
+        _worker("cpu", "8", {}),
+        Policy(zones=True),
+    ),
 )
-"""Kinds of workers: in words, annotations of their RayCluster, and their spec."""

@@ -17,7 +17,7 @@ from webhook.status.objects import (
     Named,
     WebhookConfiguration,
 )
-from webhook.status.observed import Observed
+from webhook.status.observed import REFUSALS, Ends, Observed
 
 
 class Live(Protocol):
@@ -101,33 +101,42 @@ class World:
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
         self.pods: Table[LivePod] = Table(owner_of, self._pod_changed)
         self.pod_groups: Table[LivePodGroup] = Table(_namespace, self._beside_changed)
-        self.events: Table[LiveEvent] = Table(_namespace, self._beside_changed)
+        self.events: Table[LiveEvent] = Table(_namespace, self._event_changed)
+        self._ends: dict[str, Ends] = {}
         self.services: Table[Named] = Table(_namespace, self._beside_changed)
         self.nodes: Table[Named] = Table(_name, self._node_changed)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
-        self.configurations: Table[WebhookConfiguration] = Table(_name, self._other_changed)
+        self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
     def around(self, cluster: LiveCluster) -> Observed:
-        """Return all that says something about a RayCluster: enough to examine it alone."""
+        """Return all that says something about a RayCluster: with `ends`, enough to examine it
+        alone.
+        """
         namespace = cluster.metadata.namespace or ""
         pods = list(self.pods.of(cluster.metadata.uid or ""))
-        own = {pod.metadata.uid for pod in pods}
-        events = [
-            event
-            for event in self.events.of(namespace)
-            if event.involved_object.uid in own or self.pods.get(event.involved_object.uid) is None
-        ]
+        refusals = [event for event in self.events.of(namespace) if event.reason in REFUSALS]
         on = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
         return Observed(
             [cluster],
             pods,
             self.pod_groups.asked(self.pod_groups.of(namespace)),
-            self.events.asked(events),
+            self.events.asked(refusals),
             self.services.asked(self.services.of(namespace)),
             self.nodes.asked([node for name in on for node in self.nodes.of(name)]),
             self.namespaces.asked(self.namespaces.of(namespace)),
+            self.configurations.asked(self.configurations.all),
             ignoring=self.ignoring,
         )
+
+    def ends(self, cluster: LiveCluster) -> Ends:
+        """Return when pods of the namespace of a RayCluster ended; it is sorted out once for all
+        looks between two events.
+        """
+        namespace = cluster.metadata.namespace or ""
+        if namespace not in self._ends:
+            events = list(self.events.of(namespace))
+            self._ends[namespace] = Ends(events, lambda uid: self.pods.get(uid) is not None)
+        return self._ends[namespace]
 
     def beside(self) -> Observed:
         """Return what belongs to no RayCluster."""
@@ -155,6 +164,10 @@ class World:
     def _pod_changed(self, pod: LivePod) -> None:
         self.changed.add(owner_of(pod))
 
+    def _event_changed(self, event: LiveEvent) -> None:
+        self._ends.pop(_namespace(event), None)
+        self._beside_changed(event)
+
     def _beside_changed(self, value: Live) -> None:
         self._all_in(value.metadata.namespace or "")
 
@@ -166,8 +179,9 @@ class World:
         on_it = (pod for pod in self.pods.all if pod.spec.node_name == name)
         self.changed.update(owner_of(pod) for pod in on_it)
 
-    def _other_changed(self, _value: Live) -> None:
+    def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
+        self.changed.update(each.metadata.uid or "" for each in self.clusters.all)
 
     def _all_in(self, namespace: str) -> None:
         self.changed.update(each.metadata.uid or "" for each in self.clusters.of(namespace))

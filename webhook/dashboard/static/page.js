@@ -93,21 +93,8 @@ document.addEventListener("click", (event) => {
 });
 
 // Only trouble.
-async function showAll() {
-  // One RayCluster in each frame: thousands of hosts at once would keep the page busy.
-  const sections = [...document.querySelectorAll(".cluster")];
-  for (const section of sections) {
-    section.classList.add("shown");
-    await new Promise(requestAnimationFrame);
-    if (trouble.checked) break;
-  }
-  live().classList.toggle("only-trouble", trouble.checked);
-  for (const section of sections) section.classList.remove("shown");
-}
-
 trouble.addEventListener("change", () => {
-  if (trouble.checked) live().classList.add("only-trouble");
-  else showAll();
+  live().classList.toggle("only-trouble", trouble.checked);
   const url = new URL(location.href);
   if (trouble.checked) url.searchParams.set("trouble", "1");
   else url.searchParams.delete("trouble");
