@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.pages import folded
 from webhook.cli.main import COMMANDS, EXTRAS, parser_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
@@ -22,7 +23,7 @@ what they were asked holds, with 2 when their input cannot be read, and with 130
 
 def page() -> str:
     """Return the page."""
-    return _HEAD + "".join(f"\n{part}" for name in COMMANDS for part in _command(name))
+    return folded(_HEAD + "".join(f"\n{part}" for name in COMMANDS for part in _command(name)))
 
 
 def _command(name: str) -> Iterator[str]:

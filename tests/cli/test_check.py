@@ -3,12 +3,14 @@ server may give.
 """
 
 import base64
+import copy
 import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.status.scenes import Object, Scene
 from tests.status.served import Server, serving
@@ -25,6 +27,7 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 REVIEWS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
 WITHIN = "/api/v1/namespaces/ray-webhook"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
+RIGHTS = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 CHECKS = Path(__file__).parents[2] / "docs" / "checks.md"
 DENIED = (
     'admission webhook "clusters.admission.ray.io" denied the request: '
@@ -218,6 +221,62 @@ def test_an_account_that_may_not_get_the_definition_of_rayclusters_is_told(
 
     status, found = check(tmp_path, bundle, capsys, without=without)
     assert (status, found["rights"]) == (0, "warning")
+
+
+@pytest.mark.parametrize("resource", ["pods", "rayclusters", "leases"])
+def test_an_account_that_lacks_a_right_without_which_no_pod_gets_a_seat_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture, resource: str
+) -> None:
+    status, found = check(
+        tmp_path, bundle, capsys, without=lambda server: server.withheld.add(resource)
+    )
+    assert (status, found["rights"]) == (1, "error")
+
+
+def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        main(["check", "--kubeconfig", str(kubeconfig)])
+    asked = {
+        (each["group"], each["resource"], each["verb"], each.get("namespace"))
+        for path, body in server.posted
+        if path in REVIEWS
+        for each in [body["spec"]["resourceAttributes"]]
+    }
+    granted = {
+        (group, resource, verb, role["metadata"].get("namespace"))
+        for role in yaml.safe_load_all(RIGHTS.read_text())
+        for rule in role.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert asked == granted
+
+
+def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    def twice(server: Server) -> None:
+        other = copy.deepcopy(server.scene.webhooks[0])
+        other["metadata"]["name"] = "ray-webhook-again"
+        server.scene.webhooks.append(other)
+
+    status, found = check(tmp_path, bundle, capsys, twice=twice)
+    assert (status, found["second-webhook"]) == (1, "error")
+
+
+def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    def another(server: Server) -> None:
+        other = copy.deepcopy(server.scene.webhooks[0])
+        other["metadata"]["name"] = "kuberay-tpu-webhook"
+        other["webhooks"][0] |= {
+            "name": "kuberay-tpu-webhook.default.svc",
+            "objectSelector": {"matchLabels": {"app.kubernetes.io/name": "kuberay"}},
+        }
+        del other["webhooks"][1:]
+        server.scene.webhooks.append(other)
+
+    status, found = check(tmp_path, bundle, capsys, another=another)
+    assert (status, found["second-webhook"]) == (1, "error")
 
 
 def test_a_webhook_that_is_not_registered_is_told(

@@ -75,6 +75,16 @@ def test_hosts_that_come_are_counted(tmp_path: Path, capsys: Capture) -> None:
     assert (hosts["group"], hosts["what"], hosts["hosts"]) == ("tpu", "hosts that come", 4)
 
 
+def test_a_suspended_raycluster_loses_all_its_hosts(tmp_path: Path, capsys: Capture) -> None:
+    new = written(spec={"suspend": True})
+    assert diff(tmp_path, stored(), new) == 1
+    out = capsys.readouterr().out
+    assert "  * headgroup: hosts that go, 1 host, first the head: there -> gone\n" in out
+    assert "  * tpu: hosts that go, 8 hosts, first replica 0, host 0: there -> gone\n" in out
+    assert diff(tmp_path, stored(spec={"suspend": True}), written(spec={"suspend": False})) == 1
+    assert "  * tpu: hosts that come, 8 hosts" in capsys.readouterr().out
+
+
 def test_another_number_of_hosts_changes_what_the_others_are_told(
     tmp_path: Path, capsys: Capture
 ) -> None:

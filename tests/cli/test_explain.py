@@ -9,6 +9,7 @@ from tests.status.served import serving
 from webhook.accelerators.profiles import PROFILES
 from webhook.cli.main import main
 from webhook.kube import names
+from webhook.mutation.policy import Policy
 from webhook.status.examination import DIAGNOSES
 from webhook.status.variables import given_variables
 from webhook.validation.ruleset import RULES
@@ -43,6 +44,55 @@ def test_what_the_pod_does_not_have_is_told_apart(tmp_path: Path, capsys: Captur
     assert "✗ TPU_WORKER_ID=3 in ray-worker, wait-gcs-ready: the pod does not have it" in out
     assert "! TPU_NAME=tpu-0 in ray-worker, wait-gcs-ready: the pod has mine" in out
     assert "✗ worker-id-differs" in out
+
+
+def said(scene: Scene, folder: Path, capsys: Capture) -> str:
+    """Return what is said of a worker, in one line."""
+    assert explain_pod(scene, folder, "llama-tpu-worker-0-3") == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "given"),
+    [
+        (
+            Policy(),
+            ["subdomain=llama-headless", "affinity, apart in=cloud.google.com/gke-nodepool"],
+        ),
+        (Policy(apart="own"), ["affinity, apart in=cloud.google.com/gke-nodepool"]),
+        (Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
+        (
+            Policy(drain_seconds=120),
+            [
+                "preStop=a drain of 120 s in ray-worker",
+                f"{names.RAY_DRAIN_TIMEOUT}=120 in ray-worker",
+                "terminationGracePeriodSeconds=",
+            ],
+        ),
+        (Policy(resize="all"), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
+    ],
+)
+def test_all_that_was_given_is_told_whatever_the_settings_of_the_installation_are(
+    settings: Policy, given: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    out = said(Scene(policy=settings), tmp_path, capsys)
+    for each in given:
+        assert f"✓ {each}" in out
+    assert "✗" not in out
+
+
+def test_what_the_settings_do_not_give_is_not_missed(tmp_path: Path, capsys: Capture) -> None:
+    out = said(Scene(), tmp_path, capsys)
+    for each in ("preStop", "RAY_NODE_ZONE", "terminationGracePeriodSeconds", "resizePolicy"):
+        assert each not in out
+
+
+def test_a_subdomain_that_is_gone_is_missed(tmp_path: Path, capsys: Capture) -> None:
+    scene = Scene()
+    for pod in [each for each in scene.pods if "worker-0" in each]:
+        scene.changed(pod, spec={"subdomain": None})
+    out = said(scene, tmp_path, capsys)
+    assert "✗ subdomain=llama-headless: the pod does not have it" in out
 
 
 def test_a_head_and_a_pod_without_a_seat_are_told_as_such(tmp_path: Path, capsys: Capture) -> None:
@@ -85,6 +135,7 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
         names.VLLM_HOST_IP,
     }
     given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
+    given |= {names.RAY_NODE_ZONE, names.RAY_NODE_REGION}
     given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS}
     given |= {setting.variable for profile in PROFILES for setting in profile.settings}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
@@ -105,3 +156,16 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
 def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capture) -> None:
     assert main(["explain", kind, name]) == 2
     assert f"did you mean {near}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("rule", "there is no rule QQQ; docs/rules.md lists all\n"),
+        ("diagnosis", "there is no diagnosis QQQ; docs/diagnoses.md lists all\n"),
+        ("variable", "the webhook sets no variable QQQ; it sets MASTER_ADDR, "),
+    ],
+)
+def test_where_no_name_is_near_it_says_where_all_are(kind: str, said: str, capsys: Capture) -> None:
+    assert main(["explain", kind, "QQQ"]) == 2
+    assert said in capsys.readouterr().err

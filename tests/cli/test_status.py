@@ -1,5 +1,6 @@
 """`ray-webhook status`, by a kubeconfig, of a scene behind a socket."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -34,9 +35,30 @@ def test_it_draws_the_missing_host_and_says_what_to_do(tmp_path: Path, capsys: C
     assert status(Scene().without("llama-tpu-worker-0-3"), tmp_path) == 1
     out = capsys.readouterr().out
     assert "replica 0  ■■■□  3/4  waits" in out
-    assert "host 3 missing since" in out
+    assert "host 3 missing" in out
     assert "✗ host-missing" in out
     assert "\n      kubectl describe raycluster -n team llama\n" in out
+
+
+@pytest.mark.parametrize(
+    ("lost", "last"),
+    [
+        ([], "✗ 1 RayCluster, nothing waits; 1 problem of the installation"),
+        (
+            ["llama-tpu-worker-0-3"],
+            "✗ 1 RayCluster, 1 of them waits; 1 problem of the installation",
+        ),
+    ],
+)
+def test_the_last_line_tells_the_installation_from_rayclusters(
+    lost: list[str], last: str, tmp_path: Path, capsys: Capture
+) -> None:
+    scene = Scene().without(*lost)
+    other = copy.deepcopy(scene.webhooks[0])
+    other["metadata"]["name"] = "ray-webhook-again"
+    scene.webhooks.append(other)
+    assert status(scene, tmp_path) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == last
 
 
 def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -> None:

@@ -430,6 +430,27 @@ def test_an_object_that_should_be_one_of_rays_and_is_not_is_no_success(
     assert "write apiVersion ray.io/v1 and kind Ray" in err
 
 
+@pytest.mark.parametrize(("wrong", "told"), [
+    ("apiVersion: rayio/v1\nkind: RayCluster", "there is no RayCluster in rayio/v1"),
+    ("kind: RayCluster", "it has no apiVersion"),
+    ("apiversion: ray.io/v1\nkind: RayCluster", "it has no apiVersion"),
+    ("apiVersion: [ray.io/v1]\nkind: RayCluster", "it has no apiVersion"),
+    ("apiVersion: ray.io/v1\nknd: RayCluster", "it has no kind"),
+    ("apiVersion: ray.io/v1", "it has no kind"),
+    ("apiVersion: ray.io/v1\nkind: 7", "it has no kind"),
+    ("apiVersion: ray.io/v1\nkind: 'RayCluster '", "there is no RayCluster  in ray.io/v1"),
+])  # fmt: skip
+def test_an_object_whose_kind_or_group_alone_is_rays_is_no_success(
+    validate: Validate, file: Write, wrong: str, told: str
+) -> None:
+    text = CLEAN.replace("apiVersion: ray.io/v1\nkind: RayCluster", wrong)
+    assert text != CLEAN
+    status, _, err = validate(file(text))
+    assert status == 2
+    meant = "so nothing of it was checked: write apiVersion ray.io/v1 and kind RayCluster"
+    assert f"{told}, {meant}" in err
+
+
 def test_nothing_to_check_is_no_success_where_something_is_required(
     validate: Validate, file: Write
 ) -> None:

@@ -12,14 +12,12 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.parsing import add_output, add_wait
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.place import add_ignoring
-from webhook.cli.terminal import console, mark, style
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.probes import Probes
 from webhook.groups.clusters import facts_of
 from webhook.kube import names
@@ -144,7 +142,7 @@ def _show(sections: list[_Section], wrong: int) -> None:
     screen = console()
     for section in sections:
         screen.print(Text(section.title, style="bold"))
-        table = Table.grid(padding=(0, 1))
+        table = grid("whole", "whole", "folds")
         for each in section.results:
             table.add_row(" ", mark(each.verdict), Text(each.text))
             if each.remedy:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
 from webhook.follow.kubeconfig import load_of, locate, namespace_of
+from webhook.kube.printable import many_lines
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ def look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) 
         return asyncio.run(_look(arguments, ask))
     except (ApiError, ConfigurationError) as error:
         advice = advice_on(error) if isinstance(error, ApiError) else ""
-        sys.stderr.write(f"ray-webhook {arguments.command}: {error}{advice}\n")
+        sys.stderr.write(f"ray-webhook {arguments.command}: {many_lines(f'{error}{advice}')}\n")
         return None
 
 

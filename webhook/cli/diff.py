@@ -16,6 +16,7 @@ from webhook.cli.parsing import add_output, refuse
 from webhook.cli.place import add_arguments as add_connection
 from webhook.follow.errors import ApiError
 from webhook.kube import names
+from webhook.kube.printable import one_line
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.status.comparison import Comparison, compare
@@ -75,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "json":
         sys.stdout.write(json.dumps([_data(each) for each in compared], indent=2) + "\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for each in compared for line in _lines(each)))
+        lines = (one_line(line) for each in compared for line in _lines(each))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
     different = any(each.comparison is None or each.comparison.any for each in compared)
     return DIFFERENT if different else SAME
 

@@ -8,11 +8,10 @@ from typing import Final
 from rich.console import Console, RenderableType
 from rich.console import Group as Lines
 from rich.table import Table
-from rich.text import Text
 
-from webhook.cli.terminal import mark, style, symbols
+from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
 from webhook.status import model
-from webhook.status.diagnosis import Trouble
+from webhook.status.diagnosis import ERROR, Trouble
 from webhook.status.words import counted, duration
 
 _HOSTS: Final = {
@@ -28,13 +27,24 @@ _STATES: Final = {
     model.COMING: "info",
     model.WAITS: "error",
     model.GONE: "error",
+    model.LEAVING: "dim",
 }
 _DRAWN: Final = 64
 """Hosts that are drawn; more do not fit beside the rest of a row."""
 _ROWS: Final = 12
 """Replicas of a group that have a row each; of more, those that are complete share one."""
-_FIXED: Final = 6
-"""Columns that are not broken into lines: all but the last, which says what is wrong."""
+_COLUMNS: Final[tuple[Column, ...]] = (
+    "whole",  # empty: it indents
+    "folds",  # the group
+    "whole",  # the replica
+    "folds",  # its hosts
+    "whole",  # how many are ready
+    "whole",  # its state
+    "folds",  # what is wrong
+)
+_WIDE: Final[tuple[Column, ...]] = (*_COLUMNS, "folds", "folds")
+_LEAST, _LEAST_WIDE = 48, 68
+"""Columns of a terminal below which those that fold would have no room."""
 
 Row = tuple[RenderableType, ...]
 
@@ -50,7 +60,7 @@ def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
     for cluster in picture.clusters:
         lines += [
             _title(cluster),
-            _table(cluster, picture.now, wide=wide),
+            AtLeast(_table(cluster, picture.now, wide=wide), _LEAST_WIDE if wide else _LEAST),
             *shown_troubles(cluster.troubles, picture.now),
             Text(),
         ]
@@ -60,7 +70,7 @@ def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
     return Lines(*lines)
 
 
-def _title(cluster: model.Cluster) -> Text:
+def _title(cluster: model.Cluster) -> RenderableType:
     title = Text.assemble(
         (f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,))
     )
@@ -72,23 +82,20 @@ def _title(cluster: model.Cluster) -> Text:
 
 
 def _table(cluster: model.Cluster, now: float, *, wide: bool) -> Table:
-    table = Table.grid(padding=(0, 2))  # its first column is empty, and indents
-    for _ in range(_FIXED):
-        table.add_column(no_wrap=True)
+    table = grid(*(_WIDE if wide else _COLUMNS), padding=2)
     for group in cluster.groups:
         name: RenderableType = Text(group.name)
-        for row in _rows(group, cluster.troubles, now, wide=wide):
+        for row in _rows(group, cluster, now, wide=wide):
             table.add_row("", name, *row)
             name = Text()
     return table
 
 
-def _rows(
-    group: model.Group, troubles: tuple[Trouble, ...], now: float, *, wide: bool
-) -> Iterator[Row]:
+def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
     """Yield the rows of a group. Of many replicas, those that are complete share one, unless all is
     asked for.
     """
+    troubles = cluster.troubles
     shown = [
         each
         for each in group.replicas
@@ -111,7 +118,8 @@ def _rows(
         state = Text(model.WAITS, style("error")) if lost else Text("none needed", style("dim"))
         yield Text("no seat"), Text(), Text(held), state
     if not group.replicas and not group.unseated:
-        yield Text("no replicas"), Text(), Text(), Text("as asked for", style("dim"))
+        why = "" if cluster.deleting else "as asked for"
+        yield Text("no replicas"), Text(), Text(), Text(why, style("dim"))
 
 
 def _row(
@@ -175,7 +183,7 @@ def shown_troubles(troubles: tuple[Trouble, ...], now: float) -> Iterator[Render
     """Yield what is wrong: what, since when, what to do, the command."""
     for trouble in troubles:
         place = f"{trouble.group}: " if trouble.group else ""
-        said = Table.grid(padding=(0, 1))
+        said = grid("whole", "whole", "folds")
         what = Text.assemble(
             (trouble.id, "bold"),
             f"  {place}{trouble.message}",
@@ -192,16 +200,19 @@ def _unread(picture: model.Picture) -> Iterator[str]:
         yield f"not looked at: {name} ({why})"
 
 
-def _summary(picture: model.Picture) -> Text:
+def _summary(picture: model.Picture) -> RenderableType:
     waiting = sum(cluster.waits for cluster in picture.clusters)
-    what = counted(len(picture.clusters), "RayCluster")
-    if not picture.clusters:
+    beside = sum(trouble.level == ERROR for trouble in picture.troubles)
+    if not picture.clusters and not beside:
         return Text("no RayClusters")
-    if not picture.waits:
-        return Text.assemble(mark("fine"), f" {what}, nothing waits")
-    return Text.assemble(
-        mark("error"), f" {what}, {waiting} of them {'waits' if waiting == 1 else 'wait'}"
-    )
+    what = counted(len(picture.clusters), "RayCluster") if picture.clusters else "no RayClusters"
+    if waiting:
+        what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+    elif picture.clusters:
+        what += ", nothing waits"
+    if beside:
+        what += f"; {counted(beside, 'problem')} of the installation"
+    return Text.assemble(mark("error" if picture.waits else "fine"), f" {what}")
 
 
 def _since(trouble: Trouble, now: float) -> str:

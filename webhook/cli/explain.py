@@ -12,15 +12,14 @@ from typing import Any, Final
 
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from webhook.cli.connection import UNREACHABLE, look
 from webhook.cli.connection import Cluster as Connection
 from webhook.cli.drawing import shown_troubles
-from webhook.cli.parsing import refuse, unknown
+from webhook.cli.parsing import meant, refuse
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.place import add_ignoring
-from webhook.cli.terminal import console, mark, style
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.snapshot import Snapshot
 from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell
 from webhook.status.examination import DIAGNOSES, examine
@@ -105,7 +104,7 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
 
 
 def _table(account: Account) -> Table:
-    table = Table.grid(padding=(0, 1))
+    table = grid("whole", "whole", "folds", "folds")
     for given in account.given:
         table.add_row(
             " ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim"))
@@ -137,7 +136,8 @@ def _short(value: str) -> str:
 def _rule(name: str) -> int:
     rule = next((each for each in RULES if each.id == name), None)
     if rule is None:
-        return refuse("explain", unknown("rule", name, [each.id for each in RULES]))
+        near = meant(name, [each.id for each in RULES]) or "; docs/rules.md lists all"
+        return refuse("explain", f"there is no rule {name}{near}")
     return _documented(
         name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md"
     )
@@ -146,7 +146,8 @@ def _rule(name: str) -> int:
 def _diagnosis(name: str) -> int:
     diagnosis = next((each for each in DIAGNOSES if each.id == name), None)
     if diagnosis is None:
-        return refuse("explain", unknown("diagnosis", name, [each.id for each in DIAGNOSES]))
+        near = meant(name, [each.id for each in DIAGNOSES]) or "; docs/diagnoses.md lists all"
+        return refuse("explain", f"there is no diagnosis {name}{near}")
     when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
     return _documented(name, f"{diagnosis.level}, {when}", diagnosis.check, "docs/diagnoses.md")
 
@@ -161,7 +162,8 @@ def _variable(name: str) -> int:
     variables = given_variables()
     found = variables.get(name)
     if found is None:
-        return refuse("explain", unknown("variable of ours", name, list(variables)))
+        near = meant(name, variables) or f"; it sets {', '.join(sorted(variables))}"
+        return refuse("explain", f"the webhook sets no variable {name}{near}")
     sys.stdout.write(
         f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
     )

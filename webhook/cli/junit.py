@@ -2,7 +2,8 @@
 
 from xml.etree.ElementTree import Element, SubElement, tostring
 
-from webhook.cli.report import Entry, Report, one_line, relative
+from webhook.cli.report import Entry, Report, relative
+from webhook.kube.printable import one_line
 from webhook.validation.finding import DENY
 
 

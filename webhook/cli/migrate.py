@@ -7,14 +7,12 @@ import time
 from typing import Any, Final
 
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.parsing import add_output, add_wait
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.place import add_ignoring
-from webhook.cli.terminal import console, mark, style
+from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.former import read_installed
 from webhook.status.installation import FORMER
 from webhook.status.migration import GroupVerdict, Migration, Step, migration
@@ -91,7 +89,7 @@ def _data(way: Migration, unread: dict[str, str]) -> dict[str, Any]:
 def _show(way: Migration, unread: dict[str, str]) -> None:
     screen = console()
     screen.print(Text("worker groups with TPUs", style="bold"))
-    table = Table.grid(padding=(0, 1))
+    table = grid("whole", "whole", "folds")
     for group in way.groups:
         table.add_row(" ", mark("warning" if group.restart else "fine"), Text(_told(group)))
     if not way.groups:
@@ -99,7 +97,7 @@ def _show(way: Migration, unread: dict[str, str]) -> None:
     screen.print(table)
     screen.print()
     screen.print(Text("steps", style="bold"))
-    table = Table.grid(padding=(0, 1))
+    table = grid("whole", "whole", "folds")
     for number, step in enumerate(way.steps, 1):
         table.add_row(" ", _mark(step), Text(f"{number}. {step.text}"))
         for command in step.commands:

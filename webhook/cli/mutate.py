@@ -20,6 +20,7 @@ from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
 from webhook.kube.paths import dotted
+from webhook.kube.printable import many_lines, one_line
 from webhook.kube.review import Denied
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import cluster_for, expand
@@ -129,12 +130,12 @@ def run(arguments: argparse.Namespace) -> int:
     summary = arguments.summary or (_many(results) and _free(arguments))
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
-            sys.stdout.write(cluster.explained())
+            sys.stdout.write(many_lines(cluster.explained()))
         for number, result in enumerate(results):
-            sys.stdout.write(_explain(number, result))
+            sys.stdout.write(many_lines(_explain(number, result)))
     if summary:
         stored = (_mutated(result) for result in results if not result.refused)
-        sys.stdout.write("".join(f"{line}\n" for line in table(stored)))
+        sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
     if arguments.output:
         sys.stdout.write(_OUTPUTS[arguments.output](results))
     refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
@@ -142,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     for name, reason in refused:
         if reason:
-            sys.stderr.write(f"ray-webhook mutate: {name}: refused: {reason}\n")
+            sys.stderr.write(many_lines(f"ray-webhook mutate: {name}: refused: {reason}\n"))
     return 1 if any(reason for _, reason in refused) else 0
 
 

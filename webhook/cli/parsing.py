@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
+from webhook.kube.printable import many_lines
+
 WRONG: Final = 2
 """The exit status of a command that was not understood."""
 
@@ -56,7 +58,7 @@ def unknown(what: str, word: str, known: Sequence[str]) -> str:
 
 def refuse(command: str, message: str) -> int:
     """Say why a command cannot do what it was asked for, and return its exit status."""
-    sys.stderr.write(f"ray-webhook {command}: {message}\n")
+    sys.stderr.write(f"ray-webhook {command}: {many_lines(message)}\n")
     return WRONG
 
 

@@ -30,8 +30,8 @@ class Process(Protocol):
         """The log."""
 
 
-async def live(process: Process, started: str, settle: Callable[[], None] = lambda: None) -> int:
-    """Run until a signal and return 0, or 1 when a part failed; `settle` is called after the last
+async def live(process: Process, started: str, flush: Callable[[], None] = lambda: None) -> int:
+    """Run until a signal and return 0, or 1 when a part failed; `flush` is called after the last
     part has ended.
     """
     give_back()
@@ -45,7 +45,7 @@ async def live(process: Process, started: str, settle: Callable[[], None] = lamb
         try:
             await supervise(process.runnables, process.drain)
         finally:
-            settle()
+            flush()
     except ExceptionGroup as group:
         for error in group.exceptions:
             process.log.event("error", "ended", f"{type(error).__name__}: {error}")

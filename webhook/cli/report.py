@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from webhook.kube.printable import one_line
 from webhook.manifest.errors import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
 
@@ -62,8 +63,9 @@ Writer = Callable[[Report], str]
 def text(report: Report) -> str:
     """Return `file:line: level rule-id path: message`, a line for each finding."""
     return _lines(
-        f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: "
-        f"{one_line(entry.message)}"
+        one_line(
+            f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {entry.message}"
+        )
         for entry in report.entries
     )
 
@@ -71,9 +73,9 @@ def text(report: Report) -> str:
 def coloured(report: Report) -> str:
     """Return the text for a terminal."""
     return _lines(
-        f"{_BOLD}{entry.file}:{entry.line}:{_PLAIN} "
+        f"{_BOLD}{one_line(entry.file)}:{entry.line}:{_PLAIN} "
         f"{_COLOURS[entry.level]}{entry.level}{_PLAIN} {entry.rule} "
-        f"{_BOLD}{entry.path}{_PLAIN}: {one_line(entry.message)}"
+        f"{_BOLD}{one_line(entry.path)}{_PLAIN}: {one_line(entry.message)}"
         for entry in report.entries
     )
 
@@ -148,11 +150,6 @@ def relative(file: str) -> str:
 
 def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
-
-
-def one_line(message: str) -> str:
-    """Return a message without characters that end a line or are not shown."""
-    return "".join(character if character.isprintable() else " " for character in message)
 
 
 def _data(value: str) -> str:

@@ -67,7 +67,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             "choose others",
         )
     _announce(sys.stderr, settings, *ports)
-    return uvloop.run(live(service, "listening for reviews", service.settle))
+    return uvloop.run(live(service, "listening for reviews", service.flush))
 
 
 def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:

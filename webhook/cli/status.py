@@ -1,4 +1,4 @@
-"""`ray-webhook status`: what stands in a cluster, what is missing, and what to do about it."""
+"""`ray-webhook status`: what is running in a cluster, what is missing, and what to do about it."""
 
 import argparse
 import asyncio
@@ -10,12 +10,12 @@ from difflib import get_close_matches
 from typing import Final
 
 from msgspec import structs
-from rich.live import Live
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.drawing import draw, drawing
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.place import add_ignoring
+from webhook.cli.screen import Screen
 from webhook.cli.terminal import console
 from webhook.follow.observing import Observing
 from webhook.follow.snapshot import Snapshot
@@ -27,6 +27,9 @@ from webhook.status.world import World
 
 FINE: Final = 0
 WAITS: Final = 1
+
+_DRAWN: Final = ("table", "wide")
+"""Outputs that are for people."""
 
 _PERIOD: Final = 1.0
 """Seconds between two pictures of --watch, which follows the cluster by watches."""
@@ -73,41 +76,47 @@ async def _take(cluster: Cluster) -> Picture:
 
 
 async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> Picture:
-    """Follow the cluster: on a terminal in place, else print whenever something is new. Returns the
-    last picture. Raises ApiError when the cluster cannot be looked at.
+    """Follow the cluster. Returns the last picture. Raises ApiError when the cluster cannot be
+    looked at.
     """
-    shown = console()
+    show = _follower(arguments.output)
     picture = only(await _take(cluster), arguments.raycluster)
-    live = Live(console=shown, auto_refresh=False, transient=False) if shown.is_terminal else None
-    if live is None:
-        _PRINTERS[arguments.output](picture)
-        sys.stdout.flush()
+    show(picture, True)  # noqa: FBT003 - a Callable has no names
     survey = Survey(World(ignoring=cluster.ignoring))
     where = [cluster.namespace] if cluster.namespace else []
     observing = Observing(cluster.api, survey.world, where, person=True)
     following = asyncio.create_task(observing.run())
     try:
-        if live is not None:
-            live.start()
         while not following.done():
-            if live is not None:
-                live.update(drawing(picture, wide=arguments.output == "wide"), refresh=True)
             await asyncio.sleep(_PERIOD)
             before = picture
-            if observing.settled:
+            if observing.listed:
                 picture = only(_seen(survey, observing), arguments.raycluster)
-            if live is None and _timeless(picture) != _timeless(before):
-                _PRINTERS[arguments.output](picture)
-                sys.stdout.flush()
+            show(picture, _timeless(picture) != _timeless(before))
         following.result()
     except asyncio.CancelledError:  # Ctrl-C: what is on the screen stays
         pass
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-        if live is not None:
-            live.stop()
     return picture
+
+
+def _follower(output: str) -> Callable[[Picture, bool], None]:
+    """Return what shows a picture, and is told whether it is new: on a terminal in place, else only
+    what is new.
+    """
+    shown = console()
+    if output in _DRAWN and shown.is_terminal and not shown.is_dumb_terminal:
+        screen = Screen(shown)
+        return lambda picture, new: screen.show(drawing(picture, wide=output == "wide"), new=new)
+
+    def print_new(picture: Picture, new: bool) -> None:  # noqa: FBT001 - as above
+        if new:
+            _PRINTERS[output](picture)
+            sys.stdout.flush()
+
+    return print_new
 
 
 def _seen(survey: Survey, observing: Observing) -> Picture:

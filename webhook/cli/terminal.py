@@ -2,13 +2,19 @@
 
 import os
 import sys
-from typing import Final, TextIO
+from typing import Any, Final, Literal, Self, TextIO
 
-from rich.console import Console
-from rich.text import Text
+from rich import text as rich_text
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.style import Style
+from rich.table import Table
+
+from webhook.kube.printable import one_line
 
 _WIDE: Final = 400
 """Columns where nobody looks: lines are not broken in a file or a pipe."""
+
+Column = Literal["whole", "folds"]
 
 _STYLES: Final = {
     "error": "bold red",
@@ -26,6 +32,26 @@ _MARKS: Final = {
 }
 
 
+class Text(rich_text.Text):
+    """A line of text that anybody may have written: what a terminal would obey is not in it.
+
+    All text for a console is made of these; rich leaves ESC and bidi overrides in its own.
+    """
+
+    def __init__(
+        self,
+        text: str = "",
+        style: str | Style = "",
+        **options: Any,  # noqa: ANN401 - those of rich
+    ) -> None:
+        super().__init__(one_line(text), style, **options)
+
+    def append(self, text: rich_text.Text | str, style: str | Style | None = None) -> Self:
+        """Append another text, cleaned too."""
+        super().append(one_line(text) if isinstance(text, str) else text, style)
+        return self
+
+
 def console(stream: TextIO | None = None) -> Console:
     """Return a console; a terminal gets colours unless NO_COLOR or TERM=dumb says otherwise."""
     stream = stream or sys.stdout
@@ -40,6 +66,31 @@ def console(stream: TextIO | None = None) -> Console:
         emoji=False,
         soft_wrap=False,
     )
+
+
+def grid(*columns: Column, padding: int = 1) -> Table:
+    """Return a table without lines. Where a terminal is not wide enough, the text of columns that
+    fold is broken into lines, so that none of it is lost.
+    """
+    table = Table.grid(padding=(0, padding))
+    for column in columns:
+        table.add_column(no_wrap=column == "whole", overflow="fold")
+    return table
+
+
+class AtLeast:
+    """What is not drawn narrower than some columns: a terminal that has fewer breaks its lines, so
+    that nothing of it vanishes.
+    """
+
+    def __init__(self, drawn: RenderableType, columns: int) -> None:
+        self._drawn = drawn
+        self._columns = columns
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw it."""
+        columns = max(self._columns, options.max_width)
+        yield from console.render(self._drawn, options.update_width(columns))
 
 
 def symbols(stream: TextIO | None = None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 import msgspec
 
@@ -15,12 +15,13 @@ from webhook.cli.files import read_files
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, without_known
 from webhook.kube import names
+from webhook.kube.printable import many_lines
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.time_zones import TIME_ZONES
 from webhook.validation.finding import DENY, OFF, WARN
+from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check_file, unknown_names
-from webhook.validation.settings import RuleSettings, parse_kuberay
 
 CLEAN: Final = 0
 DENIED: Final = 1
@@ -172,21 +173,31 @@ def _name(item: Manifest) -> str:
 
 
 def _misnamed(item: Manifest) -> ManifestError | None:
-    """Return what is wrong with an object that should be one of Ray's, and is not by its kind or
-    version.
+    """Return what is wrong with an object that should be one of Ray's, by its kind or its group,
+    and is not by the other.
     """
     held = item.document if isinstance(item.document, dict) else {}
-    version, kind = held.get("apiVersion"), held.get("kind")
-    if not isinstance(version, str) or not isinstance(kind, str):
+    version, kind = _text(held, "apiVersion"), _text(held, "kind")
+    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
+    if not alike and version.partition("/")[0] != names.RAY_GROUP:
         return None
-    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.lower()), "")
-    of_ray = version.partition("/")[0] == names.RAY_GROUP
-    if not of_ray and not (alike and "/" not in version):
-        return None
-    near = alike or next(iter(get_close_matches(kind, names.RAY_KINDS, n=1)), "")
-    meant = f": write apiVersion ray.io/v1 and kind {near}" if near else ""
-    text = f"there is no {kind[:63]} in {version[:63]}, so nothing of it was checked{meant}"
+    said = [kind, *(_text(held, key) for key in held)]  # behind a misspelt key, too
+    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
+    missing = next((key for key in ("apiVersion", "kind") if not _text(held, key)), "")
+    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
+    text = (
+        f"{what}, so nothing of it was checked: write apiVersion ray.io/v1 and kind {alike or near}"
+    )
     return ManifestError(item.file, item.line(["kind"]), text)
+
+
+def _alike(text: str) -> list[str]:
+    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
+
+
+def _text(held: dict[str, Any], key: str) -> str:
+    value = held.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _baseline(path: str) -> tuple[list[Entry], list[str]]:
@@ -272,4 +283,4 @@ def _encodable(output: str, stream: TextIO) -> str:
 
 def _say(lines: list[str]) -> None:
     for line in lines:
-        print(_encodable(line, sys.stderr), file=sys.stderr)  # noqa: T201 - this is a command
+        print(_encodable(many_lines(line), sys.stderr), file=sys.stderr)  # noqa: T201 - this is a command

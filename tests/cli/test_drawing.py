@@ -1,0 +1,76 @@
+"""The drawing of a picture, on terminals of all widths."""
+
+import re
+
+import pytest
+
+from tests.builders import a_cluster
+from tests.cli.terminals import a_console
+from tests.status.samples import samples
+from tests.status.scenes import NOW, Scene
+from webhook.cli.drawing import draw
+
+WIDTHS = (60, 80, 100, 400)
+NARROW = (20, 30, 34, 40)
+
+
+def drawn(scene: Scene, width: int, *, wide: bool = False) -> str:
+    """Return a picture as it is drawn on a terminal."""
+    console, written = a_console(width)
+    draw(console, scene.examined(NOW), wide=wide)
+    return re.sub(r"\x1b\[[0-9;]*m", "", written.getvalue())
+
+
+def of_64_hosts() -> Scene:
+    """Return a RayCluster with two replicas of 64 hosts, one of which lacks a host."""
+    cluster = a_cluster("llama").group("tpu", hosts=64, replicas=2)
+    return Scene(cluster).without("llama-tpu-worker-0-3")
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_of_a_replica_of_64_hosts_is_lost(width: int, wide: bool) -> None:  # noqa: FBT001
+    text = drawn(of_64_hosts(), width, wide=wide)
+    assert "…" not in text
+    for part in ("replica 0", "63/64", "waits", "replica 1", "64/64", "complete"):
+        assert part in text
+    for word in ("host", "3", "missing"):
+        assert re.search(rf"\b{word}\b", text)
+    assert text.count("■") == 1 + 63 + 64  # the head, and the hosts
+    assert text.count("□") == 1
+    assert wide == ("node" in text)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_only_commands_are_longer_than_a_terminal_is_wide(width: int) -> None:
+    long = [line for line in drawn(of_64_hosts(), width).splitlines() if len(line) > width]
+    assert all(line.startswith("      kubectl ") for line in long)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("width", NARROW)
+def test_on_a_narrow_terminal_nothing_of_a_replica_vanishes(width: int, wide: bool) -> None:  # noqa: FBT001
+    text = drawn(Scene().without("llama-tpu-worker-0-3"), width, wide=wide)
+    rows, *_ = text.split("host-missing")
+    for part in ("tpu", "replica 0", "■■■□", "3/4", "waits", "host 3", "missin", "complete"):
+        assert part in rows
+
+
+def test_a_group_whose_replicas_went_with_its_raycluster_was_not_asked_to_be_empty() -> None:
+    scene = Scene().without(*Scene().pods)
+    assert "no replicas" in drawn(scene_of_none(), 100)
+    assert "as asked for" in drawn(scene_of_none(), 100)
+    scene.cluster["metadata"]["deletionTimestamp"] = "2026-11-21T11:58:00Z"
+    text = drawn(scene, 100)
+    assert "no replicas" in text
+    assert "as asked for" not in text
+
+
+def scene_of_none() -> Scene:
+    """Return a RayCluster whose group is to have no replicas."""
+    return Scene(a_cluster("llama").group("tpu", hosts=4, replicas=0))
+
+
+def test_problems_of_the_installation_are_told_in_the_last_line() -> None:
+    text = drawn(samples()["second-webhook"].scene(), 100)
+    assert text.splitlines()[-1].endswith("; 1 problem of the installation")
