@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.http.server import HttpServer
 from webhook.runtime import supervise
+from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
-from webhook.tls.files import CertificateFiles
 
 BODY = (
     b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",'

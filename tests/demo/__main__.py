@@ -142,7 +142,7 @@ class Demo:
 
     def _look(self, manifests: Sequence[Manifest]) -> None:
         """Leave what was played for the dashboard, with a host missing, and see that it shows."""
-        say("\n== what stands, and what is missing")
+        say("\n== what is running, and what is missing")
         (lost,) = self._live(replica=1, host=2)
         self._api.delete(lost)
         page.write(manifests, self._api.pods.values())

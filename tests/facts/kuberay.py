@@ -48,7 +48,7 @@ TEXTS: Final = (
 NEWER_TEXTS: Final = ("webhook.kube.names:TLS_VARIABLES", "webhook.validation.history:_MANAGED")
 AHEAD: Final = "ours is of KubeRay 1.7.0, whose module is not published"
 
-GATES: Final = "webhook.validation.settings:GATES"
+GATES: Final = "webhook.validation.rule_settings:GATES"
 LONGEST: Final = "webhook.validation.metadata:LONGEST"
 NEWER_GATES: Final = frozenset(
     {

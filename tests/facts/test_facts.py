@@ -2,12 +2,16 @@
 not here.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.facts import kuberay, schemas
 from tests.facts.fact import MISSING, Fact, covers, known, position, value
 
 PLACE = "webhook.kube.names:LABEL_CLUSTER"
+GONE = "webhook.kube.names:NO_SUCH_NAME"
 
 
 def test_a_fact_is_shown_with_the_line_of_ours() -> None:
@@ -23,7 +27,7 @@ def test_a_fact_is_shown_with_the_line_of_ours() -> None:
 
 def test_a_name_that_is_gone_is_an_error() -> None:
     with pytest.raises(LookupError):
-        position("webhook.kube.names:NO_SUCH_NAME")
+        position(GONE)
 
 
 def test_of_sets_only_what_is_too_much_or_too_little_is_shown() -> None:
@@ -55,3 +59,19 @@ def test_a_field_is_found_in_a_schema_through_lists() -> None:
     schema = {"properties": {"groups": {"items": {"properties": {"name": {"type": "string"}}}}}}
     assert schemas.at(schema, "groups", "[]", "name") == {"type": "string"}
     assert schemas.at(schema, "groups", "[]", "other", "more") == {}
+
+
+PLACES = sorted(
+    {
+        place
+        for path in Path(__file__).parent.glob("*.py")
+        for place in re.findall(r'"(webhook(?:\.\w+)+:\w+)"', path.read_text(encoding="utf-8"))
+        if place != GONE
+    }
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_that_is_compared_is_there(place: str) -> None:
+    assert value(place) is not None
+    assert position(place)

@@ -68,7 +68,7 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
 
 
 def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
-    place = "webhook.validation.accelerators:_LISTED"
+    place = "webhook.accelerators.topology:LISTED"
     ours = {
         _rays(name): {"x".join(map(str, each)) for each in found}
         for name, found in value(place).items()

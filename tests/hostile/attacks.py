@@ -13,7 +13,10 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-MIB: Final = 1024 * 1024
+from tests.hostile.reviews import requests
+from webhook.http.bounds import Bounds
+
+_BOUNDS: Final = Bounds()
 _FULL: Final = b"x" * 65536
 _APART: Final = 0.02
 """Seconds between the first connections: all at once, they would be a flood of handshakes, which is
@@ -40,14 +43,21 @@ class Target(NamedTuple):
 
 class Attack(NamedTuple):
     """What one connection does, how many do it at once, and on which port: that of reviews or that
-    of probes. `seconds` is how long it takes until all of them have their handshake.
+    of probes. `limit` is after how many seconds the server gives one up, `peak` the memory in MiB
+    that the server may take.
     """
 
     run: Callable[[Target], Awaitable[None]]
     connections: int
     port: str
     what: str
-    seconds: float = 0
+    limit: float = 0
+    peak: int = 256
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes until all of them are there, and the first ones have been given up."""
+        return self.connections * _APART + self.limit + 3
 
 
 def _anyone() -> ssl.SSLContext:
@@ -125,6 +135,25 @@ async def half_a_handshake(target: Target) -> None:
     await held(b"\x16\x03\x01\x02\x00\x01")(target._replace(tls=False))
 
 
+def posted(name: str) -> Callable[[Target], Awaitable[None]]:
+    """Return what posts reviews one after the other, and reads each answer."""
+
+    async def run(target: Target) -> None:
+        reader, writer = await target.connect()
+        try:
+            for request in requests(name):
+                writer.write(request)
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+                await reader.readexactly(int(length))
+                if head.startswith(b"HTTP/1.1 5"):
+                    raise RuntimeError(head.decode())
+        finally:
+            writer.transport.abort()
+
+    return run
+
+
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
 
 ATTACKS: Final = {
@@ -151,7 +180,11 @@ ATTACKS: Final = {
         endless(_GET, b"a: b\r\n" * 10_000), 3, "probes", "headers that never end"
     ),
     "many-headers": Attack(
-        held(_POST + b"a: b\r\n" * 97, 0, b""), 400, "reviews", "heads with 100 headers and no end"
+        held(_POST + b"a: b\r\n" * 97, 0, b""),
+        400,
+        "reviews",
+        "heads with 100 headers and no end",
+        _BOUNDS.head_seconds,
     ),
     "unfinished-bodies": Attack(
         held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000),
@@ -170,7 +203,8 @@ ATTACKS: Final = {
         900,
         "reviews",
         "bodies of 70 KB without their last bytes",
-        seconds=25,
+        _BOUNDS.request_seconds,
+        peak=320,  # bodies within their bound, on TLS connections with twice as much in buffers
     ),
     "pipelined": Attack(
         unread(_POST + b"content-length: 2\r\n\r\n{}", 200_000),
@@ -184,17 +218,34 @@ ATTACKS: Final = {
         "probes",
         "20,000 requests for metrics, no answer taken",
     ),
-    "silent": Attack(silent, 1100, "reviews", "connections without a byte"),
-    "half-handshakes": Attack(half_a_handshake, 1100, "reviews", "handshakes that never finish"),
-    "no-request": Attack(held(b""), 400, "reviews", "handshakes without a request"),
-    "slow-heads": Attack(held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second"),
+    "silent": Attack(silent, 1100, "reviews", "connections without a byte", _BOUNDS.first_byte),
+    "half-handshakes": Attack(
+        half_a_handshake, 1100, "reviews", "handshakes that never finish", _BOUNDS.first_byte
+    ),
+    "no-request": Attack(
+        held(b""), 400, "reviews", "handshakes without a request", _BOUNDS.first_byte
+    ),
+    "slow-heads": Attack(
+        held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second", _BOUNDS.head_seconds
+    ),
     "slow-bodies": Attack(
         held(_POST + b"content-length: 9999\r\n\r\n", 0, b"x"),
         400,
         "reviews",
         "bodies of a byte a second",
+        _BOUNDS.request_seconds,
     ),
-    "probes-silent": Attack(silent, 1100, "probes", "connections without a byte"),
+    "probes-silent": Attack(
+        silent, 1100, "probes", "connections without a byte", _BOUNDS.first_byte
+    ),
+    "large-answers": Attack(
+        posted("large-answers"), 4, "reviews", "pods to which up to 490 MB would be added"
+    ),
+    "look-alikes": Attack(
+        posted("look-alikes"), 4, "reviews", "pods made to be slow in the review cache"
+    ),
+    "long-digits": Attack(posted("long-digits"), 4, "reviews", "numbers of thousands of digits"),
+    "one-uid": Attack(posted("one-uid"), 4, "reviews", "one review for a seat, again and again"),
 }
 
 

@@ -15,6 +15,9 @@ from tests.apiserver import pod_review
 from tests.server import Running
 from tests.serving.pods import worker
 
+STATES = [Path(__file__).parents[1] / "state.yaml", Path(__file__).parent / "state.yaml"]
+"""What the attacked server knows beside the examples."""
+
 BODY = json.dumps(pod_review(worker("plain"), dry_run=True)).encode()
 
 

@@ -4,14 +4,13 @@ its bound.
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from subprocess import run
 
 import pytest
 
 from tests.conftest import EXAMPLES
 from tests.hostile.attacks import ATTACKS
-from tests.hostile.beside import beside
+from tests.hostile.beside import STATES, beside
 from tests.server import Running, serving
 
 SECONDS = "1"
@@ -22,7 +21,8 @@ PEAK_MIB = 256
 def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server of its own: others should not see what is done to it."""
     with serving(
-        tmp_path_factory.mktemp("attacked"), [EXAMPLES, Path(__file__).parents[1] / "state.yaml"]
+        tmp_path_factory.mktemp("attacked"),
+        [EXAMPLES, *STATES],
     ) as running:
         yield running
 
