@@ -9,6 +9,7 @@ from typing import Final
 from tests.e2e import needs
 from tests.e2e.outcomes import Outcome, Outcomes
 from tests.e2e.versions import NEWEST, OLD, Pair
+from tests.pages import folded
 
 Results = Mapping[Pair, Outcomes | None]
 
@@ -34,7 +35,7 @@ def document(results: Results, state: str) -> str:
     parts = [HEAD, "## Pairs\n\n", _pairs(results, state), "\n## Without\n\n", _without(results)]
     if failures := _failures(ran):
         parts += ["\n## Failures\n\n", failures]
-    return "".join([*parts, "\n## Stories\n\n", _stories(ran)])
+    return folded("".join([*parts, "\n## Stories\n\n", _stories(ran)]))
 
 
 def _pairs(results: Results, state: str) -> str:

@@ -1,4 +1,4 @@
-"""Over from Google's TPU webhook, whose stand-in makes pods in its shape: it alone, both
+"""Migration from Google's TPU webhook, whose stand-in makes pods in its shape: it alone, both
 registered, and the switch. No replica is torn, and no two pods hold one seat.
 """
 

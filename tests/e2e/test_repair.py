@@ -38,6 +38,7 @@ from tests.e2e.scheduling.nodes import bind, present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.kube import names
+from webhook.kube.marks import mark
 from webhook.repair.plan import LOST, SPENT
 
 pytestmark = pytest.mark.e2e
@@ -299,8 +300,10 @@ def test_a_controller_that_ends_between_mark_and_deletion_goes_on_where_it_stopp
         api.create(RAY_CLUSTERS, asking("one", 1), namespace)
         before = sealed(api, namespace, HOSTS)
         repair.controller.kill()
-        mark = {"metadata": {"labels": {names.LABEL_CONDEMNED: LOST}}}
-        api.patch(PODS, name_of(in_seat(before, 0, 1)), mark, namespace)
+        first = in_seat(before, 0, 1)
+        text = mark(LOST, first["metadata"]["uid"])
+        marking = {"metadata": {"labels": {names.LABEL_CONDEMNED: text}}}
+        api.patch(PODS, name_of(first), marking, namespace)
         delete(api, namespace, in_seat(before, 0, 3))
         newcomers = until(
             lambda: [

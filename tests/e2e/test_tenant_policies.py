@@ -18,6 +18,7 @@ pytestmark = pytest.mark.e2e
 SEAT = {"ray.io/worker-group-replica-index": "0"}
 IGNORE = {"admission.ray.io/ignore": "true"}
 KUBERAY = "system:serviceaccount:kuberay-operator:kuberay-operator"
+CONTROLLER = "system:serviceaccount:ray-webhook:ray-webhook-controller"
 
 
 def may_write(namespace: str) -> list[Object]:
@@ -33,12 +34,13 @@ def may_write(namespace: str) -> list[Object]:
                 "apiGroups": ["", "ray.io"],
                 "resources": ["pods", "rayclusters"],
                 "verbs": ["get", "create", "update", "patch"],
-            }
+            },
+            {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get", "patch"]},
         ],
     }
     subjects = [
         {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}
-        for name in ("tenant", KUBERAY)
+        for name in ("tenant", KUBERAY, CONTROLLER)
     ]
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -50,13 +52,13 @@ def may_write(namespace: str) -> list[Object]:
     return [role, binding]
 
 
-def pod(name: str, labels: dict[str, str]) -> Object:
+def pod(name: str, labels: dict[str, str], annotations: dict[str, str] | None = None) -> Object:
     """Return a pod."""
     containers = [{"name": "ray", "image": "ray"}]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
         "spec": {"containers": containers},
     }
 
@@ -106,6 +108,15 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
             "plain",
             "ray.io/replica-host-index=0",
         )
+        empty = pod("empty", {"ray.io/worker-group-replica-name": ""})
+        assert "seat labels" in said(control_plane, "tenant", namespace, *create, body=empty)
+        noted = pod("noted", {}, {"admission.ray.io/whole": "1"})
+        assert "seat labels" in said(control_plane, "tenant", namespace, *create, body=noted)
+        assert said(control_plane, CONTROLLER, namespace, *create, body=noted) == ""
+        condemn = ("label", "pod", "plain", "admission.ray.io/condemned=true")
+        assert "seat labels" in said(control_plane, "tenant", namespace, *condemn)
+        forget = ("annotate", "pod", "noted", "admission.ray.io/whole-")
+        assert "seat labels" in said(control_plane, "tenant", namespace, *forget)
         remove = ("label", "pod", "seated", "ray.io/worker-group-replica-index-")
         assert "seat labels" in said(control_plane, "tenant", namespace, *remove)
         assert said(control_plane, "tenant", namespace, "label", "pod", "seated", "app=y") == ""
@@ -115,6 +126,8 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
         ignore = ("label", "raycluster", "plain", "admission.ray.io/ignore=true")
         assert "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *ignore)
         assert control_plane.kubectl("-n", namespace, *ignore).returncode == 0
+        outside = ("label", "namespace", namespace, "admission.ray.io/ignore=true")
+        assert "admission.ray.io/ignore" in said(control_plane, "tenant", namespace, *outside)
         assert (
             said(control_plane, "tenant", namespace, "label", "raycluster", "plain", "app=y") == ""
         )

@@ -47,7 +47,7 @@ class Webhook:
     """Installed, running and asked by the API server on entry; ended and taken away on exit.
 
     It runs as the service account of the manifests, with the rights and the settings that these,
-    and `components` of them, give it; `settings` stand above them. Where components bring the
+    and `components` of them, give it; `settings` override them. Where components bring the
     Deployments of the controller and of the dashboard, these run beside it.
     """
 

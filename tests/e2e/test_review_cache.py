@@ -31,7 +31,7 @@ NAME = "recorder"
 def test_the_workers_of_a_group_are_known_from_the_third_on(
     control_plane: ControlPlane, tmp_path: Path, *, indexed: bool
 ) -> None:
-    namespace = control_plane.namespace(f"recurring-{indexed}".lower())
+    namespace = control_plane.namespace(f"review-cache-{indexed}".lower())
     with (
         recorder(control_plane, namespace, tmp_path) as bodies,
         Operator(control_plane, multi_host_indexing=indexed),
