@@ -28,3 +28,21 @@ def test_each_record_has_a_title_a_status_and_a_place_in_the_index() -> None:
         assert f"| [{path.name[:4]}]({path.name}) | {lines[0][2:]} | {status[1]} |" in index, (
             path.name
         )
+
+
+def test_each_record_in_force_is_named_by_what_it_governs() -> None:
+    root = FOLDER.parents[1]
+    text = "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in ("webhook", "manifests", "certs")
+        for path in sorted((root / folder).rglob("*"))
+        if path.suffix in {".py", ".yaml"}
+    )
+    named = set(re.findall(r"docs/decisions/(\d{4}-[\w-]+\.md)", text))
+    in_force = {
+        path.name for path in RECORDS if path.read_text().splitlines()[2].startswith("Status: acc")
+    }
+    assert named == in_force, (
+        "write docs/decisions/NNNN-its-subject.md where the code begins that the record governs, "
+        "and what supersedes a record in place of it"
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import COLUMNS, folded, prose
 from webhook.cli.main import main
 from webhook.kube import names
 
@@ -84,6 +85,25 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
         assert ((ROOT / page).parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md")],
+)
+def test_prose_has_lines_of_100_columns_but_for_a_word_that_is_longer(page: Path) -> None:
+    lines = prose(page.read_text())
+    assert [line for _, line in lines if len(line) > COLUMNS and " " in line.strip()] == []
+
+
+def test_a_page_is_folded_from_its_first_line_that_is_too_long() -> None:
+    word, line = "w" * 49, "x" * 101
+    long = f"{word} {word} {word}"
+    page = f"short\n{long}\nnext\n\n- {long}\n- one\n\n{line}\n\n| {long} |\n```\n{long}\n```\n"
+    assert folded(page) == (
+        f"short\n{word} {word}\n{word} next\n\n- {word}\n  {word}\n  {word}\n- one\n\n{line}\n\n"
+        f"| {long} |\n```\n{long}\n```\n"
+    )
 
 
 def test_every_variable_in_the_table_is_one_that_the_code_knows() -> None:

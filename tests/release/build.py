@@ -49,12 +49,16 @@ def build(folder: Path, epoch: int) -> list[Path]:
 
 
 def packed(folder: Path, epoch: int) -> bytes:
-    """Return a chart as Helm packages it, but with one time for all files, and no owner."""
+    """Return a chart as Helm packages it, but with one time for all files, no owner, and the
+    license.
+    """
+    files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
+    files[Path("LICENSE")] = ROOT / "LICENSE"
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        for name, path in sorted(files.items()):
             data = path.read_bytes()
-            entry = tarfile.TarInfo(f"ray-webhook/{path.relative_to(folder).as_posix()}")
+            entry = tarfile.TarInfo(f"ray-webhook/{name.as_posix()}")
             entry.size, entry.mtime, entry.mode = len(data), epoch, 0o644
             archive.addfile(entry, io.BytesIO(data))
     return gzip.compress(buffer.getvalue(), mtime=epoch)
