@@ -5,8 +5,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects
-from tests.e2e.waiting import until
+from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
+from tests.e2e.waiting import until, until_equal
 from tests.seats import seat_of, violations
 from webhook.manifest.kuberay import expand
 from webhook.manifest.reader import Manifest
@@ -45,6 +45,23 @@ def scale(api: Api, name: str, namespace: str, replicas: int, leaving: Sequence[
     group["replicas"] = replicas
     group["scaleStrategy"] = {"workersToDelete": [pod["metadata"]["name"] for pod in leaving]}
     api.patch(RAY_CLUSTERS, name, {"spec": {"workerGroupSpecs": [group]}}, namespace)
+
+
+def wait_for_cache(api: Api, resource: Resource, stored: Json) -> None:
+    """Return once the API server's watch cache has an object as it was stored.
+
+    A patch starts from this cache. Where it is behind, the patch is refused by etcd and begins
+    anew, and the webhooks are asked about both attempts.
+    """
+    metadata = stored["metadata"]
+    path = resource.path(metadata["namespace"], metadata["name"])
+    until_equal(
+        lambda: api.request("GET", path, query={"resourceVersion": "0"}).body["metadata"][
+            "resourceVersion"
+        ],
+        metadata["resourceVersion"],
+        f"the watch cache has {path} as stored",
+    )
 
 
 def worker_of(cluster: Json) -> Json:

@@ -317,7 +317,10 @@ def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(stage
     until(lambda: stage.let_go("stopped"), "Kueue admits it again")
 
     reviews = stage.webhook.admissions("RayCluster")[before:]
-    assert [review["operation"] for review in reviews] == ["CREATE", "CREATE"] + ["UPDATE"] * 3
+    operations = [review["operation"] for review in reviews]
+    assert operations[:2] == ["CREATE", "CREATE"]
+    assert set(operations[2:]) == {"UPDATE"}
+    assert len(operations) >= 5, "one for each write of Kueue, and more where one had to begin anew"
     assert not any(review.get("warnings") for review in reviews[2:])
 
 

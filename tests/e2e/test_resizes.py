@@ -9,9 +9,9 @@ from typing import Final
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Answer, ApiError, Json
+from tests.e2e.api import PODS, RAY_CLUSTERS, Answer, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import slices, worker_of
+from tests.e2e.rays import slices, wait_for_cache, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.kube import names
@@ -107,9 +107,10 @@ def test_an_ordinary_update_of_a_pod_is_not_asked_about(
 ) -> None:
     namespace = control_plane.namespace(f"no-resizes-{beyond}")
     name = a_worker(control_plane, namespace)
-    control_plane.api.request(
-        "PATCH", PODS.path(namespace, name), {"metadata": {"labels": {"team": "a"}}}, MERGE_PATCH
+    labelled = control_plane.api.patch(
+        PODS, name, {"metadata": {"labels": {"team": "a"}}}, namespace
     )
+    wait_for_cache(control_plane.api, PODS, labelled)
     resize(control_plane, namespace, name, cpu="3")
     until(lambda: "UPDATE" in operations(checked, namespace), "the log has the resize")
     assert operations(checked, namespace) == ["CREATE", "UPDATE"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import scale, slices, worker_of
+from tests.e2e.rays import scale, slices, wait_for_cache, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from webhook.kube import names
@@ -138,14 +138,15 @@ def test_the_api_server_asks_only_about_clusters_of_a_shard_group(
     bare["metadata"].pop("annotations", None)
     other["metadata"]["annotations"] = {"team": "search"}
     for cluster in (bare, other, shard("in")):
-        api.create(RAY_CLUSTERS, cluster, namespace)
+        stored = api.create(RAY_CLUSTERS, cluster, namespace)
     changes: tuple[Json, ...] = (
         {"labels": {"team": "a"}},
         {"annotations": {GROUP: None}},
         {"annotations": {INDEX: None}},
     )
     for change in changes:
-        api.patch(RAY_CLUSTERS, "in", {"metadata": change}, namespace)
+        wait_for_cache(api, RAY_CLUSTERS, stored)
+        stored = api.patch(RAY_CLUSTERS, "in", {"metadata": change}, namespace)
     api.create(RAY_CLUSTERS, slices("last", 0), namespace)
 
     until(
