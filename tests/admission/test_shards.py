@@ -20,6 +20,7 @@ from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory, SeatMemory
+from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
 from webhook.groups.shards import Shards
 from webhook.kube import names
 
@@ -75,6 +76,22 @@ def _index(document: Object, response: Object) -> str | None:
     patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
     patched: Any = jsonpatch.apply_patch(copy.deepcopy(document), patch)
     return (patched["metadata"].get("annotations") or {}).get(INDEX)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "row", "text"),
+    [
+        (a_shard("a", "one"), SHARD_INDEX, "one"),
+        (a_shard("a").annotated(SHARD_COUNT.annotation, "0"), SHARD_COUNT, "0"),
+        (a_cluster("a").annotated(SHARD_GROUP.annotation, "a b"), SHARD_GROUP, "a b"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
+    cluster: ClusterBuilder, row: OptIn[str], text: str
+) -> None:
+    field, message = Server().refused(cluster)
+    assert field == f"metadata.annotations[{row.annotation}]"
+    assert message.endswith(row.problem(text))
 
 
 def test_clusters_of_a_shard_group_get_one_index_after_another() -> None:

@@ -23,7 +23,7 @@ from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault, Object, Request
 from tests.follow.following import eventually
 from tests.follow.objects import KEY, a_pod
-from webhook.groups.gang import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.kube import names
 

@@ -13,7 +13,7 @@ from tests.e2e.gangs import COMPONENTS, NATIVE, by, group_of, grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import scale, wait_for_workers, worker_of
 from tests.e2e.webhook_process import Webhook
-from webhook.groups.gang import GRANULARITIES
+from webhook.groups.granularity import GRANULARITIES
 
 pytestmark = pytest.mark.e2e
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import ALLOWED
-from webhook.groups.gang import GRANULARITIES
+from webhook.groups.granularity import GRANULARITIES
 from webhook.groups.optins import (
     ANNOTATIONS,
     OPT_INS,
@@ -66,6 +66,11 @@ def test_a_problem_says_what_may_be_written() -> None:
     assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *ALLOWED))
     assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_no_row_takes_whatever_is_written(row: OptIn[object]) -> None:
+    assert "'a value!'" in row.problem("a value!")
 
 
 def test_a_problem_is_short_however_long_the_value() -> None:

@@ -4,7 +4,6 @@ seen yet.
 
 from math import inf
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -12,16 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.memory import IndexMemory, at_once
-from webhook.groups.shards import (
-    COMING,
-    INDEX_LIMIT,
-    Full,
-    Holder,
-    ShardKey,
-    Shards,
-    WantedIndex,
-    read_index,
-)
+from webhook.groups.shards import COMING, Full, Holder, ShardKey, Shards, WantedIndex
 
 KEY = ShardKey("team", "search")
 
@@ -59,19 +49,6 @@ def holder(shards: Shards, index: int, name: str) -> str:
     """Return who else has an index."""
     found = shards.choose(WantedIndex(KEY, name, index), 0.0)
     return found.name if isinstance(found, Holder) else ""
-
-
-@pytest.mark.parametrize("text", ["0", "7", "10", str(INDEX_LIMIT - 1)])
-def test_a_decimal_number_is_an_index(text: str) -> None:
-    assert read_index(text) == int(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "-1", "+1", "00", "01", " 1", "1.0", "1e3", "0x1", "٣", "²", str(INDEX_LIMIT), "9" * 5000],
-)
-def test_everything_else_is_none(text: str) -> None:
-    assert read_index(text) is None
 
 
 def test_the_lowest_index_that_no_other_cluster_has_is_free() -> None:

@@ -22,7 +22,7 @@ from tests.follow.fake_api import CRDS, LEASES, PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
-from webhook.groups.gang import REPLICA, WORKER_GROUP
+from webhook.groups.granularity import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls, Topology
 from webhook.wiring import controller, serve

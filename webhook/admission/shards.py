@@ -9,15 +9,9 @@ from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.shards import (
-    INDEX_LIMIT,
-    Full,
-    Holder,
-    ShardKey,
-    WantedIndex,
-    read_count,
-    read_index,
-)
+from webhook.groups.indices import read_count, read_index
+from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
+from webhook.groups.shards import Full, Holder, ShardKey, WantedIndex
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta
 from webhook.kube.paths import pointer
@@ -31,10 +25,9 @@ from webhook.kube.review import (
     Cause,
     Denied,
 )
-from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.fold import Operation, encode
 
-PATH: Final = pointer("metadata", "annotations", names.ANNOTATION_SHARD_INDEX)
+PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 
 _LATE: Final = "pods that are there already have no shard variables: they were created before"
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
@@ -82,10 +75,10 @@ class ShardHandler:
         before, kept = _shard(old)
         same = group == before
         key = ShardKey(request.namespace or new.namespace or "default", group)
-        if not is_label_value(group):
+        if SHARD_GROUP.problem(group):
             if same:
                 return ALLOWED
-            raise Denied(_no_group(group))
+            raise Denied(_invalid(SHARD_GROUP, group))
         said: tuple[str, ...] = ()
         if not same or _count(new) != _count(old):
             said = self._agreed(request, key, _count(new), read_index(kept) if same else None)
@@ -112,7 +105,7 @@ class ShardHandler:
             return (_missing(largest),) if largest else ()
         count = read_count(text)
         if count is None:
-            raise Denied(_no_count(text))
+            raise Denied(_invalid(SHARD_COUNT, text))
         if index is not None and index >= count:
             raise Denied(_beyond(Full(index, count)))
         if count < largest and request.operation == "CREATE":
@@ -141,7 +134,7 @@ class ShardHandler:
             key, _name(request), read_index(given) if given else None, created, count
         )
         if given and wanted.given is None:
-            raise Denied(_no_index(given))
+            raise Denied(_invalid(SHARD_INDEX, given))
         index = (
             self._claims.preview(wanted, now)
             if request.dry_run
@@ -170,15 +163,13 @@ def _name(request: AdmissionRequest[Bare]) -> str:
 
 def _count(meta: ObjectMeta) -> str:
     """Return the number of shards as written; nothing where there is none."""
-    return (meta.annotations or {}).get(names.ANNOTATION_SHARD_COUNT, "")
+    return SHARD_COUNT.read(meta.annotations or {})
 
 
 def _shard(meta: ObjectMeta) -> tuple[str, str]:
     """Return shard group and shard index as written; nothing for what is not there."""
     annotations = meta.annotations or {}
-    return annotations.get(names.ANNOTATION_SHARD_GROUP, ""), annotations.get(
-        names.ANNOTATION_SHARD_INDEX, ""
-    )
+    return SHARD_GROUP.read(annotations), SHARD_INDEX.read(annotations)
 
 
 def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
@@ -191,7 +182,7 @@ def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
         f"the shard index is immutable: write {kept} again, or remove the annotation from what "
         "you apply"
     )
-    raise Denied(Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_INDEX)))
+    raise Denied(Cause(FORBIDDEN, text, _field(SHARD_INDEX.annotation)))
 
 
 def _written(index: str) -> bytes:
@@ -220,27 +211,13 @@ def _warning(request: AdmissionRequest[Bare]) -> str:
     return _MOVED if former and former != current else _LATE
 
 
-def _no_group(group: str) -> Cause:
-    text = f"{group[:LABEL_VALUE_MAX]!r} cannot name a shard group: {LABEL_VALUE_ADVICE}"
-    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_GROUP))
-
-
-def _no_index(given: str) -> Cause:
-    text = (
-        f"{given[:40]!r} is not a shard index: remove the annotation to get one, or write a number "
-        f"from 0 to {INDEX_LIMIT - 1}"
-    )
-    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
-
-
-def _no_count(text: str) -> Cause:
-    message = f"{text[:40]!r} is not a number of shards: write one from 1 to {INDEX_LIMIT}"
-    return Cause(INVALID, message, _field(names.ANNOTATION_SHARD_COUNT))
+def _invalid(row: OptIn[str], text: str) -> Cause:
+    return Cause(INVALID, row.problem(text), _field(row.annotation))
 
 
 def _beyond(full: Full) -> Cause:
     text = f"index {full.index} is not below shard-count {full.count}: raise the count"
-    return Cause(INVALID, text, _field(names.ANNOTATION_SHARD_INDEX))
+    return Cause(INVALID, text, _field(SHARD_INDEX.annotation))
 
 
 def _none_left(group: str, count: int) -> Cause:
@@ -248,7 +225,7 @@ def _none_left(group: str, count: int) -> Cause:
         f"shard group {group} has {count} shards, and each has its RayCluster: raise the count, "
         "here first, or delete one"
     )
-    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
 
 
 def _cut_off(holder: str, index: int, count: int) -> Cause:
@@ -256,7 +233,7 @@ def _cut_off(holder: str, index: int, count: int) -> Cause:
         f"{holder} has index {index}, which is not below {count}: write {index + 1} or more, or "
         "delete that RayCluster first"
     )
-    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
 
 
 def _fewer(group: str, count: int, largest: int) -> Cause:
@@ -264,7 +241,7 @@ def _fewer(group: str, count: int, largest: int) -> Cause:
         f"shard group {group} has {largest} shards, not {count}: write {largest}, or change those "
         "that are there first"
     )
-    return Cause(FORBIDDEN, text, _field(names.ANNOTATION_SHARD_COUNT))
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
 
 
 def _missing(count: int) -> str:
@@ -285,7 +262,7 @@ def _taken(index: str, group: str, holder: str) -> Cause:
         f"{holder} has index {index} of shard group {group}: remove the annotation, and the "
         "RayCluster gets a free one"
     )
-    return Cause(DUPLICATE, text, _field(names.ANNOTATION_SHARD_INDEX))
+    return Cause(DUPLICATE, text, _field(SHARD_INDEX.annotation))
 
 
 def _field(annotation: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.groups import gang
+from webhook.groups import gang, granularity
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey
@@ -162,7 +162,11 @@ def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
             yield _Kind(template, _priority(group), named, live=True)
 
 
-_KINDS: Final = {gang.CLUSTER: _whole, gang.WORKER_GROUP: _by_group, gang.REPLICA: _by_replica}
+_KINDS: Final = {
+    granularity.CLUSTER: _whole,
+    granularity.WORKER_GROUP: _by_group,
+    granularity.REPLICA: _by_replica,
+}
 
 
 def _pods(group: WorkerGroup) -> int:

@@ -9,14 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.optins import SCHEDULING_GROUP
 from webhook.kube import names
 from webhook.kube.objects import RayCluster, TemplateSpec
 from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
-
-CLUSTER: Final = "cluster"
-WORKER_GROUP: Final = "worker-group"
-REPLICA: Final = "replica"
-GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
 
 _DIGEST_LENGTH: Final = 8
 _OPERATORS_ENDING: Final = "-cluster"
@@ -51,13 +48,10 @@ def read_gang(cluster: RayCluster) -> Gang:
     before KubeRay's.
     """
     annotations = cluster.metadata.annotations or {}
-    asked = annotations.get(names.ANNOTATION_SCHEDULING_GROUP)
-    if asked is None:
-        asked = (
-            WORKER_GROUP
-            if annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
-            else ""
-        )
+    asked = SCHEDULING_GROUP.read(annotations)
+    if SCHEDULING_GROUP.annotation not in annotations:
+        native = annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
+        asked = WORKER_GROUP if native else ""
     return Gang(asked, _obstacle(cluster, asked)) if asked else NO_GANG
 
 
@@ -66,8 +60,8 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
     when they can.
     """
     labels = cluster.metadata.labels or {}
-    if granularity not in GRANULARITIES:
-        return f"{granularity[:30]!r} is unknown; write {CLUSTER}, {WORKER_GROUP} or {REPLICA}"
+    if problem := SCHEDULING_GROUP.problem(granularity):
+        return problem
     for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
         if label in labels:
             return f"label {label} brings another gang; remove it or the annotation"

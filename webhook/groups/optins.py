@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from webhook.accelerators import profiles
 from webhook.groups.drain import SECONDS_MAX, read_seconds
-from webhook.groups.gang import GRANULARITIES
+from webhook.groups.granularity import GRANULARITIES
+from webhook.groups.indices import INDEX_LIMIT, read_count, read_index
 from webhook.kube import names
 from webhook.kube.objects import Strings
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
@@ -71,11 +72,29 @@ def _no_label_key(key: str) -> str:
 def _unknown_granularity(text: str) -> str:
     if not text or text in GRANULARITIES:
         return ""
-    return f"{text[:_SHOWN]!r}: write {', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
+    known = f"{', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
+    return f"{text[:_SHOWN]!r} is unknown: write {known}"
 
 
-def _no_label_value(text: str) -> str:
-    return "" if is_label_value(text) else f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
+def _no_shard_group(text: str) -> str:
+    if is_label_value(text):
+        return ""
+    return f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
+
+
+def _no_index(text: str) -> str:
+    if read_index(text) is not None:
+        return ""
+    return (
+        f"{text[:_SHOWN]!r} is not a shard index: remove it to get one, or write 0 to "
+        f"{INDEX_LIMIT - 1}"
+    )
+
+
+def _no_count(text: str) -> str:
+    if read_count(text) is not None:
+        return ""
+    return f"{text[:_SHOWN]!r} is not a number of shards: write 1 to {INDEX_LIMIT}"
 
 
 def _no_switch(text: str) -> str:
@@ -92,10 +111,6 @@ def _no_restart(text: str) -> str:
     if text in ("", names.RESTART_REPLICA):
         return ""
     return f"{text[:_SHOWN]!r}: write {names.RESTART_REPLICA}, or remove it"
-
-
-def _whatever(_: str) -> str:
-    return ""
 
 
 TOPOLOGY_KEY: Final = OptIn(
@@ -138,7 +153,7 @@ SHARD_GROUP: Final = OptIn(
     means="the shard group in which this RayCluster gets an index",
     values="a label value",
     parse=str,
-    fault=_no_label_value,
+    fault=_no_shard_group,
     page="shards.md",
     rule="shard-group-invalid",
 )
@@ -148,7 +163,7 @@ SHARD_INDEX: Final = OptIn(
     means="the index within the shard group; the webhook writes it",
     values="a number",
     parse=str,
-    fault=_whatever,  # what an index is, is for those who give them out to say
+    fault=_no_index,
     page="shards.md",
     rule="shard-index-invalid",
 )
@@ -158,7 +173,7 @@ SHARD_COUNT: Final = OptIn(
     means="how many shards the shard group has; the index is below it",
     values="a number, the same for all RayClusters of the group",
     parse=str,
-    fault=_whatever,  # what a count is, is for those who give out indices to say
+    fault=_no_count,
     page="shards.md",
     rule="shard-count-invalid",
 )

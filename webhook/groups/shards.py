@@ -10,11 +10,7 @@ from msgspec import Struct
 
 from webhook.groups.claims import ASSUMED_SECONDS, Claimed
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-
-INDEX_LIMIT: Final = 1 << 20
-"""Shard indices are below this number."""
-
-_DIGITS: Final = len(str(INDEX_LIMIT))
+from webhook.groups.indices import read_index
 
 COMING: Final = "a RayCluster that is being created"
 """What holds an index that was handed out for a name that the API server has yet to generate."""
@@ -70,29 +66,6 @@ class _Claim(Struct, frozen=True, gc=False):
     index: int
     name: str
     before: str
-
-
-def read_count(text: str) -> int | None:
-    """Return how many shards a group has, or None for a text that is no such number: as an index is
-    written, but from 1 to the limit.
-    """
-    if text == str(INDEX_LIMIT):
-        return INDEX_LIMIT
-    return read_index(text) or None
-
-
-def read_index(text: str) -> int | None:
-    """Return a shard index, or None for a text that is none: decimal, without sign or leading
-    zeros, below the limit.
-    """
-    if (
-        not (text.isascii() and text.isdigit())
-        or len(text) > _DIGITS
-        or (text[0] == "0" and text != "0")
-    ):
-        return None
-    index = int(text)
-    return index if index < INDEX_LIMIT else None
 
 
 class Shards:

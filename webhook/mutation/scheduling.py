@@ -6,15 +6,15 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-schedulin
 
 from typing import Final
 
-from webhook.groups import gang
+from webhook.groups import gang, granularity
 from webhook.kube import names
 from webhook.mutation.edit import Edit, SetField, Warn
 from webhook.mutation.worker import Replica
 
 _WHY: Final = {
-    gang.CLUSTER: "all pods of the RayCluster are scheduled together",
-    gang.WORKER_GROUP: "the pods of one group are scheduled together",
-    gang.REPLICA: "the hosts of a replica are scheduled together",
+    granularity.CLUSTER: "all pods of the RayCluster are scheduled together",
+    granularity.WORKER_GROUP: "the pods of one group are scheduled together",
+    granularity.REPLICA: "the hosts of a replica are scheduled together",
 }
 
 
@@ -57,9 +57,9 @@ def _pod_group(replica: Replica) -> str:
     asked = cluster.gang
     if not asked.active:
         return ""
-    if asked.granularity == gang.CLUSTER:
+    if asked.granularity == granularity.CLUSTER:
         return gang.cluster_pod_group(cluster.name)
-    if asked.granularity == gang.WORKER_GROUP:
+    if asked.granularity == granularity.WORKER_GROUP:
         return (
             gang.head_pod_group(cluster.name)
             if replica.head

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.gangs.podgroups import TEMPLATES_MAX
-from webhook.groups.gang import GRANULARITIES, NO_GANG, REPLICA, Gang, read_gang
+from webhook.groups.gang import NO_GANG, Gang, read_gang
+from webhook.groups.granularity import GRANULARITIES, REPLICA
 from webhook.groups.optins import SCHEDULING_GROUP
 from webhook.kube import names
 from webhook.kube.objects import (

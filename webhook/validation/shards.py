@@ -5,8 +5,8 @@ are created.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.optins import SHARD_GROUP
-from webhook.groups.shards import INDEX_LIMIT, read_count, read_index
+from webhook.groups.indices import read_count, read_index
+from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
 from webhook.validation.finding import Fault
@@ -26,7 +26,7 @@ def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_GROUP)
+    field = ray_object.annotation(SHARD_GROUP.annotation)
     if ray_object.kind != names.RAYCRONJOB_KIND and (problem := SHARD_GROUP.problem(field.text)):
         yield Fault(field, problem)
 
@@ -38,13 +38,13 @@ def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
-    if ray_object.kind == names.RAYCLUSTER_KIND and field.given and read_index(field.text) is None:
-        yield Fault(
-            field,
-            f"{field.text[:40]!r}: remove it to get one, or write a number from 0 to "
-            f"{INDEX_LIMIT - 1}",
-        )
+    field = ray_object.annotation(SHARD_INDEX.annotation)
+    if (
+        ray_object.kind == names.RAYCLUSTER_KIND
+        and field.given
+        and (problem := SHARD_INDEX.fault(field.text))
+    ):
+        yield Fault(field, problem)
 
 
 def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -55,9 +55,9 @@ def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
-    field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
-    if field.text and read_count(field.text) is None:
-        yield Fault(field, f"{field.text[:40]!r}: write a number from 1 to {INDEX_LIMIT}")
+    field = ray_object.annotation(SHARD_COUNT.annotation)
+    if problem := SHARD_COUNT.problem(field.text):
+        yield Fault(field, problem)
 
 
 def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
