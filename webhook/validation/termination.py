@@ -36,7 +36,7 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination
     """
-    asked = read_seconds(cluster.annotations.get(names.ANNOTATION_DRAIN_SECONDS, "")) or 0
+    asked = read_seconds(DRAIN_SECONDS.read(cluster.annotations)) or 0
     for group in cluster.everyone:
         period = group.pod / "terminationGracePeriodSeconds"
         grace = DEFAULT_GRACE if period.number is None else period.number
