@@ -16,7 +16,7 @@ from tests.bench.layers import ALL
 from tests.bench.load import drive, posts
 from tests.bench.reviews import Body, review_bodies
 from tests.bench.reviews_over_https import say, webhook
-from tests.bench.without import PLACES
+from tests.bench.without import COSTS
 
 CONNECTIONS = 8
 REVIEWS = 400
@@ -30,7 +30,7 @@ def main() -> None:
         return
     say("instructions a review without something, in thousands, and over that with everything:")
     say(f"{'without':<16}" + "".join(f"{kind:>18}" for kind in Body))
-    counted = {name: _row(name) for name in (ALL, *PLACES)}
+    counted = {name: _row(name) for name in (ALL, *COSTS)}
     for name, row in counted.items():
         cells = (
             f"{one / 1e3:>9.1f} {one / every - 1:>8.1%}"

@@ -8,14 +8,18 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any, Final
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 from webhook.admission.codec import decode_pod
 from webhook.admission.pods import Placement
 from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
-from webhook.http import reply
+from webhook.http import reply, server
 from webhook.http.asgi import Send
+from webhook.http.bounded import bounded
+from webhook.http.connections import Connections
 from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import AdmissionRequest, Answer
@@ -97,9 +101,18 @@ class _Nothing:
     """What no object is."""
 
 
-PLACES: Final[dict[str, Callable[[], None]]] = {"places": _places}
-"""The places of pods in the log and in what the audit log keeps: they cost something."""
+def _bounds() -> None:
+    def unbounded(protocol: type[HttpToolsProtocol], _: Connections) -> type[HttpToolsProtocol]:
+        return protocol
+
+    vars(server)[bounded.__name__] = unbounded
+
+
+COSTS: Final[dict[str, Callable[[], None]]] = {"places": _places, "bounds": _bounds}
+"""The places of pods in the log and in what the audit log keeps, and the bounds of connections:
+what may cost something.
+"""
 
 if __name__ == "__main__":
-    (LAYERS | PLACES)[sys.argv[1]]()
+    (LAYERS | COSTS)[sys.argv[1]]()
     sys.exit(main(sys.argv[2:]))
