@@ -125,7 +125,14 @@ def test_without_kuberay_nothing_can_be_installed(
 
 
 @pytest.mark.parametrize(
-    ("version", "verdict"), [("v1.29.9", "error"), ("v1.30.0-gke.1", "fine"), ("dev", "unknown")]
+    ("version", "verdict"),
+    [
+        ("v1.29.9", "error"),
+        ("v1.30.0-gke.1", "fine"),
+        ("v1.37+", "fine"),
+        ("dev", "unknown"),
+        ("v1." + "9" * 4301, "unknown"),
+    ],
 )
 def test_kubernetes_has_to_be_new_enough(
     tmp_path: Path, bundle: str, capsys: Capture, version: str, verdict: str
@@ -135,6 +142,16 @@ def test_kubernetes_has_to_be_new_enough(
         tmp_path, bundle, capsys, "--pre", old=lambda server: server.answers.update(other)
     )
     assert found["kubernetes-version"] == verdict
+
+
+def test_no_tag_of_an_image_ends_the_check(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+    def tagged(server: Server) -> None:
+        (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
+        (container,) = operator["spec"]["template"]["spec"]["containers"]
+        container["image"] = "quay.io/kuberay/operator:v1." + "9" * 4301
+
+    status, found = check(tmp_path, bundle, capsys, "--pre", odd=tagged)
+    assert (status, found["kuberay-version"]) == (0, "fine")
 
 
 def test_a_webhook_that_is_not_asked_is_found_out_by_the_dry_runs(
@@ -357,7 +374,8 @@ def test_no_worker_is_sent_for_a_raycluster_that_is_left_alone() -> None:
     assert worker_of(cluster, ignoring=False) is not None
 
 
-def test_a_time_that_is_none_is_told(capsys: Capture) -> None:
+@pytest.mark.parametrize("text", ["soon", "9" * 400])
+def test_a_time_that_is_none_is_told(text: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
-        main(["check", "--wait", "soon"])
-    assert "'soon' is not a time: write 90s, 2m or 1h" in capsys.readouterr().err
+        main(["check", "--wait", text])
+    assert f"{text!r} is not a time: write 90s, 2m or 1h" in capsys.readouterr().err

@@ -288,11 +288,11 @@ class Feed:
         (feed,) = self.tab.root.by_id("feed")
         self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
         self.sight: Sight | None = sight
+        self.stream = site.events(self.look, "", self.since)
 
-        async def look() -> Sight | None:
-            return self.sight
-
-        self.stream = site.events(look, "", self.since)
+    async def look(self) -> Sight | None:
+        """Return who looks."""
+        return self.sight
 
     async def take(self) -> list[str]:
         """Take in everything up to the next id, and return it."""
@@ -335,6 +335,20 @@ def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
         assert feed.tab.root.every("li", "trouble") == []
 
     following(stage, play, Sight("", None))
+
+
+def test_a_version_that_no_page_can_have_seen_gets_the_whole_page() -> None:
+    stage = a_stage()
+
+    async def run() -> None:
+        site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), Sight("", None)
+        feed = Feed(site, sight, site.page(sight, "", trouble=False))
+        epoch, _, seen = feed.since.split("-")
+        for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}"):
+            feed.stream = site.events(feed.look, "", f"{epoch}-{version}-{seen}")
+            assert any("beforeend:#clusters" in message for message in await feed.take())
+
+    asyncio.run(run())
 
 
 def test_rights_that_change_change_what_is_on_the_page() -> None:

@@ -12,7 +12,7 @@ from webhook.kube.printable import many_lines
 WRONG: Final = 2
 """The exit status of a command that was not understood."""
 
-_SPAN: Final = re.compile(r"(\d+)(s|m|h)?")
+_SPAN: Final = re.compile(r"([0-9]{1,9})(s|m|h)?")
 _SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
 _FLAG: Final = re.compile(r"(?<!\S)--[a-z][a-z.-]*")
 _CHOICE: Final = re.compile(r"argument (.+): invalid choice: (.+) \(choose from (.+)\)", re.DOTALL)

@@ -26,6 +26,9 @@ BEAT_SECONDS: Final = 15.0
 """How often a stream says something: who looks is asked again then, and proxies see it lives."""
 _LINES: Final = pattern(r"\r\n|\r|\n")
 _NUMBER: Final = pattern(r"\d{1,6}")
+_VERSION: Final = pattern(r"[0-9]{1,18}")
+"""Of a board, as a browser gives it back; Python itself reads no number of more than 4,300 digits.
+"""
 
 
 class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -196,7 +199,8 @@ class DashboardSite:
         """Return the messages for a page that has seen this."""
         epoch, _, rest = since.partition("-")
         version, _, seen = rest.partition("-")
-        known = epoch == self._epoch and seen == _digest(scope) and version.isdecimal()
+        ours = epoch == self._epoch and seen == _digest(scope)
+        known = ours and _VERSION.fullmatch(version) is not None
         changes = self._live.board.changes(int(version), scope) if known else None
         return self._live.board.afresh(scope) if changes is None else changes
 

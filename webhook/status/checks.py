@@ -29,6 +29,8 @@ LEASES: Final = "leases"
 PAGE: Final = "docs/checks.md"
 OLDEST_KUBERNETES: Final = (1, 30)
 OLDEST_KUBERAY: Final = (1, 1)
+_RELEASE: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
+"""In a tag of an image, which may be any text; longer numbers are of no release."""
 
 Verdict = Literal["fine", "warning", "error", "unknown"]
 Object = dict[str, Any]
@@ -462,7 +464,7 @@ def _unread(probed: Probed, name: str, resource: str, text: str) -> Result:
 
 
 def _release(text: str) -> tuple[int, int] | None:
-    match = re.match(r"v?(\d+)\.(\d+)", text)
+    match = _RELEASE.match(text)
     return (int(match[1]), int(match[2])) if match else None
 
 
