@@ -177,6 +177,28 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
     assert "replicas" not in gpu.note
 
 
+def test_replicas_of_a_group_that_wait_for_their_podgroups_are_one_series() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", replicas=1)
+    scene = Scene(cluster)
+    for name in [name for name in scene.pods if name != "llama-head"]:
+        group, _, place = name.removeprefix("llama-").partition("-worker-")
+        gang = {"podGroupName": f"{group}-{place.partition('-')[0]}"}
+        scene.changed(name, spec={"nodeName": None, "schedulingGroup": gang}, status=PENDING)
+    scene.pod_groups = [
+        {
+            "metadata": {"namespace": "team", "name": f"tpu-{index}", "uid": f"uid-of-{index}"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+        }
+        for index in range(2, 50)
+    ]
+    gpu, tpu = Tracker().look(scene.examined()).notices
+    assert {each.key.reason for each in (gpu, tpu)} == {"PodGroupWaiting"}
+    assert [each.key.place for each in (gpu, tpu)] == [("gpu", ""), ("tpu", "")]
+    assert tpu.note.startswith("tpu: hosts 0-1 of replica 0 wait for PodGroup tpu-0, which ")
+    assert " (and 49 more replicas like it). To mend it: " in tpu.note
+    assert "replicas" not in gpu.note
+
+
 def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
     tracker = Tracker()
     for minutes in range(0, 30, 5):

@@ -35,8 +35,8 @@ REASONS: Final[Mapping[str, Reason]] = {
     "pod-without-seat": Reason("PodWithoutSeat"),
     "seat-held-twice": Reason("SeatHeldTwice"),
     "replica-split": Reason("ReplicaSplit"),
-    "podgroup-missing": Reason("PodGroupWaiting"),
-    "podgroup-waits": Reason("PodGroupWaiting"),
+    "podgroup-missing": Reason("PodGroupWaiting", together=True),
+    "podgroup-waits": Reason("PodGroupWaiting", together=True),
     "second-webhook": Reason("SecondWebhook"),
 }
 """The diagnoses that become events, by their ids."""
