@@ -1,7 +1,9 @@
 """The recorder of events: one series for each replica and reason, whoever leads."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+
+import pytest
 
 from tests.follow.fake_api import EVENTS, FakeApi, Object, Request, run
 from tests.follow.following import plain
@@ -169,3 +171,35 @@ def test_a_flood_is_spread_over_looks() -> None:
         assert api.count("create", EVENTS) == 150
 
     run(story)
+
+
+class Stumbling(Api):
+    """A client with a bug that events about one replica bring out."""
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create an object."""
+        if "tpu-x7k2p" in str(body["note"]):
+            raise ValueError("a bug")
+        return await super().create(path, body, deadline)
+
+
+def test_a_bug_that_one_notice_brings_out_keeps_no_other_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(api: FakeApi) -> None:
+        connection = Stumbling(plain(api))
+        await connection.open()
+        recorder = EventRecorder(connection, "one")
+        try:
+            for seconds in range(0, 3610, 10):
+                await recorder.record([a_notice(), a_notice(replica="tpu-zzzzz")], NOW + seconds)
+        finally:
+            await connection.close()
+        (event,) = events(api)
+        assert event["series"]["count"] == 3
+        assert recorder.counters.failures == {"unexpected": 3}
+
+    run(story)
+    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
+    assert "RayCluster team/llama" in record.getMessage()
+    assert record.exc_info

@@ -1,5 +1,7 @@
 """The publisher over loopback: what it makes, and how it gets there whatever others do."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -23,6 +25,10 @@ from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault, Object, Request
 from tests.follow.following import eventually
 from tests.follow.objects import KEY, a_pod
+from webhook.control import publisher
+from webhook.control.podgroup_store import Place, PodGroupStore
+from webhook.gangs.lifecycle import Action, Actual, decide
+from webhook.gangs.podgroups import Desired
 from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.kube import names
@@ -459,6 +465,55 @@ def test_a_failure_of_one_cluster_does_not_stop_another_and_is_told_once(
     run(story)
     told = [record.getMessage() for record in caplog.records if "403" in record.getMessage()]
     assert len(told) == 1, told
+
+
+def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(desired: Desired, actual: Actual, **more: Any) -> list[Action]:  # noqa: ANN401
+        if desired.uid == "uid-of-ray":
+            raise ValueError("a bug")
+        return decide(desired, actual, **more)
+
+    monkeypatch.setattr(publisher, "decide", broken)
+
+    async def story(api: FakeApi) -> None:
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+        api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, "other"))
+        async with publishing(api) as p:
+            await eventually(lambda: counts(api) == {"other-head": 0, "other-worker-tpu": 8})
+            await more_sweeps(api)
+            await eventually(lambda: p.publisher.counters.failures.get("unexpected", 0) > 6)
+            monkeypatch.undo()
+            await eventually(lambda: counts(api).keys() >= BY_GROUP.keys())
+
+    run(story)
+    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
+    text = "scheduling groups of RayCluster default/ray: ValueError: a bug (unexpected)"
+    assert record.getMessage() == text
+    assert record.exc_info
+
+
+def test_a_bug_that_the_list_of_everything_brings_out_keeps_no_cluster(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(store: PodGroupStore, namespace: str) -> dict[Place, Actual]:
+        raise ValueError("a bug", store, namespace)
+
+    monkeypatch.setattr(PodGroupStore, "all", broken)
+
+    async def story(api: FakeApi) -> None:
+        async with publishing(api) as p:
+            await eventually(lambda: p.publisher.counters.failures.get("unexpected", 0) > 2)
+            api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
+            await eventually(lambda: counts(api) == BY_GROUP)
+            monkeypatch.undo()
+            await more_sweeps(api)
+
+    run(story)
+    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
+    assert "cannot be listed: ValueError" in record.getMessage()
+    assert record.exc_info
 
 
 @pytest.mark.parametrize(("status", "patient"), [(403, False), (422, False), (500, True)])

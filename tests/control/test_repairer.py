@@ -382,6 +382,25 @@ def test_a_bug_that_one_cluster_brings_out_keeps_no_other(
     assert told.exc_info
 
 
+def test_another_bug_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    bugs = [ValueError("a bug"), ValueError("a bug"), KeyError("a bug")]
+    seen = server.get
+
+    async def broken(path: str, query: Query, deadline: float) -> bytes:
+        if bugs:
+            raise bugs.pop(0)
+        return await seen(path, query, deadline)
+
+    server.get = broken  # type: ignore[method-assign]
+    repairer = looked(server, 0.0, 5.0, 10.0, 15.0)
+    assert all(server.seals())
+    assert repairer.counters.failures == {"unexpected": 3}
+    first, other = (message for message in caplog.messages if "a bug" in message)
+    assert "ValueError" in first
+    assert "KeyError" in other
+
+
 def test_a_time_that_is_none_in_utc_is_nothing() -> None:
     server = Server()
     note = {"g": ["9999-12-31T23:59:59-14:00", "2026-11-21T12:00:00Z"]}

@@ -3,7 +3,6 @@
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """
 
-import logging
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,13 +12,13 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
+from webhook.control.failures import kind_of, reason_of, tell
 from webhook.follow.client import Operation, Query
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
 from webhook.kube import names
 from webhook.status.tracker import Key, Notice
 
-_log: Final = logging.getLogger("webhook.control")
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 _AT_ONCE: Final = 100
@@ -58,11 +57,14 @@ class _Event(Struct):
 
 
 class _Told(Struct):
-    """What was written of a series: how often, and when last, in seconds since the epoch."""
+    """What was written of a series: how often, and when last, in seconds since the epoch. `bug` is
+    of what type a bug of ours was that kept it.
+    """
 
     count: int
     at: float
     lasting: bool = True
+    bug: str = ""
 
 
 class EventCounters(Struct):
@@ -72,6 +74,11 @@ class EventCounters(Struct):
     """By reason of the event."""
     failures: dict[str, int] = field(default_factory=dict)
     """By reason of the failure."""
+
+    def count(self, error: Exception) -> None:
+        """Count a failure."""
+        reason = reason_of(error)
+        self.failures[reason] = self.failures.get(reason, 0) + 1
 
 
 class EventRecorder:
@@ -104,6 +111,10 @@ class EventRecorder:
                 if error.reason not in _LOST:
                     return
                 self._told[key] = _Told(0, now)
+            # Our own bug, which one notice brings out: the others are written all the same
+            except Exception as error:  # noqa: BLE001
+                self._stumbled(notice, error)
+                self._told[key] = _Told(0, now, bug=kind_of(error))
             else:
                 self._trouble = ""
                 reason = key.reason
@@ -164,10 +175,18 @@ class EventRecorder:
 
     def _failed(self, error: ApiError) -> None:
         """Count a failure, and say so when it is a new one."""
-        self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
+        self.counters.count(error)
         if error.reason != self._trouble:
             self._trouble = error.reason
-            _log.warning("events: one cannot be written: %s (%s)", error, error.reason)
+            tell(error, "events: one cannot be written: %s (%s)")
+
+    def _stumbled(self, notice: Notice, error: Exception) -> None:
+        """Count a bug of ours, and say so when it is a new one of a series."""
+        self.counters.count(error)
+        told = self._told.get(notice.key)
+        if told is None or told.bug != kind_of(error):
+            text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
+            tell(error, text, notice.namespace, notice.cluster)
 
 
 def timestamp(seconds: float) -> str:

@@ -7,10 +7,12 @@ See docs/decisions/0016-publishing-scheduling-groups.md.
 import asyncio
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from msgspec import Struct, field
 
+from webhook.control.failures import UNEXPECTED, pause_of, reason_of, tell
 from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.control.reconcile_state import ReconcileState, new_state
@@ -33,6 +35,8 @@ _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the object is another by now: look again."""
 _REFUSED: Final = frozenset({"forbidden", "invalid", "status"})
 """Failures of one object, which say nothing about the next one."""
+_OWN: Final = _OVERTAKEN | _REFUSED | {UNEXPECTED}
+"""Failures of one RayCluster, which say nothing about the others."""
 _VERBS: Final = {
     "Create": "created",
     "Delete": "deleted",
@@ -120,10 +124,11 @@ class Publisher:
             self._sweeping = True
             tasks.create_task(self._sweep(store))
         for state, facts in self._current():
-            taken = occupied(facts, self._members)
-            if state.due(facts, taken, now):
-                state.running = True
-                tasks.create_task(self._converge(store, state, facts, taken))
+            with self._alone(facts):
+                taken = occupied(facts, self._members)
+                if state.due(facts, taken, now):
+                    state.running = True
+                    tasks.create_task(self._converge(store, state, facts, taken))
 
     def _current(self) -> Iterator[tuple[ReconcileState, ClusterFacts]]:
         """Yield the RayClusters that want scheduling groups or may have some, and forget those that
@@ -159,10 +164,11 @@ class Publisher:
             found: dict[Place, Actual] = {}
             for namespace in self._state.feeds:
                 found |= await store.all(namespace)
-        except ApiError as error:
+        # Also our own bug, which one object brings out: RayClusters are worked on all the same
+        except Exception as error:  # noqa: BLE001
             self._count(error)
             self._warn_once(error, "what was made for RayClusters cannot be listed")
-            self._sweep_at = self._world.clock() + self._sweeps.next(error.retry_after or 0.0)
+            self._sweep_at = self._world.clock() + self._sweeps.next(pause_of(error))
         else:
             self._outage = ""
             self._sweeps.reset()
@@ -177,31 +183,40 @@ class Publisher:
         facts = self._clusters.get(*place)
         if facts is None or _left_alone(facts):
             return
-        desired = desired_of(facts, occupied(facts, self._members))
-        actions = decide(desired, actual, resizable=store.podgroup_api.resizable, live=desired.live)
-        if actions or waits(desired, actual):
-            self._begin(place).reconciled = None
+        resizable = store.podgroup_api.resizable
+        with self._alone(facts):
+            desired = desired_of(facts, occupied(facts, self._members))
+            actions = decide(desired, actual, resizable=resizable, live=desired.live)
+            if actions or waits(desired, actual):
+                self._begin(place).reconciled = None
 
     async def _converge(
         self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, taken: Occupied
     ) -> None:
         """Bring about what a RayCluster wants, or note why it cannot be done yet."""
         try:
-            async with self._slots:
-                missing = await self._bring_about(store, state, facts, desired_of(facts, taken))
-        except ApiError as error:
-            self._failed(state, facts, error)
-        else:
-            if state.trouble:
-                state.trouble = ""
-                _log.info(
-                    "scheduling groups of RayCluster %s/%s: as they should be again",
-                    facts.namespace,
-                    facts.name,
-                )
-            state.record((facts, taken), self._world.clock(), waits=missing)
+            with self._alone(facts):
+                async with self._slots:
+                    missing = await self._bring_about(store, state, facts, desired_of(facts, taken))
+                if state.trouble:
+                    state.trouble = ""
+                    _log.info(
+                        "scheduling groups of RayCluster %s/%s: as they should be again",
+                        facts.namespace,
+                        facts.name,
+                    )
+                state.record((facts, taken), self._world.clock(), waits=missing)
         finally:
             state.running = False
+
+    @contextmanager
+    def _alone(self, facts: ClusterFacts) -> Iterator[None]:
+        """Note what fails for one RayCluster, and go on: the others are worked on all the same."""
+        try:
+            yield
+        # Also our own bug, which this RayCluster brings out
+        except Exception as error:  # noqa: BLE001
+            self._failed(self._begin((facts.namespace, facts.name)), facts, error)
 
     async def _bring_about(
         self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired
@@ -273,36 +288,30 @@ class Publisher:
             _log.warning(text, facts.namespace, facts.name, ", ".join(names))
         state.strangers = names
 
-    def _failed(self, state: ReconcileState, facts: ClusterFacts, error: ApiError) -> None:
+    def _failed(self, state: ReconcileState, facts: ClusterFacts, error: Exception) -> None:
         """Note a failure; say so when it is a new one."""
         self._count(error)
-        own = error.reason in _OVERTAKEN | _REFUSED
-        state.failed(self._world.clock(), error.retry_after or 0.0, facts if own else None)
+        reason = reason_of(error)
+        own = reason in _OWN
+        state.failed(self._world.clock(), pause_of(error), facts if own else None)
         if not own:
             self._warn_once(error, "the API server is in trouble")
-        elif state.trouble != str(error):
-            state.trouble = str(error)
-            _log.warning(
-                "scheduling groups of RayCluster %s/%s: %s (%s)",
-                facts.namespace,
-                facts.name,
-                error,
-                error.reason,
-            )
+            return
+        said = type(error).__name__ if reason == UNEXPECTED else str(error)
+        if state.trouble != said:
+            state.trouble = said
+            text = "scheduling groups of RayCluster %s/%s: %s (%s)"
+            tell(error, text, facts.namespace, facts.name)
 
-    def _warn_once(self, error: ApiError, what: str) -> None:
+    def _warn_once(self, error: Exception, what: str) -> None:
         """Say once that something is wrong which is not one RayCluster's."""
-        if self._outage != error.reason:
-            self._outage = error.reason
-            _log.warning(
-                "scheduling groups: %s: %s (%s); asking again with growing delays",
-                what,
-                error,
-                error.reason,
-            )
+        if self._outage != reason_of(error):
+            self._outage = reason_of(error)
+            tell(error, "scheduling groups: %s: %s (%s); asking again with growing delays", what)
 
-    def _count(self, error: ApiError) -> None:
-        self.counters.failures[error.reason] = self.counters.failures.get(error.reason, 0) + 1
+    def _count(self, error: Exception) -> None:
+        reason = reason_of(error)
+        self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
 
 
 def _left_alone(facts: ClusterFacts) -> bool:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
+from webhook.control.failures import kind_of, reason_of, tell
 from webhook.control.repair_store import RepairStore
 from webhook.follow.errors import ApiError
 from webhook.follow.timing import World
@@ -23,9 +24,6 @@ _ROUNDS: Final = 3
 """Looks at one RayCluster in a row: what was marked is deleted at the next."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the pod is another by now, which the next look shows."""
-
-UNEXPECTED: Final = "unexpected"
-"""The reason of a failure that is a bug of ours."""
 
 REPLACED: Final = "ReplicaReplaced"
 """The reason of the event."""
@@ -97,14 +95,13 @@ class Repairer:
         for kept in (self._memories, self.waiting):
             for place in [place for place in kept if place[0] not in uids]:
                 del kept[place]
+        self._trouble = {uid: kind for uid, kind in self._trouble.items() if uid in uids}
         for facts in asked:
             try:
                 await self._repair(facts)
-            except ApiError as error:
-                self._failed(facts, error, error.reason)
-            # Our own bug, which one RayCluster brings out: the others are looked at all the same
+            # Also our own bug, which one RayCluster brings out: the others are looked at as well
             except Exception as error:  # noqa: BLE001
-                self._failed(facts, error, UNEXPECTED)
+                self._failed(facts, error)
             else:
                 self._trouble.pop(facts.uid, None)
 
@@ -176,14 +173,14 @@ class Repairer:
                 text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
                 _log.info(text, replica, group, facts.namespace, facts.name, why)
 
-    def _failed(self, facts: ClusterFacts, error: Exception, reason: str) -> None:
-        """Count a failure, and say so when it is new; of a bug with its traceback."""
+    def _failed(self, facts: ClusterFacts, error: Exception) -> None:
+        """Count a failure, and say so when it is new."""
+        reason, kind = reason_of(error), kind_of(error)
         self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
-        if self._trouble.get(facts.uid) != reason:
-            self._trouble[facts.uid] = reason
+        if self._trouble.get(facts.uid) != kind:
+            self._trouble[facts.uid] = kind
             text = "repair: RayCluster %s/%s: %s (%s); trying again"
-            level, bug = (logging.ERROR, error) if reason == UNEXPECTED else (logging.WARNING, None)
-            _log.log(level, text, facts.namespace, facts.name, error, reason, exc_info=bug)
+            tell(error, text, facts.namespace, facts.name)
 
 
 def _notice(facts: ClusterFacts, group: str, replica: str, reason: str, pods: list[str]) -> Notice:
