@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
+import pytest
+
+from tests.builders import a_cluster
 from tests.follow.fake_api import EVENTS, PODS, FakeApi
 from tests.follow.following import QUICK, beside, eventually, plain
 from tests.follow.test_observing import HOST, put
@@ -12,6 +15,8 @@ from webhook.control.event_recorder import EventRecorder
 from webhook.control.reporter import NOTHING, Reporter, ReportTiming
 from webhook.follow.client import Api
 from webhook.follow.observing import Observing
+from webhook.status.survey import Survey
+from webhook.status.tracker import Tracker
 
 
 class Clock:
@@ -90,3 +95,63 @@ def test_a_process_that_no_longer_leads_knows_nothing() -> None:
         assert reporter.watches == []
 
     run(story)
+
+
+def examine_with_a_bug(survey: Survey, uid: str, now: float) -> bool:
+    """Examine a RayCluster, unless it is `llama`."""
+    if uid == "uid-of-llama":
+        raise ValueError("a bug")
+    return EXAMINE(survey, uid, now)
+
+
+EXAMINE = Survey.examine
+
+
+def clusters(reporter: Reporter) -> list[str]:
+    """Return the RayClusters that were looked at."""
+    return [tally.cluster for tally in reporter.last.tallies]
+
+
+def test_a_bug_that_one_cluster_brings_out_keeps_no_other_and_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = Scene(a_cluster("qwen").group("cpu", hosts=2))
+    monkeypatch.setattr(Survey, "examine", examine_with_a_bug)
+
+    async def story(api: FakeApi, clock: Clock) -> None:
+        put(api, other)
+        async with reporting(api, clock) as reporter:
+            await eventually(lambda: clusters(reporter) == ["qwen"])
+            api.delete(PODS, "qwen-cpu-worker-0-1", "team")
+            await eventually(lambda: states(reporter) == {"waits": 1})
+            clock.now += 120
+            await eventually(lambda: reasons(api) == ["HostMissing"])
+            await eventually(lambda: reporter.counters.failures.get("unexpected", 0) > 2)
+            monkeypatch.undo()
+            await eventually(lambda: clusters(reporter) == ["llama", "qwen"])
+
+    run(story)
+    (record,) = [each for each in caplog.records if "a bug" in each.getMessage()]
+    text = "events: RayCluster team/llama cannot be looked at: ValueError: a bug (unexpected)"
+    assert record.getMessage() == text
+    assert record.exc_info
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Survey, "due"), (Tracker, "look")])
+def test_a_bug_that_no_cluster_alone_brings_out_ends_nothing(
+    kind: type, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*arguments: object) -> None:
+        monkeypatch.undo()
+        raise ValueError("a bug", arguments)
+
+    monkeypatch.setattr(kind, name, broken)
+
+    async def story(api: FakeApi, clock: Clock) -> None:
+        async with reporting(api, clock) as reporter:
+            await eventually(lambda: states(reporter) == {"complete": 2})
+            assert reporter.counters.failures == {"unexpected": 1}
+
+    run(story)
+    (message,) = [each for each in caplog.messages if "a bug" in each]
+    assert message.startswith("events: the installation cannot be looked at: ValueError")

@@ -101,6 +101,15 @@ def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     assert (trouble.id, trouble.replica) == ("slice-left-out", 2)
 
 
+def test_what_could_not_be_examined_is_not_shown_and_due_at_once() -> None:
+    survey = Stage(Scene().observed(), renamed(Scene(), "other", "qwen")).live.survey
+    survey.forget("uid-of-llama")
+    assert [each.name for each in survey.picture(NOW, None, {}).clusters] == ["qwen"]
+    assert survey.due(NOW) == ["uid-of-llama"]
+    assert survey.examine("uid-of-llama", NOW)
+    assert [each.name for each in survey.picture(NOW, None, {}).clusters] == ["qwen", "llama"]
+
+
 def test_a_raycluster_that_goes_is_gone() -> None:
     stage = Stage(Scene().observed())
     stage.world.clusters.remove("uid-of-llama")

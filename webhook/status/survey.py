@@ -68,6 +68,13 @@ class Survey:
         self.clusters[uid] = picture
         return True
 
+    def forget(self, uid: str) -> None:
+        """Show nothing of a RayCluster that could not be examined: it is due at once."""
+        self._looked.pop(uid, None)
+        self._memories.pop(uid, None)
+        self.clusters.pop(uid, None)
+        self.world.changed.add(uid)
+
     def catch_up(self, now: float) -> None:
         """Examine all that is due."""
         for uid in self.due(now):

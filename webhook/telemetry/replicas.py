@@ -115,7 +115,7 @@ class ReplicaCollector(Collector):
         written = CounterMetricFamily("ray_webhook_events", text, labels=["reason"])
         for reason, count in self._counters.written.items():
             written.add_metric([reason], count)
-        text = "Events that could not be written, by reason of the failure."
+        text = "Events that could not be written, and RayClusters that could not be looked at."
         failures = CounterMetricFamily("ray_webhook_event_failures", text, labels=["reason"])
         for reason, count in self._counters.failures.items():
             failures.add_metric([reason], count)
