@@ -1,14 +1,18 @@
 """`ray-webhook explain`: pods, rules, variables and diagnoses."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.status.scenes import Scene
+from tests.builders import ClusterBuilder
+from tests.status.scenes import Scene, llama
 from tests.status.served import serving
 from webhook.accelerators.profiles import PROFILES
 from webhook.cli.main import main
 from webhook.kube import names
+from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
 from webhook.status.examination import DIAGNOSES
 from webhook.status.variables import given_variables
@@ -95,9 +99,101 @@ def test_a_subdomain_that_is_gone_is_missed(tmp_path: Path, capsys: Capture) -> 
     assert "✗ subdomain=llama-headless: the pod does not have it" in out
 
 
-def test_a_head_and_a_pod_without_a_seat_are_told_as_such(tmp_path: Path, capsys: Capture) -> None:
-    assert explain_pod(Scene(), tmp_path, "llama-head") == 0
-    assert "the head of RayCluster llama" in capsys.readouterr().out
+def of_head(scene: Scene, folder: Path, capsys: Capture) -> str:
+    """Return what is said of the head, in one line."""
+    assert explain_pod(scene, folder, "llama-head") == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def asking(**annotations: str) -> ClusterBuilder:
+    """Return a RayCluster with some annotations, by the names of their constants."""
+    cluster = llama()
+    for name, value in annotations.items():
+        cluster.annotated(getattr(names, f"ANNOTATION_{name}"), value)
+    return cluster
+
+
+IPPR = json.dumps({"groups": {names.HEAD_GROUP: {}}})
+SHARD = {"SHARD_GROUP": "search", "SHARD_INDEX": "3", "SHARD_COUNT": "8"}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "settings", "given"),
+    [
+        (
+            SHARD,
+            Policy(),
+            ["RAY_SHARD_INDEX=3 in ray-head", "RAY_SHARD_GROUP=search", "RAY_SHARD_COUNT=8"],
+        ),
+        ({"SCHEDULING_GROUP": "cluster"}, Policy(), ["schedulingGroup=llama"]),
+        ({"SCHEDULING_GROUP": "worker-group"}, Policy(), ["schedulingGroup=llama"]),
+        ({"IPPR": IPPR}, Policy(), ["resizePolicy cpu=NotRequired", "resizePolicy memory"]),
+        ({}, Policy(resize="all"), ["resizePolicy cpu=NotRequired # it can be resized in place"]),
+        ({}, Policy(zones=True), ["RAY_NODE_ZONE=<metadata", "RAY_NODE_REGION=<metadata"]),
+    ],
+)
+def test_a_head_is_told_by_what_it_was_given(
+    annotations: dict[str, str],
+    settings: Policy,
+    given: list[str],
+    tmp_path: Path,
+    capsys: Capture,
+) -> None:
+    out = of_head(Scene(asking(**annotations), policy=settings), tmp_path, capsys)
+    assert "the head of RayCluster llama, which has no seat " in out
+    for each in given:
+        assert f"✓ {each}" in out
+    assert "✗" not in out
+
+
+def test_what_a_head_does_not_have_is_told_apart(tmp_path: Path, capsys: Capture) -> None:
+    scene = Scene(asking(**SHARD, SCHEDULING_GROUP="cluster"))
+    scene.told("llama-head", RAY_SHARD_INDEX="9", RAY_SHARD_COUNT=None)
+    out = of_head(scene.changed("llama-head", spec={"schedulingGroup": None}), tmp_path, capsys)
+    assert "! RAY_SHARD_INDEX=3 in ray-head: the pod has 9" in out
+    assert "✗ RAY_SHARD_COUNT=8 in ray-head: the pod does not have it" in out
+    assert re.search(r"✗ schedulingGroup=\S+: the pod does not have it", out)
+
+
+@pytest.mark.parametrize(
+    "annotations", [{}, {"SCHEDULING_GROUP": "replica"}, {"DRAIN_SECONDS": "120"}]
+)
+def test_why_a_head_is_given_nothing_is_told(
+    annotations: dict[str, str], tmp_path: Path, capsys: Capture
+) -> None:
+    out = of_head(Scene(asking(**annotations)), tmp_path, capsys)
+    assert "has no seat, and is given nothing: heads get only what is asked for by" in out
+    assert all(each in out for each in HEAD_ASKED)
+
+
+@pytest.mark.parametrize("pod", ["llama-head", "llama-tpu-worker-0-3"])
+def test_what_admission_warns_of_is_told(pod: str, tmp_path: Path, capsys: Capture) -> None:
+    assert explain_pod(Scene(asking(SHARD_GROUP="search")), tmp_path, pod) == 0
+    out = capsys.readouterr().out
+    assert f"! no shard variables: the RayCluster has no {names.ANNOTATION_SHARD_INDEX} yet" in out
+
+
+def test_a_head_that_is_left_alone_is_told_as_such(tmp_path: Path, capsys: Capture) -> None:
+    cluster = asking(**SHARD).labelled(names.LABEL_IGNORE, "true")
+    assert "asked to leave alone" in of_head(Scene(cluster), tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    ("pod", "said"),
+    [
+        ("llama-head", "the head of RayCluster llama"),
+        ("llama-tpu-worker-0-3", "host 3 of replica 0"),
+    ],
+)
+def test_a_pod_that_is_being_deleted_is_still_what_it_was(
+    pod: str, said: str, tmp_path: Path, capsys: Capture
+) -> None:
+    scene = Scene().changed(pod, metadata={"deletionTimestamp": "2026-11-21T11:59:00Z"})
+    assert explain_pod(scene, tmp_path, pod) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_a_pod_without_a_seat_is_told_as_such(tmp_path: Path, capsys: Capture) -> None:
     labels = dict.fromkeys((*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX))
     scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": labels})
     assert explain_pod(scene, tmp_path, "llama-tpu-worker-0-3") == 0

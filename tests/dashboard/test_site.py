@@ -11,10 +11,11 @@ import pytest
 from tests.dashboard.browser import Tab, parsed
 from tests.dashboard.stage import Stage, renamed
 from tests.status.samples import samples
-from tests.status.scenes import Scene
+from tests.status.scenes import Scene, llama
 from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.site import BEAT_SECONDS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
+from webhook.kube import names
 
 Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
@@ -241,6 +242,23 @@ def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         assert [each["id"] for each in found["troubles"]] == ["worker-id-differs"]
 
     played(Stage(samples()["worker-id-differs"].scene().observed()), play)
+
+
+def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
+    cluster = llama().annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    cluster.annotated(names.ANNOTATION_SCHEDULING_GROUP, "cluster")
+
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        path = "/pod?namespace=team&name=llama-head"
+        shown = parsed((await client.get(path, headers={"hx-request": "true"})).text)
+        assert [each for each in shown.every("li", "has-it") if "schedulingGroup" in each.text]
+        assert "no shard variables" in shown.text
+        account = (await client.get("/api/v1/pods/team/llama-head")).json()["account"]
+        assert (account["group"], account["replica"], account["host"]) == (names.HEAD_GROUP, 0, 0)
+        assert [each["what"] for each in account["given"]] == ["schedulingGroup"]
+        assert [each["level"] for each in account["remarks"]] == ["warning"]
+
+    played(Stage(Scene(cluster).observed()), play)
 
 
 def test_a_diagnosis_is_explained() -> None:

@@ -101,6 +101,7 @@ def _about(pod: LivePod, cluster: Cluster | None, now: float) -> Iterator[Render
     for key, value in seat_labels(pod):
         yield Text(f"  label {key}={value}", style=style("dim"))
     yield _table(account)
+    yield _remarks(account)
 
 
 def _table(account: Account) -> Table:
@@ -109,6 +110,13 @@ def _table(account: Account) -> Table:
         table.add_row(
             " ", mark(_level(given)), Text(_said(given)), Text(f"# {given.why}", style=style("dim"))
         )
+    return table
+
+
+def _remarks(account: Account) -> Table:
+    table = grid("whole", "whole", "folds")
+    for each in account.remarks:
+        table.add_row(" ", mark(each.level), Text(each.text))
     return table
 
 

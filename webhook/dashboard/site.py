@@ -32,7 +32,7 @@ _VERSION: Final = pattern(r"[0-9]{1,18}")
 
 
 class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What there is to tell of a pod. Without `account` it has no seat."""
+    """What there is to tell of a pod. Without `account` it is neither a head nor has it a seat."""
 
     namespace: str
     name: str
@@ -100,7 +100,7 @@ class DashboardSite:
         return self._panel(
             f"{namespace}/{name}",
             part=part,
-            lines=[f"{story.phase}: {story.what}"],
+            lines=[f"{story.phase}: {story.what}", *_remarked(account)],
             labels=story.labels.items(),
             told=[told(each) for each in story.troubles],
             heading="What it was given, and why",
@@ -131,7 +131,10 @@ class DashboardSite:
         return self._panel(
             title,
             part=part,
-            lines=[f"It has no pod now, in group {group} of {namespace}/{cluster.name}."],
+            lines=[
+                f"It has no pod now, in group {group} of {namespace}/{cluster.name}.",
+                *_remarked(account),
+            ],
             told=about,
             heading="What its next pod will be given, and why",
             given=account.given if account else (),
@@ -271,6 +274,10 @@ def _sees(sight: Sight, namespace: str) -> bool:
 def _digest(scope: frozenset[str] | None) -> str:
     text = "*" if scope is None else "/".join(sorted(scope))
     return sha256(text.encode()).hexdigest()[:10]
+
+
+def _remarked(account: Account | None) -> list[str]:
+    return [each.text for each in account.remarks] if account else []
 
 
 def _phase(pod: LivePod) -> str:

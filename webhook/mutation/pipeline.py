@@ -6,6 +6,8 @@ See docs/decisions/0013-heads-need-their-raycluster.md.
 from collections.abc import Callable
 from typing import Final
 
+from webhook.groups.optins import SCHEDULING_GROUP, SHARD_GROUP
+from webhook.kube import names
 from webhook.mutation import (
     affinity,
     drain,
@@ -44,6 +46,11 @@ HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     locality.replica_edits,
 )
 """What the head of a RayCluster receives."""
+
+HEAD_ASKED: Final = (SHARD_GROUP.annotation, SCHEDULING_GROUP.annotation, names.ANNOTATION_IPPR)
+"""The annotations of a RayCluster by which its head receives anything. Beside these, zone and
+region, and the resize policy of all pods, are settings.
+"""
 
 HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
     labels.host_edits,

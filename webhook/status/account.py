@@ -1,4 +1,6 @@
-"""The account of one pod: what the mutators give in its seat, why, and whether the pod has it."""
+"""The account of one pod: what the mutators give it, in its seat or as a head, why, and whether it
+has that.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final, Literal
@@ -13,14 +15,18 @@ from webhook.mutation.edit import (
     AppendResizeRule,
     AppendTerm,
     Edit,
+    Note,
     SetEnv,
     SetField,
     SetPreStop,
+    Warn,
 )
+from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT
 from webhook.status.expected import Expected
 from webhook.status.objects import LivePod
-from webhook.status.standing import Cluster, Group, Replica
+from webhook.status.standing import Cluster, Group, Replica, is_head
 
 Held = Literal["has it", "other", "missing"]
 
@@ -50,14 +56,24 @@ class Given(Struct, frozen=True):
         return "has it" if self.actual == self.expected else "other"
 
 
+class Remark(Struct, frozen=True):
+    """What the mutators say beside what they give: a warning, or why something is left out."""
+
+    level: Literal["warning", "info"]
+    text: str
+
+
 class Account(Struct, frozen=True):
-    """What is to be said of a worker in its seat."""
+    """What is to be said of a worker in its seat, or of a head: the only host of a group of its
+    own.
+    """
 
     group: str
     replica: int
     name: str
     host: int
     given: tuple[Given, ...]
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def place(self) -> str:
@@ -67,7 +83,9 @@ class Account(Struct, frozen=True):
 
 
 def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
-    """Return in a sentence what a pod of Ray is, and its account where it has a seat."""
+    """Return in a sentence what a pod of Ray is, and its account where it is a head or has a
+    seat.
+    """
     if cluster is None:
         return "its RayCluster does not exist, or is being replaced", None
     if cluster.ignored:
@@ -75,13 +93,14 @@ def tell(cluster: Cluster | None, pod: LivePod) -> tuple[str, Account | None]:
             "of a RayCluster that the webhook is asked to leave alone, so that it is given nothing",
             None,
         )
-    if any(each is pod for each in cluster.heads):
-        return f"the head of RayCluster {cluster.name}, which has no seat", None
-    account = account_of(cluster, pod)
-    if account is None:
+    if is_head(pod):
+        account = _head_account(cluster, pod)
+        return f"the head of RayCluster {cluster.name}, {_head_share(account)}", account
+    found = account_of(cluster, pod)
+    if found is None:
         text = f"a worker of RayCluster {cluster.name} without a seat, which is given nothing"
         return text, None
-    return f"{account.place} of RayCluster {cluster.name}", account
+    return f"{found.place} of RayCluster {cluster.name}", found
 
 
 def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Account | None:
@@ -89,9 +108,7 @@ def account_due(cluster: Cluster, group_name: str, index: int, host: int) -> Acc
     for group in cluster.groups:
         for replica in group.replicas:
             if (group.name, replica.index) == (group_name, index) and replica.everyone:
-                policy = _policy_of(replica.everyone[0])
-                given = tuple(_joined(_given(Expected(replica, policy), None, host)))
-                return Account(group.name, replica.index, replica.name, host, given)
+                return _account(replica, host, None, _policy_of(replica.everyone[0]))
     return None
 
 
@@ -101,10 +118,40 @@ def account_of(cluster: Cluster, pod: LivePod) -> Account | None:
         found = _find(group, pod)
         if found is not None:
             replica, host = found
-            expected = Expected(replica, _policy_of(pod))
-            given = tuple(_joined(_given(expected, pod, host)))
-            return Account(group.name, replica.index, replica.name, host, given)
+            return _account(replica, host, pod, _policy_of(pod))
     return None
+
+
+def _head_account(cluster: Cluster, pod: LivePod) -> Account:
+    """Return the account of a head, which admission treats as a replica of one host too."""
+    group = Group(cluster, HEAD_GROUP, [], [])
+    replica = Replica(group, HEAD_SEAT.replica, HEAD_SEAT.name, {HEAD_SEAT.host: [pod]})
+    account = _account(replica, HEAD_SEAT.host, pod, _policy_of(pod))
+    return structs.replace(account, replica=0)
+
+
+def _head_share(account: Account) -> str:
+    """Return in words what a head has: no seat, and why it is given nothing, if so."""
+    if account.given:
+        return "which has no seat"
+    asked = f"{', '.join(HEAD_ASKED)}, or settings"
+    return f"which has no seat, and is given nothing: heads get only what is asked for by {asked}"
+
+
+def _account(replica: Replica, host: int, pod: LivePod | None, policy: Policy) -> Account:
+    """Return what a host of a replica is given; of the pod that it has, if any, whether it has
+    that.
+    """
+    expected = Expected(replica, policy)
+    given = tuple(_joined(_given(expected, pod, host)))
+    remarks = tuple(dict.fromkeys(_remarks(expected, host)))
+    return Account(replica.group.name, replica.index, replica.name, host, given, remarks)
+
+
+def _remarks(expected: Expected, host: int) -> Iterator[Remark]:
+    for edit in expected.edits_for(host):
+        if isinstance(edit, Warn | Note):
+            yield Remark("warning" if isinstance(edit, Warn) else "info", edit.text)
 
 
 def _find(group: Group, pod: LivePod) -> tuple[Replica, int] | None:
@@ -112,6 +159,10 @@ def _find(group: Group, pod: LivePod) -> tuple[Replica, int] | None:
         for host, pods in replica.pods.items():
             if any(each is pod for each in pods):
                 return replica, host
+    for (index, name), leaving in group.leaving.items():
+        for host, each in leaving:
+            if each is pod:
+                return Replica(group, index, name, {host: [pod]}), host
     return None
 
 
