@@ -100,6 +100,81 @@ def test_another_number_of_hosts_changes_what_the_others_are_told(
     }
 
 
+PLURALS = {"RayJob": "rayjobs", "RayService": "rayservices", "RayCronJob": "raycronjobs"}
+
+
+def owner_of(kind: str, **changes: object) -> Object:
+    """Return an object that makes a RayCluster, of which something is changed in its group."""
+    cluster = llama().build()["spec"]
+    cluster["workerGroupSpecs"][0] |= changes
+    job = {"entrypoint": "python main.py", "rayClusterSpec": cluster}
+    specs: dict[str, Object] = {
+        "RayJob": job,
+        "RayService": {"rayClusterConfig": cluster},
+        "RayCronJob": {"schedule": "0 * * * *", "jobTemplate": job},
+    }
+    meta = {"name": "llama", "namespace": "team"}
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": meta, "spec": specs[kind]}
+
+
+def diff_of(folder: Path, live: Object, new: Object, *arguments: str) -> int:
+    """Return the exit status of the command for an object that makes a RayCluster."""
+    file = folder / "new.yaml"
+    file.write_text(yaml.safe_dump(new))
+    with serving(Scene(), folder) as (server, kubeconfig):
+        path = f"/apis/ray.io/v1/namespaces/team/{PLURALS[live['kind']]}/llama"
+        server.answers[path] = live
+        return main(["diff", "-f", str(file), "--kubeconfig", str(kubeconfig), *arguments])
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_the_hosts_that_an_object_makes_are_compared(
+    kind: str, tmp_path: Path, capsys: Capture
+) -> None:
+    live = owner_of(kind)
+    assert diff_of(tmp_path, live, owner_of(kind)) == 0
+    assert capsys.readouterr().out == f"{kind} team/llama: the same\n"
+    assert diff_of(tmp_path, live, owner_of(kind, replicas=3), "-o", "json") == 1
+    (hosts,) = json.loads(capsys.readouterr().out)[0]["hosts"]
+    assert (hosts["group"], hosts["what"], hosts["hosts"]) == ("tpu", "hosts that come", 4)
+    assert diff_of(tmp_path, live, owner_of(kind, numOfHosts=2)) == 1
+    whose = "its" if kind == "RayService" else "the next"
+    out = capsys.readouterr().out
+    assert f"  * tpu of {whose} RayCluster: hosts that go, 4 hosts" in out
+    assert f"  * tpu of {whose} RayCluster: TPU_WORKER_HOSTNAMES, 4 hosts" in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "suspended"),
+    [
+        ("RayJob", {"suspend": True}),
+        ("RayCronJob", {"suspend": True}),
+        ("RayCronJob", {"jobTemplate": {"suspend": True}}),
+        ("RayService", {"rayClusterConfig": {"suspend": True}}),
+    ],
+)
+def test_what_is_suspended_makes_no_hosts(
+    kind: str, suspended: Object, tmp_path: Path, capsys: Capture
+) -> None:
+    new = merged(owner_of(kind), {"spec": suspended})
+    assert diff_of(tmp_path, owner_of(kind), new, "-o", "json") == 1
+    hosts = json.loads(capsys.readouterr().out)[0]["hosts"]
+    assert {(each["group"], each["what"], each["hosts"]) for each in hosts} == {
+        ("headgroup", "hosts that go", 1),
+        ("tpu", "hosts that go", 8),
+    }
+
+
+def test_a_job_on_a_raycluster_that_is_there_makes_no_hosts(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    live = owner_of("RayJob")
+    live["spec"] = {"entrypoint": "a", "clusterSelector": {"ray.io/cluster": "llama"}}
+    new = merged(live, {"spec": {"entrypoint": "b"}})
+    assert diff_of(tmp_path, live, new, "-o", "json") == 1
+    assert json.loads(capsys.readouterr().out)[0]["hosts"] == []
+
+
 def test_a_finding_that_goes_is_told_too(tmp_path: Path, capsys: Capture) -> None:
     live = stored()
     group(live)["numOfHosts"] = 2

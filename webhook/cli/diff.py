@@ -29,11 +29,18 @@ DIFFERENT: Final = 1
 
 _PLURALS: Final = {kind: f"{kind.lower()}s" for kind in names.RAY_KINDS}
 _SECONDS: Final = 30.0
+_OWNERS: Final = {
+    names.RAYSERVICE_KIND: " of its RayCluster",
+    names.RAYJOB_KIND: " of the next RayCluster",
+    names.RAYCRONJOB_KIND: " of the next RayCluster",
+}
+"""Whose groups are compared: KubeRay updates no RayCluster that it has made for a job."""
 
 
 class _Compared(NamedTuple):
     """An object of a file beside the one that lives, if it does."""
 
+    kind: str
     name: str
     comparison: Comparison | None
     findings: list[Finding]
@@ -46,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  ray-webhook diff -f raycluster.yaml\n"
         "  kubectl kustomize . | ray-webhook diff -f -\n\n"
-        "What a file leaves out counts as unchanged, unless the last `kubectl apply` had it.\n\n"
+        "What a file leaves out counts as unchanged, unless the last `kubectl apply` had it.\n"
+        "The hosts of a RayJob or RayCronJob are those of the RayCluster that it makes next.\n\n"
         "exit status: 0 nothing changes, 1 something does, 2 a file cannot be read or the cluster "
         "not be looked at"
     )
@@ -96,8 +104,8 @@ async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
     except ApiError as error:
         if error.reason != "missing":
             raise
-        return _Compared(called, None, check(manifest.kind, manifest.document))
-    return _Compared(called, compare(manifest.kind, live, manifest.document), [])
+        return _Compared(manifest.kind, called, None, check(manifest.kind, manifest.document))
+    return _Compared(manifest.kind, called, compare(manifest.kind, live, manifest.document), [])
 
 
 def _lines(compared: _Compared) -> Iterator[str]:
@@ -116,7 +124,8 @@ def _lines(compared: _Compared) -> Iterator[str]:
     yield from (f"  + {_finding(each)}" for each in comparison.found)
     yield from (f"  - {_finding(each)}" for each in comparison.gone)
     for host in comparison.hosts:
-        where = f"{host.group}: {host.what}, {counted(host.hosts, 'host')}, first {host.first}"
+        group = f"{host.group}{_OWNERS.get(compared.kind, '')}"
+        where = f"{group}: {host.what}, {counted(host.hosts, 'host')}, first {host.first}"
         yield f"  * {where}: {host.old} -> {host.new}"
 
 

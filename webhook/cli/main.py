@@ -22,7 +22,7 @@ COMMANDS: Final = {
     "dashboard": "serve a page of what is running, what is missing, and what to do",
     "check": "look at an installation, or at what one needs, and say what is not right",
     "migrate": "migrate from another webhook, step by step",
-    "diff": "compare RayClusters in files with live ones: findings, restarts, hosts that change",
+    "diff": "compare Ray objects in files with live ones: findings, restarts, hosts that change",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
     "mutate": "show what the pods of a Ray object, or one pod, would receive",
     "settings": "check settings before they are installed, and print their schema",

@@ -12,7 +12,7 @@ from webhook.kube import names
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
 from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay import cluster_for, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 from webhook.mutation.edit import SetEnv, SetField
@@ -52,7 +52,9 @@ class HostChange(Struct, frozen=True):
 
 
 class Comparison(Struct, frozen=True):
-    """What changes: fields, findings that are new or gone, hosts."""
+    """What changes: fields, findings that are new or gone, hosts of the RayCluster or of that which
+    is made of the object.
+    """
 
     changes: tuple[Change, ...]
     found: tuple[Finding, ...]
@@ -84,7 +86,7 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
     after_keys = {_key(finding) for finding in check(kind, after)}
     gone = [finding for finding in check(kind, live) if _key(finding) not in after_keys]
     changes = tuple(_changes(_wanted(live), _wanted(after), ""))
-    hosts = tuple(_host_changes(live, after)) if kind == names.RAYCLUSTER_KIND else ()
+    hosts = tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind}))
     return Comparison(changes, tuple(found), tuple(gone), hosts)
 
 
@@ -187,16 +189,29 @@ def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
 
 
 def _hosts(document: Object) -> Hosts | None:
-    """Return what each host of a RayCluster would be given, None when that cannot be said. One that
-    is suspended has none, nor a head.
+    """Return what each host of a RayCluster, or of that which an object makes, would be given; None
+    when that cannot be said. What is suspended, or makes none, has no hosts, nor a head.
     """
     try:
-        view = as_cluster(Manifest("live", document))
+        made = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
+        if made is None:
+            return {}
+        view = as_cluster(Manifest("live", made))
         if view.spec.suspend:
             return {}
-        return dict(_given(document, expand(document, view, indexed=True)))
+        return dict(_given(made, expand(made, view, indexed=True)))
     except (ManifestError, Denied, ValueError):
         return None
+
+
+def _made(document: Object) -> Object | None:
+    """Return the RayCluster that KubeRay makes of an object; None where it makes none, as while it
+    is suspended.
+    """
+    spec = document.get("spec") or {}
+    below = spec.get("jobTemplate") if document["kind"] == names.RAYCRONJOB_KIND else {}
+    suspended = any(each.get("suspend") for each in (spec, below or {}))
+    return None if suspended else cluster_for(document)
 
 
 def _given(
