@@ -47,6 +47,8 @@ API_VERSION: Final = "config.admission.ray.io/v1alpha1"
 KIND: Final = "Settings"
 """Of a file with settings."""
 
+_BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
+
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
 Level = Annotated[
@@ -646,16 +648,17 @@ def _document(file: Path) -> dict[str, Any]:
         documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
     except (ManifestError, OSError) as error:
         raise WrongSettingsError(f"setting file: {error}") from None
-    if len(documents) != 1 or not isinstance(documents[0], dict):
+    if len(documents) == 1 and not isinstance(documents[0], dict):
+        raise WrongSettingsError(f"setting file: {file} holds no map: {_BEGINNING}")
+    if len(documents) != 1:
         raise WrongSettingsError(
             f"setting file: {file} has to hold one document with settings, and has {len(documents)}"
         )
     found = dict(documents[0])
     version, kind = found.pop("apiVersion", None), found.pop("kind", None)
     if (version, kind) != (API_VERSION, KIND):
-        wanted = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
         raise WrongSettingsError(
-            f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {wanted}"
+            f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {_BEGINNING}"
         )
     return found
 

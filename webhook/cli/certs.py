@@ -6,10 +6,17 @@ import argparse
 import ipaddress
 import sys
 from pathlib import Path
+from typing import Final
 
+from webhook.cli.parsing import refuse
 from webhook.kube.shapes import is_dns_label
 from webhook.tls.description import described
 from webhook.tls.issue import issue_authority, issue_server
+
+_ADVICE: Final = {
+    "issue": "give --dir a folder that you may write to",
+    "inspect": "give the path of a tls.crt or ca.crt",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _issue(arguments) if arguments.action == "issue" else _inspect(arguments.file)
     except OSError as error:
-        sys.stderr.write(f"ray-webhook certs: {error.filename}: {error.strerror}\n")
-        return 2
+        if error.filename is None:  # not of the files: the output cannot be written
+            raise
+        return refuse("certs", f"{error.filename}: {error.strerror}: {_ADVICE[arguments.action]}")
 
 
 def _days(text: str) -> int:

@@ -10,6 +10,7 @@ import uvloop
 
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.files import read_files
+from webhook.cli.parsing import port as port_number
 from webhook.cli.parsing import refuse
 from webhook.cli.place import add_arguments as add_connection
 from webhook.cli.place import add_ignoring
@@ -44,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 ended by Ctrl-C, 2 the cluster cannot be looked at"
     )
     parser.add_argument(
-        "--port", type=int, default=8090, help="where it listens; 0 takes any free port"
+        "--port", type=port_number, default=8090, help="where it listens; 0 takes any free port"
     )
     parser.add_argument(
         "--state",

@@ -19,6 +19,7 @@ from webhook.kube import names
 from webhook.kube.printable import one_line
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
+from webhook.manifest.views import problem_in
 from webhook.status.comparison import Comparison, compare
 from webhook.status.words import counted
 from webhook.validation.finding import Finding
@@ -77,7 +78,12 @@ def run(arguments: argparse.Namespace) -> int:
     except ManifestError as error:
         return refuse("diff", str(error))
     if not given:
-        return refuse("diff", "no Ray object is in these files")
+        files, kinds = ", ".join(arguments.filename), ", ".join(names.RAY_KINDS)
+        return refuse("diff", f"{files}: no Ray object in it: give one of {kinds}")
+    nameless = next((each for each in given if not _name(each)), None)
+    if nameless is not None:
+        problem = problem_in(nameless, "metadata.name: set it, to tell what lives by that name")
+        return refuse("diff", str(problem))
     compared = look(arguments, lambda cluster: _compare(cluster, given))
     if compared is None:
         return UNREACHABLE
@@ -94,9 +100,16 @@ async def _compare(cluster: Cluster, given: list[Manifest]) -> list[_Compared]:
     return [await _one(cluster, manifest) for manifest in given]
 
 
+def _name(manifest: Manifest) -> str:
+    """Return the name of an object, nothing where it has none that can be one."""
+    meta = manifest.document.get("metadata")
+    name = meta.get("name") if isinstance(meta, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 async def _one(cluster: Cluster, manifest: Manifest) -> _Compared:
-    meta = manifest.document.get("metadata") or {}
-    namespace, name = str(meta.get("namespace") or cluster.namespace), str(meta.get("name") or "")
+    name = _name(manifest)
+    namespace = str(manifest.document["metadata"].get("namespace") or cluster.namespace)
     called = f"{manifest.kind} {namespace}/{name}"
     path = f"/apis/ray.io/v1/namespaces/{namespace}/{_PLURALS[manifest.kind]}/{name}"
     try:

@@ -51,6 +51,7 @@ def main(  # noqa: PLR0911
     """Run one command and return its exit code: 0 done, 1 the object was refused,
     2 unusable input.
     """
+    _fill_closed()
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words[0] if words and words[0] in COMMANDS else None
     try:
@@ -136,6 +137,17 @@ def _run(words: list[str], command: str | None, program: str) -> int:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _fill_closed() -> None:
+    """Let standard streams that are closed be empty, or go nowhere. What is opened takes the lowest
+    descriptor that is free, so that no file gets theirs.
+    """
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY))
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
 
 
 def _forget_output() -> None:

@@ -5,7 +5,7 @@ or a server.
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import jsonpatch
@@ -19,14 +19,15 @@ from webhook.cli.summary import table
 from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
+from webhook.kube.objects import Pod, RayCluster
 from webhook.kube.paths import dotted
 from webhook.kube.printable import many_lines, one_line
 from webhook.kube.review import Denied
 from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import cluster_for, expand
+from webhook.manifest.kuberay import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
-from webhook.manifest.views import as_cluster, as_pod
+from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
 from webhook.manifest.writer import as_yaml
 from webhook.mutation.answer import edits, operations
 from webhook.mutation.edit import (
@@ -165,6 +166,7 @@ def _made(manifest: Manifest) -> Manifest | None:
     """
     if manifest.kind not in names.RAY_KINDS or manifest.kind == names.RAYCLUSTER_KIND:
         return manifest
+    require_owner(manifest)
     cluster = cluster_for(manifest.document)
     return None if cluster is None else Manifest(manifest.file, cluster)
 
@@ -194,9 +196,24 @@ async def _results(
     handler = PodHandler(known.clusters, known.seats)
     documents = [manifest.document for manifest in pods]
     for manifest in clusters:
-        documents += expand(manifest.document, as_cluster(manifest, views), indexed=indexed)
+        documents += expand(manifest.document, _playable(manifest, views), indexed=indexed)
     for number, document in enumerate(documents):
         yield await _result(handler, document, f"pod-{number}")
+
+
+def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
+    """Return the view of a RayCluster whose pods can be played. Raises ManifestError."""
+    view = as_cluster(manifest, pods)
+    if not view.metadata.name:
+        raise problem_in(manifest, "metadata.name: set it: every object needs a name", ["metadata"])
+    count = count_pods(view)
+    if count > MOST_PODS:
+        text = (
+            f"spec.workerGroupSpecs: {count} pods, and a cluster of Kubernetes has at most "
+            f"{MOST_PODS}: lower replicas, or numOfHosts"
+        )
+        raise problem_in(manifest, text, ["spec", "workerGroupSpecs"])
+    return view
 
 
 def _owners(pods: list[Manifest]) -> list[Manifest]:

@@ -12,8 +12,9 @@ from webhook.kube.printable import many_lines
 WRONG: Final = 2
 """The exit status of a command that was not understood."""
 
-_SPAN: Final = re.compile(r"([0-9]{1,9})(s|m|h)?")
+_SPAN: Final = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
+_PORT_MAX: Final = 65535
 _FLAG: Final = re.compile(r"(?<!\S)--[a-z][a-z.-]*")
 _CHOICE: Final = re.compile(r"argument (.+): invalid choice: (.+) \(choose from (.+)\)", re.DOTALL)
 _UNKNOWN: Final = re.compile(r"unrecognized arguments: (\S+)")
@@ -86,6 +87,14 @@ def add_wait(parser: argparse.ArgumentParser, until: str) -> None:
         metavar="TIME",
         help=f"look again until {until}: 90s, 2m",
     )
+
+
+def port(text: str) -> int:
+    """Return the port in a text, 0 for any free one. Raises ArgumentTypeError."""
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > _PORT_MAX:
+        msg = f"{text!r} is not a port from 0 to {_PORT_MAX}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
 
 
 def span(text: str) -> float:

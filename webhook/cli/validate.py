@@ -207,7 +207,8 @@ def _baseline(path: str) -> tuple[list[Entry], list[str]]:
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=list[Entry]), []
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        return [], [f"--baseline {path}: {error}; make one with `-o json`"]
+        problem = getattr(error, "strerror", None) or error
+        return [], [f"--baseline {path}: {problem}; make one with `-o json`"]
 
 
 def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] | None:

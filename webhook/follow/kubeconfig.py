@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from kubernetes.aio.config import ConfigException, list_kube_config_contexts
+from kubernetes.aio.config import list_kube_config_contexts
 from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME
 
 from webhook.follow.client import Load, in_cluster, kubeconfig
 from webhook.follow.errors import ConfigurationError
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import read
 
 _DEFAULT: Final = "default"
 NAMESPACE_FILE: Final = Path(SERVICE_CERT_FILENAME).with_name("namespace")
 """Where a pod finds its own namespace, beside the token of its account."""
-
-_UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError, KeyError)
 
 
 def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -51,13 +51,37 @@ def namespace_of(path: str, context: str | None) -> str:
         contexts, current = list_kube_config_contexts(path)  # type: ignore[no-untyped-call] # no annotations there
         by_name = {each["name"]: each for each in contexts}
         chosen = by_name.get(context) if context else current
-        if chosen is None:
-            msg = f"{path} has no context {context!r}: it has {', '.join(by_name) or 'none'}"
-            raise ConfigurationError(msg)
-        return str(chosen["context"].get("namespace") or _DEFAULT)
-    except _UNUSABLE as error:
-        msg = (
-            f"{path} cannot be read as a kubeconfig: {error}; name another with --kubeconfig or "
-            "KUBECONFIG"
-        )
-        raise ConfigurationError(msg) from error
+        namespace = chosen["context"].get("namespace") if chosen is not None else ""
+    except Exception as error:  # the client lets those of its YAML reader through
+        _require_maps(path)
+        raise _unusable(path, str(error)) from error
+    if chosen is None:
+        msg = f"{path} has no context {context!r}: it has {', '.join(by_name) or 'none'}"
+        raise ConfigurationError(msg)
+    return str(namespace or _DEFAULT)
+
+
+def _require_maps(path: str) -> None:
+    """Raise ConfigurationError for a kubeconfig with a part that is no map in YAML.
+
+    This is stricter than the client, which takes a key twice, and only says why it failed.
+    """
+    for part in path.split(os.pathsep):
+        if not Path(part).exists():
+            continue
+        try:
+            documents = [each.document for each in read(part, Path(part).read_bytes())]
+        except ManifestError as error:
+            where = f"{part}, line {error.line}" if error.line else part
+            raise _unusable(where, error.problem) from error
+        except OSError as error:
+            raise _unusable(part, error.strerror or str(error)) from error
+        if not documents or not isinstance(documents[0], dict):
+            raise _unusable(part, "it is empty" if not documents else "it is no map")
+
+
+def _unusable(path: str, problem: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path} cannot be read as a kubeconfig: {problem}; name another with --kubeconfig or "
+        "KUBECONFIG"
+    )

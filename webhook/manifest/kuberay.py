@@ -4,7 +4,7 @@ sees them.
 
 import copy
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from webhook.groups.naming import pod_prefix, replica_name
 from webhook.groups.seat import MAX_HOSTS
@@ -12,6 +12,12 @@ from webhook.kube import names
 from webhook.kube.objects import RayCluster, WorkerGroup
 
 Object = dict[str, Any]
+
+MOST_PODS: Final = 150_000
+"""More pods than this Kubernetes is not made for in one cluster.
+
+https://kubernetes.io/docs/setup/best-practices/cluster-large/
+"""
 
 
 def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> Iterator[Object]:
@@ -34,6 +40,12 @@ def expand(document: Object, cluster: RayCluster, *, indexed: bool = False) -> I
                 if indexed:
                     labels |= _seat_labels(cluster, group, replica, host)
                 yield _pod(cluster, raw, group.group_name, labels)
+
+
+def count_pods(cluster: RayCluster) -> int:
+    """Return how many pods `expand` yields."""
+    hosts = (group.desired * max(min(group.num_of_hosts, MAX_HOSTS), 0) for group in cluster.groups)
+    return 1 + sum(hosts)
 
 
 def cluster_for(document: Object) -> Object | None:

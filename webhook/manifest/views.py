@@ -16,6 +16,18 @@ T = TypeVar("T")
 
 _PLACE: Final = re.compile(r"`\$([^`]*)`")
 _STRING_EXPECTED: Final = re.compile(r"Expected `str( \| null)?`")
+_TYPE_EXPECTED: Final = re.compile(
+    r"Expected `(?P<expected>\w+)(?: \| null)?`, got `(?P<found>\w+)`(?: - at `\$\.?(?P<path>.*)`)?"
+)
+_TYPES: Final = {
+    "object": "a map",
+    "array": "a list",
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "a boolean",
+    "null": "nothing",
+}
 _SCALARS: Final[dict[type, str]] = {int: "an integer", float: "a number", bool: "a boolean"}
 _SHOWN: Final = 40
 """Characters of a wrong value that a message repeats."""
@@ -41,6 +53,30 @@ class _Templates(Struct):
     """The part of a RayCluster that its pods are made from; only its shape matters here."""
 
     spec: _Spec | None = None
+
+
+class _Job(Struct, rename="camel"):
+    ray_cluster_spec: dict[str, Any] | None = None
+
+
+class _Made(Struct, rename="camel"):
+    ray_cluster_spec: dict[str, Any] | None = None
+    ray_cluster_config: dict[str, Any] | None = None
+    job_template: _Job | None = None
+
+
+class _Owner(Struct):
+    """The part of a RayJob, RayService or RayCronJob that its RayCluster is made from."""
+
+    metadata: ObjectMeta | None = None
+    spec: _Made | None = None
+
+
+def require_owner(manifest: Manifest) -> None:
+    """Raise ManifestError when no RayCluster can be made from a RayJob, RayService or RayCronJob
+    for its shape.
+    """
+    _convert(manifest, _Owner)
 
 
 def as_pod(manifest: Manifest) -> Pod:
@@ -70,7 +106,8 @@ def problem_in(manifest: Manifest, problem: str, tokens: Sequence[str | int] = (
     """Return the error about a field of an object."""
     meta = manifest.document.get("metadata")
     name = meta.get("name", "") if isinstance(meta, dict) else ""
-    text = f"{manifest.document.get('kind', '')} {name}: {problem}"
+    called = " ".join(filter(None, (manifest.document.get("kind", ""), str(name))))
+    text = f"{called}: {problem}"
     return ManifestError(manifest.file, manifest.line(tokens), text)
 
 
@@ -115,7 +152,17 @@ def _convert(manifest: Manifest, kind: type[T]) -> T:
 
 def _wrong_shape(manifest: Manifest, problem: str) -> ManifestError:
     tokens = _tokens(problem)
-    return problem_in(manifest, _unquoted(manifest.document, tokens, problem) or problem, tokens)
+    text = _unquoted(manifest.document, tokens, problem) or _in_words(problem)
+    return problem_in(manifest, text, tokens)
+
+
+def _in_words(problem: str) -> str:
+    """Return a message of msgspec in the words of the rules, where it is about a type."""
+    match = _TYPE_EXPECTED.fullmatch(problem)
+    if match is None:
+        return problem
+    expected, found = (_TYPES.get(match[each], match[each]) for each in ("expected", "found"))
+    return f"{match['path'] or 'it'}: expected {expected}, found {found}"
 
 
 def _unquoted(document: object, tokens: Sequence[str | int], problem: str) -> str:

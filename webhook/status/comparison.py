@@ -12,9 +12,9 @@ from webhook.kube import names
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
 from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import cluster_for, expand
+from webhook.manifest.kuberay import MOST_PODS, cluster_for, count_pods, expand
 from webhook.manifest.reader import Manifest
-from webhook.manifest.views import as_cluster
+from webhook.manifest.views import as_cluster, require_owner
 from webhook.mutation.edit import SetEnv, SetField
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.worker import Worker, read_replica
@@ -199,6 +199,8 @@ def _hosts(document: Object) -> Hosts | None:
         view = as_cluster(Manifest("live", made))
         if view.spec.suspend:
             return {}
+        if count_pods(view) > MOST_PODS:
+            return None
         return dict(_given(made, expand(made, view, indexed=True)))
     except (ManifestError, Denied, ValueError):
         return None
@@ -208,6 +210,7 @@ def _made(document: Object) -> Object | None:
     """Return the RayCluster that KubeRay makes of an object; None where it makes none, as while it
     is suspended.
     """
+    require_owner(Manifest("live", document))
     spec = document.get("spec") or {}
     below = spec.get("jobTemplate") if document["kind"] == names.RAYCRONJOB_KIND else {}
     suspended = any(each.get("suspend") for each in (spec, below or {}))
