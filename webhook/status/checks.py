@@ -308,7 +308,8 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 "rights",
                 "error",
                 f"{account} may not {right} of its namespace, by which seats are given",
-                "apply the Role of manifests/base/rbac.yaml",
+                "apply the Role of manifests/base/rbac.yaml; where claims.namespace names another "
+                "namespace, the rights there count, which `check` does not look at",
             )
         elif not allowed:
             yield Result(
