@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.e2e.installation import CONTROLLER, DASHBOARD, NAMESPACE, WEBHOOK, Right
+from tests.e2e.process import lines
 
 
 class AuditLog:
@@ -42,7 +43,7 @@ class AuditLog:
         return {asked.right for asked in self.requests(account)}
 
     def _all(self, account: str) -> "list[Asked]":
-        entries = [json.loads(line) for line in self._log.read_text().splitlines()]
+        entries = [json.loads(line) for line in lines(self._log)]
         asked = [_asked(entry) for entry in entries if entry["user"]["username"] == _user(account)]
         return [each for each in asked if not each.given_up]
 

@@ -19,7 +19,7 @@ CERTIFICATES: Final = Resource(VERSION, "certificates")
 USER: Final = "system:serviceaccount:cert-manager:cert-manager"
 """The name under which it asks; it may do everything here."""
 
-START_SECONDS: Final = 60
+START_SECONDS: Final = 180
 
 
 class CertManager(Peer):

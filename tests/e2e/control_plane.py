@@ -31,7 +31,7 @@ from tests.e2e.api import (
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.process import Program, accepts_connections, free_port
 
-START_SECONDS = 90
+START_SECONDS = 180
 
 
 class ControlPlane:
@@ -138,7 +138,7 @@ class ControlPlane:
             _create_unless_present(self.api, resource.path(place), body)
         return name
 
-    def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 30) -> None:
+    def delete_ray_cluster(self, name: str, namespace: str, seconds: float = 120) -> None:
         """Deletes a RayCluster and does the garbage collector's work: its pods and
         services go too.
         """

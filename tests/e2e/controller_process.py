@@ -14,9 +14,10 @@ from prometheus_client.samples import Sample
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import NO_ANSWER, Program, Startable, free_port
+from tests.e2e.process import NO_ANSWER, Program, Startable, free_port, lines
 
-START_SECONDS = 60
+START_SECONDS = 180
+ANSWER_SECONDS = 30
 HOST = "127.0.0.1"
 
 
@@ -57,7 +58,7 @@ class Controller(Startable):
         """What its log says, a line each."""
         return [
             json.loads(line)
-            for line in self.log.read_text().splitlines()
+            for line in lines(self.log)
             if line.startswith("{") and line.endswith("}")
         ]
 
@@ -80,8 +81,8 @@ class Controller(Startable):
         return _value(self._admin("/metrics", self._port), name)
 
     def sample(self, name: str, labels: Mapping[str, str]) -> float:
-        """The value of one of its metrics with labels."""
-        return next(each.value for each in self._samples(name) if each.labels == labels)
+        """The value of one of its metrics with labels; 0 where there is none with these."""
+        return next((each.value for each in self._samples(name) if each.labels == labels), 0.0)
 
     def troubles(self, namespace: str) -> dict[str, set[str]]:
         """Return the ids of the troubles that its metrics count in a namespace, by RayCluster."""
@@ -100,7 +101,7 @@ class Controller(Startable):
         return [each for family in families for each in family.samples if each.name == name]
 
     def _admin(self, path: str, port: int) -> str:
-        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
+        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=ANSWER_SECONDS) as answer:
             text: str = answer.read().decode()
             return text
 

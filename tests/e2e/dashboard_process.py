@@ -18,7 +18,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import DASHBOARD, Object, account_token, apply, token_kubeconfig
 from tests.e2e.process import Startable, free_port, says_ready
 
-START_SECONDS = 60
+START_SECONDS = 180
 HOST = "127.0.0.1"
 QUIET_SECONDS = 40
 """A stream says something more often than that."""

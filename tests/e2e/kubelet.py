@@ -53,14 +53,18 @@ class Kubelet:
 
     def _run(self) -> None:
         while not self._ended.wait(_EVERY):
-            for pod in self._api.list(PODS, self._namespace):
-                if self.lost and pod["spec"].get("nodeName") == self.lost:
-                    continue
-                if "deletionTimestamp" in pod["metadata"]:
-                    with suppress(ApiError):  # it is gone
-                        self._api.delete(PODS, pod["metadata"]["name"], self._namespace, grace=0)
-                elif pod["status"].get("phase") == "Pending":
-                    self._say(pod, _status(pod, 0))
+            with suppress(ApiError, OSError):  # no answer now; the next round asks again
+                self._look()
+
+    def _look(self) -> None:
+        for pod in self._api.list(PODS, self._namespace):
+            if self.lost and pod["spec"].get("nodeName") == self.lost:
+                continue
+            if "deletionTimestamp" in pod["metadata"]:
+                with suppress(ApiError):  # it is gone
+                    self._api.delete(PODS, pod["metadata"]["name"], self._namespace, grace=0)
+            elif pod["status"].get("phase") == "Pending":
+                self._say(pod, _status(pod, 0))
 
     def _say(self, pod: Json, status: Json) -> None:
         path = PODS.path(self._namespace, pod["metadata"]["name"], "status")

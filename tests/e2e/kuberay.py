@@ -11,7 +11,7 @@ from tests.e2e.versions import chosen
 USER = "system:serviceaccount:ray-system:kuberay-operator"
 """The name under which the operator asks, as in an installation; it may do everything here."""
 
-START_SECONDS = 60
+START_SECONDS = 180
 
 REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
 """KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted

@@ -23,7 +23,7 @@ VERSION: Final = "kueue.x-k8s.io/v1beta2"
 KUEUE_WORKLOADS: Final = Resource(VERSION, "workloads")
 CLUSTER_QUEUES: Final = Resource(VERSION, "clusterqueues", namespaced=False)
 
-START_SECONDS: Final = 120
+START_SECONDS: Final = 180
 _GROUPS: Final = {"kueue.x-k8s.io", "ray.io"}
 """The API groups whose webhooks are registered: no other jobs are queued here."""
 

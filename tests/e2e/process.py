@@ -71,7 +71,7 @@ class Program(Startable):
                 start_new_session=True,
             )
 
-    def stop(self, grace: float = 10) -> None:
+    def stop(self, grace: float = 30) -> None:
         """Ends the process: politely, and after `grace` seconds for good. Does nothing when it has
         ended already.
         """
@@ -139,11 +139,22 @@ class Peer(Startable):
 
 
 def free_port() -> int:
-    """A loopback port that nothing listens on at the moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A loopback port that is given to nobody else while this process lives.
+
+    A socket stays bound to it that never listens: the kernel leaves the port out when it looks for
+    a free one, and a program that names it may listen, as listeners reuse addresses.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port: int = held.getsockname()[1]
+    held.detach()
+    return port
+
+
+def lines(log: Path) -> list[str]:
+    """The lines of a log, but for one that is still being written."""
+    return log.read_text(errors="replace").split("\n")[:-1]
 
 
 def accepts_connections(port: int) -> bool:

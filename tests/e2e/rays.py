@@ -87,7 +87,7 @@ def stored(api: Api, namespace: str) -> int:
 
 
 def wait_for_workers(
-    api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 120
+    api: Api, namespace: str, count: int, cluster: str = "", seconds: float = 300
 ) -> Objects:
     """The worker pods, once they are `count`."""
     return until(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.process import lines
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.webhook_process import Webhook
 
@@ -42,7 +43,7 @@ def plane(log: Path) -> Iterator[ControlPlane]:
 
 def annotations(log: Path, namespace: str, resource: str) -> list[Json]:
     """What was noted beside each creation, in order."""
-    entries = [json.loads(line) for line in log.read_text().splitlines()]
+    entries = [json.loads(line) for line in lines(log)]
     about = [(entry, entry.get("objectRef") or {}) for entry in entries]
     return [
         entry.get("annotations") or {}

@@ -103,7 +103,7 @@ def worker_pods(api: Api, namespace: str) -> list[Json]:
     return api.list(PODS, namespace, "ray.io/node-type=worker")
 
 
-def until(items: Callable[[], list[Json]], count: int, seconds: float = 30) -> list[Json]:
+def until(items: Callable[[], list[Json]], count: int, seconds: float = 180) -> list[Json]:
     """The items as soon as there are `count`."""
     deadline = monotonic() + seconds
     while len(found := items()) < count:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.e2e
 
 CLUSTERS, REPLICAS = 10, 25
 WORKERS = CLUSTERS * REPLICAS * HOSTS
-SECONDS = 300
+SECONDS = 600
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import COMPONENTS, NATIVE, by, group_of, grouped
 from tests.e2e.kuberay import Operator
+from tests.e2e.process import lines
 from tests.e2e.rays import scale, wait_for_workers, worker_of
 from tests.e2e.webhook_process import Webhook
 from webhook.groups.granularity import GRANULARITIES
@@ -71,7 +72,5 @@ def test_a_cluster_that_asks_for_groups_comes_up_and_scales_without(
 
 def written(webhook: Webhook) -> list[Json]:
     """What the webhook says beside its reviews."""
-    lines = [
-        json.loads(line) for line in webhook.log.read_text().splitlines() if line.startswith("{")
-    ]
-    return [line for line in lines if "verdict" not in line]
+    found = [json.loads(line) for line in lines(webhook.log) if line.startswith("{")]
+    return [line for line in found if "verdict" not in line]

@@ -33,13 +33,14 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import NO_ANSWER, Program, free_port
+from tests.e2e.process import NO_ANSWER, Program, free_port, lines
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
 from webhook.cli.main import main
 
-START_SECONDS = 60
+START_SECONDS = 180
+ANSWER_SECONDS = 30
 HOST = "127.0.0.1"
 
 
@@ -167,21 +168,21 @@ class Webhook:
 
     def metric(self, name: str) -> float:
         """The value of one of its metrics without labels."""
-        lines = self._admin("/metrics", self._admin_port).splitlines()
-        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+        told = self._admin("/metrics", self._admin_port).splitlines()
+        return next(float(line.split()[1]) for line in told if line.startswith(f"{name} "))
 
     def admissions(self, kind: str = "Pod") -> list[Json]:
         """The reviews of one kind in its log, but for those of a dry run."""
         return admissions_in(self.log, kind)
 
-    def _admin(self, path: str, port: int) -> str:
-        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=5) as answer:
+    def _admin(self, path: str, port: int, seconds: float = ANSWER_SECONDS) -> str:
+        with self._opener.open(f"http://{HOST}:{port}{path}", timeout=seconds) as answer:
             text: str = answer.read().decode()
             return text
 
     def _is_ready(self, admin_port: int) -> bool:
         try:
-            return bool(self._admin("/readyz", admin_port))
+            return bool(self._admin("/readyz", admin_port, seconds=5))
         except NO_ANSWER:
             return False
 
@@ -268,12 +269,8 @@ class Webhook:
 
 def admissions_in(log: Path, kind: str) -> list[Json]:
     """The reviews of one kind in a log, but for those of a dry run."""
-    lines = [
-        json.loads(line)
-        for line in log.read_text().splitlines()
-        if line.startswith("{") and line.endswith("}")
-    ]
-    return [line for line in lines if line.get("kind") == kind and not line.get("dry_run")]
+    found = [json.loads(line) for line in lines(log) if line.startswith("{") and line.endswith("}")]
+    return [line for line in found if line.get("kind") == kind and not line.get("dry_run")]
 
 
 def _stray_pod() -> Json:

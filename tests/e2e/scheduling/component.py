@@ -10,7 +10,7 @@ from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port
 
-START_SECONDS = 60
+START_SECONDS = 180
 
 COLLECTORS = ("garbage-collector-controller", "podgroup-protection-controller")
 """The controllers by which objects go after their owner, and PodGroups after their pods."""

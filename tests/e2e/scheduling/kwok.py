@@ -15,7 +15,7 @@ LABEL: Final = {"type": "kwok"}
 USER: Final = "system:serviceaccount:kube-system:kwok-controller"
 """The name under which it asks; it may do everything here."""
 
-START_SECONDS: Final = 60
+START_SECONDS: Final = 180
 
 
 class Kwok(Peer):
