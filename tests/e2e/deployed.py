@@ -8,7 +8,7 @@ installation. The control plane has to route Services to endpoints by itself (`R
 import base64
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from threading import Event, Thread
 from typing import Final, Self
@@ -30,12 +30,13 @@ ENDPOINT_SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
 ENDPOINTS: Final = Resource("v1", "endpoints")
 CERTIFICATE: Final = "ray-webhook-tls"
 
-START_SECONDS: Final = 90
+START_SECONDS: Final = 180
 
 
 class Deployed:
     """Runs between entry and exit. On entry it waits until the Deployment is stored, and what its
-    pods mount. A Secret that changes is in their files after `mount_seconds`, as with kubelet.
+    pods mount. A Secret that changes is in their files `mount_seconds` after it was seen so, as
+    with kubelet, and after `mountable`.
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class Deployed:
         plane: ControlPlane,
         settings: Mapping[str, str] | None = None,
         mount_seconds: float = 0.2,
+        mountable: Callable[[], bool] = lambda: True,
     ) -> None:
         self.addresses: list[tuple[str, int]] = []
         """Where its processes answer reviews."""
         self._mount_seconds = mount_seconds
+        self._mountable = mountable
         self._plane = plane
         self._settings = settings or {}
         self._folder = plane.folder / f"deployed-{free_port()}"
@@ -59,7 +62,8 @@ class Deployed:
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
         with ExitStack() as stack:
             if any(each["name"] == "tls" for each in volumes):
-                until(self._mount, f"the Secret {CERTIFICATE}", START_SECONDS)
+                data = until(self._pair, f"the Secret {CERTIFICATE}", START_SECONDS)
+                self._mount(data)
                 mounting = Thread(target=self._keep_mounted)
                 mounting.start()
                 stack.callback(mounting.join)
@@ -145,21 +149,33 @@ class Deployed:
         (name,) = (each.get("name", "") for each in ports if each["port"] == 443)
         return str(name)
 
-    def _mount(self) -> bool:
-        """Writes the files of the Secret as it is now."""
+    def _pair(self) -> Json:
+        """What the pods mount of the Secret as it is now; nothing when that is not there."""
         try:
             data = self._plane.api.get(SECRETS, CERTIFICATE, NAMESPACE).get("data") or {}
-        except ApiError:
-            return False
-        if not {"tls.crt", "tls.key"} <= data.keys():
-            return False
-        for name in ("tls.crt", "tls.key"):
-            (self._folder / name).write_bytes(base64.b64decode(data[name]))
-        return True
+        except (ApiError, OSError):
+            return {}
+        names = ("tls.crt", "tls.key")
+        return {name: data[name] for name in names} if {*names} <= data.keys() else {}
+
+    def _mount(self, pair: Json) -> None:
+        for name, content in pair.items():
+            (self._folder / name).write_bytes(base64.b64decode(content))
 
     def _keep_mounted(self) -> None:
+        """Mounts what was seen, and could be mounted, a round before."""
+        seen: Json = {}
         while not self._ended.wait(self._mount_seconds):
-            self._mount()
+            pair = self._pair()
+            if pair == seen:
+                self._mount(pair)
+            seen = pair if self._is_mountable() else {}
+
+    def _is_mountable(self) -> bool:
+        try:
+            return self._mountable()
+        except (ApiError, OSError, KeyError):  # it is being made
+            return False
 
     def _say(self, resource: Resource, name: str, status: Json) -> None:
         path = resource.path(NAMESPACE, name, "status")

@@ -12,6 +12,7 @@ from tests import former
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply, removed
+from tests.e2e.waiting import until
 from webhook.cli.main import main
 from webhook.kube import names
 from webhook.status.installation import FORMER
@@ -39,6 +40,7 @@ class FormerWebhook:
         self._thread.start()
         self._plane.namespace(NAMESPACE)
         apply(self._plane, self._objects())
+        until(self.is_asked, "the API server asks it")
         return self
 
     def __exit__(
@@ -56,6 +58,12 @@ class FormerWebhook:
     def asked(self) -> int:
         """How many pods it was asked about."""
         return self._server.asked
+
+    def is_asked(self) -> bool:
+        """Create a pod without chips, for show, and tell whether it was asked about it."""
+        before = self.asked
+        self._plane.api.create(PODS, _plain(), NAMESPACE, dryRun="All")
+        return self.asked > before
 
     def unregister(self) -> None:
         """Do what `migrate` says."""
@@ -101,6 +109,17 @@ class FormerWebhook:
                 "spec": {"selector": {"matchLabels": labels}, "template": template},
             },
         ]
+
+
+def _plain() -> Json:
+    """A pod of KubeRay that gets nothing of it."""
+    labels = {
+        "app.kubernetes.io/name": "kuberay",
+        names.LABEL_CLUSTER: "probe",
+        names.LABEL_GROUP: "probe",
+    }
+    container = {"name": "ray", "image": "ray"}
+    return {"metadata": {"name": "probe", "labels": labels}, "spec": {"containers": [container]}}
 
 
 class _Server(ThreadingHTTPServer):

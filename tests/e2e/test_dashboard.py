@@ -53,7 +53,7 @@ def test_an_account_sees_the_namespace_in_which_it_may_list_rayclusters_and_pods
     )
     token = token_to_look(control_plane, "tenant", OWN)
     with dashboard.open_page(token) as page:
-        until_equal(page.clusters, {f"{OWN}/llama"}, "the authorizer knows his rights", 90)
+        until_equal(page.clusters, {f"{OWN}/llama"}, "the authorizer knows his rights")
         picture = dashboard.picture(token)
         assert names(picture) == {"llama"}
         assert "troubles" not in picture
@@ -63,7 +63,7 @@ def test_an_account_sees_the_namespace_in_which_it_may_list_rayclusters_and_pods
         assert dashboard.get(f"/api/v1/pods/{OTHER}/any", token).code == 404
 
         control_plane.api.delete(ROLE_BINDINGS, "tenant", OWN)
-        until_equal(page.clusters, set[str](), "a right that is taken away counts", 90)
+        until_equal(page.clusters, set[str](), "a right that is taken away counts")
         assert dashboard.picture(token)["clusters"] == []
 
 
@@ -90,17 +90,17 @@ def test_a_dashboard_and_a_controller_of_some_namespaces_go_by_their_labels_alon
     controller.stop()
     try:
         with dashboard.replica(some) as fewer, controller.replica(some) as leader:
-            until(lambda: leader.leads, "it leads", 60)
+            until(lambda: leader.leads, "it leads")
             both = partial(leader.troubles, OWN), partial(fewer.troubles, token, OWN)
             for troubles in both:
-                until_equal(troubles, {"llama": NEGLECTED}, "what is missing is seen", 120)
+                until_equal(troubles, {"llama": NEGLECTED}, "what is missing is seen")
             picture = fewer.picture(token)
             assert names(picture) == {"llama"}
             assert "unread" not in picture, json.dumps(picture["unread"])
 
             control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: "true"}}})
             for troubles in both:
-                until(partial(left_alone, troubles), "it is said", 60)
+                until(partial(left_alone, troubles), "it is said")
     finally:
         control_plane.api.patch(NAMESPACES, OWN, {"metadata": {"labels": {IGNORE: None}}})
         controller.start()

@@ -29,7 +29,7 @@ def policy(control_plane: ControlPlane) -> Iterator[None]:
     found = [each for each in rendered() if each["kind"].startswith("ValidatingAdmissionPolicy")]
     with applied(control_plane, found):
         namespace = control_plane.namespace("decodable-ready")
-        until(lambda: refused(control_plane, probed("ready", HUGE), namespace), "the policy", 30)
+        until(lambda: refused(control_plane, probed("ready", HUGE), namespace), "the policy")
         yield
 
 
@@ -134,11 +134,11 @@ def test_one_bad_object_stops_kuberay_and_the_policy_lets_go_of_it(
     stuck = probed("bad", HUGE)
     stuck["metadata"]["finalizers"] = ["example.com/keep"]
     # The API server takes a moment to forget the policy of an earlier installation.
-    until(lambda: created(control_plane, stuck, bad), "a RayCluster that no policy keeps out", 30)
+    until(lambda: created(control_plane, stuck, bad), "a RayCluster that no policy keeps out")
     request.getfixturevalue("policy")
     control_plane.api.create(RAY_CLUSTERS, slices("good", 1), good)
     with Operator(control_plane) as operator:
-        until(lambda: "cannot unmarshal number 3000000000" in operator.tail(2000), "the error", 60)
+        until(lambda: "cannot unmarshal number 3000000000" in operator.tail(2000), "the error")
         control_plane.api.delete(RAY_CLUSTERS, "bad", bad)
         freed = {"metadata": {"finalizers": None}}
         control_plane.api.patch(RAY_CLUSTERS, "bad", freed, bad, kind=MERGE_PATCH)

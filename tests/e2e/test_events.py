@@ -10,7 +10,7 @@ from tests.e2e.installation import CONTROLLER_COMPONENT
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, in_seat, slices, wait_for_workers, workers
 from tests.e2e.seats import SEAT, told
-from tests.e2e.waiting import until
+from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
@@ -35,7 +35,7 @@ def test_a_pod_without_its_seat_is_told_of_as_one_series_whoever_leads(
         api.patch(
             PODS, pod["metadata"]["name"], {"metadata": {"labels": dict.fromkeys(SEAT)}}, namespace
         )
-        until(lambda: told(api, namespace, "PodWithoutSeat"), "the RayCluster is told", 60)
+        until(lambda: told(api, namespace, "PodWithoutSeat"), "the RayCluster is told")
         (event,) = told(api, namespace, "PodWithoutSeat")
         assert event["regarding"]["uid"] == made["metadata"]["uid"]
         assert event["type"] == "Warning"
@@ -46,14 +46,16 @@ def test_a_pod_without_its_seat_is_told_of_as_one_series_whoever_leads(
         installed.controller.kill()
         installed.controller.start()
         until(
-            lambda: told(api, namespace, "PodWithoutSeat")[0].get("series", {}).get("count") == 2,
+            lambda: told(api, namespace, "PodWithoutSeat")[0].get("series", {}).get("count", 1) > 1,
             "the next process goes on with the series",
-            90,
         )
         assert len(told(api, namespace, "PodWithoutSeat")) == 1
         place = {"raycluster_namespace": namespace, "raycluster": "seatless", "group": "tpu-group"}
-        unseated = installed.controller.sample("ray_webhook_pods_without_seat", place)
-        assert unseated == 1
+        until_equal(
+            lambda: installed.controller.sample("ray_webhook_pods_without_seat", place),
+            1.0,
+            "its metrics count the pod",
+        )
     control_plane.delete_ray_cluster("seatless", namespace)
 
 
@@ -68,7 +70,7 @@ def test_a_missing_host_is_told_of_after_two_minutes(
         operator.stop()
         pod = in_seat(workers(api, namespace, "lacking"), 0, 3)
         api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
-        until(lambda: told(api, namespace, "HostMissing"), "the RayCluster is told", 200)
+        until(lambda: told(api, namespace, "HostMissing"), "the RayCluster is told", 400)
         (event,) = told(api, namespace, "HostMissing")
         assert "lacks host 3: 3 of 4 are there, and wait" in event["note"]
     control_plane.delete_ray_cluster("lacking", namespace)

@@ -12,6 +12,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER
 from tests.e2e.metrics import samples
 from tests.e2e.rays import HOSTS, slices, well_seated, worker_of, workers
+from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = pytest.mark.e2e
@@ -63,6 +64,7 @@ def test_creations_that_wait_for_claims_do_not_keep_claims_waiting() -> None:
     with ControlPlane(api_server_flags=IN_FLIGHT) as plane, Webhook(plane):
         namespace = plane.namespace("crowded")
         api = kuberay(plane)
+        until(lambda: api.ok(PODS.path(namespace)), "the authorizer knows KubeRay's rights")
         cluster = plane.api.create(RAY_CLUSTERS, slices("crowded", REPLICAS), namespace)
         before = dispatched(plane)
 

@@ -21,9 +21,10 @@ import yaml
 from cryptography import x509
 
 from tests.e2e import build, needs
-from tests.e2e.api import NAMESPACES, PODS, ApiError
+from tests.e2e.api import MUTATING_WEBHOOKS, NAMESPACES, PODS, SECRETS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
+from tests.e2e.waiting import SECONDS, until
 from tests.manifests.environment import environment
 from tests.manifests.render import (
     CHART,
@@ -75,7 +76,7 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
 ) -> None:
     control_plane.namespace(NAMESPACE)
     with applied(control_plane, overlay("self-signed")):
-        pairs = asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 3))
+        pairs = fetched(control_plane, 3)
         assert {pair.certificate for pair in pairs} == {
             base64.b64decode(stored(control_plane)["tls.crt"])
         }
@@ -97,7 +98,7 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
     objects = overlay("self-signed")
     with removed(control_plane, objects):
         install(control_plane, way, objects)
-        (pair,) = asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 1))
+        (pair,) = fetched(control_plane, 1)
         before = stored(control_plane)
         one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["failurePolicy"] = "Fail"
         install(control_plane, way, objects, "--set", "validating.failurePolicy=Fail")
@@ -105,7 +106,7 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
         assert webhook["failurePolicy"] == "Fail"
         assert stored(control_plane) == before
         assert bundles(control_plane) == {before["ca.crt"]}
-        assert asyncio.run(fetch(control_plane.kubeconfig(ACCOUNT), 1)) == [pair]
+        assert fetched(control_plane, 1) == [pair]
 
 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
@@ -159,8 +160,8 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
     control_plane.namespace(NAMESPACE)
     objects = overlay("self-signed")
     with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
-        wait_until(lambda: httpx.get(f"{admin}/readyz").is_success)
-        lines = httpx.get(f"{admin}/readyz?verbose").text
+        wait_until(lambda: httpx.get(f"{admin}/readyz", timeout=30).is_success, SECONDS)
+        lines = httpx.get(f"{admin}/readyz?verbose", timeout=30).text
         assert "[+] worker pods" in lines
         assert "[+] certificate: expires 20" in lines
         (bundle,) = bundles(control_plane)
@@ -217,6 +218,20 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
             process.wait(20)
 
 
+def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
+    """Return the pair of each of several replicas, once the authorizer knows the rights of their
+    account.
+    """
+    config = plane.kubeconfig(ACCOUNT)
+    account = Api.of_kubeconfig(config)
+    paths = (
+        SECRETS.path(NAMESPACE, "ray-webhook-tls"),
+        MUTATING_WEBHOOKS.path(None, "ray-webhook"),
+    )
+    until(lambda: all(map(account.ok, paths)), "the account may read what it keeps")
+    return asyncio.run(fetch(config, replicas))
+
+
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     vaults = [
@@ -268,10 +283,10 @@ def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second
     with removed(control_plane, first):
         apply(control_plane, second, "--force-conflicts")
         wait_until(
-            lambda: refuses(control_plane, target), 30
+            lambda: refuses(control_plane, target), SECONDS
         )  # so the API server has taken the entries in
         apply(control_plane, first, "--force-conflicts")
-        wait_until(lambda: not refuses(control_plane, target), 30)
+        wait_until(lambda: not refuses(control_plane, target), SECONDS)
         for node_type in ("head", "worker"):
             create(control_plane, target, pod(node_type=node_type))
 
@@ -318,7 +333,7 @@ def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(
 
 def until_refused(plane: ControlPlane, namespace: str) -> None:
     """Wait until the API server has taken the policy in."""
-    wait_until(lambda: refuses(plane, namespace), 20)
+    wait_until(lambda: refuses(plane, namespace), SECONDS)
 
 
 def refuses(plane: ControlPlane, namespace: str) -> bool:

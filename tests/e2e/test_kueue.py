@@ -4,10 +4,11 @@ Nodes that have nothing of a machine but labels.
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import pytest
+import yaml
 
 from tests.e2e import needs
 from tests.e2e.api import (
@@ -16,6 +17,7 @@ from tests.e2e.api import (
     RAY_JOBS,
     RAY_SERVICES,
     Api,
+    ApiError,
     Json,
     Objects,
     Resource,
@@ -86,7 +88,8 @@ class Stage:
         """Ends the pods that KubeRay deletes, as kubelet does; whether all workers have a Node."""
         for pod in self.api.list(PODS, NAMESPACE):
             if "deletionTimestamp" in pod["metadata"]:
-                self.api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
+                with suppress(ApiError):  # it is gone
+                    self.api.delete(PODS, pod["metadata"]["name"], NAMESPACE, grace=0)
         return self.bound() == 2 * HOSTS
 
     def domains(self) -> dict[tuple[str, int], set[str]]:
@@ -126,8 +129,15 @@ def queued_plane() -> Iterator[tuple[ControlPlane, Webhook, Kueue]]:
             labels = {**TPUS, LEVEL: name.split("-")[1], HOST: name, names.NODE_POOL: name}
             room = {names.RESOURCE_TPU: "4", "cpu": "12", "memory": "64Gi"}  # a head beside any
             stack.enter_context(present(plane.api, [name], labels, room))
+        until(lambda: is_taken(plane, queue()), "the API server trusts Kueue's webhooks")
         apply(plane, queue())
         yield plane, webhook, kueue
+
+
+def is_taken(plane: ControlPlane, objects: Sequence[Json]) -> bool:
+    """Whether the API server, and all that it asks, would take objects."""
+    flags = ("--server-side", "--dry-run=server", "-f", "-")
+    return plane.kubectl("apply", *flags, stdin=yaml.safe_dump_all(objects)).returncode == 0
 
 
 @pytest.fixture(params=["gate on"])
@@ -239,7 +249,10 @@ def test_a_group_for_each_replica_keeps_its_hosts_in_one_domain(stage: Stage) ->
     assert set.union(*apart.values()) == set(DOMAINS)
     after = workers(stage.api, NAMESPACE)
     assert {pod["metadata"]["name"]: seat_of(pod) for pod in after} == seats
-    assert not any(gates(pod) for pod in stage.api.list(PODS, NAMESPACE))
+    until(
+        lambda: not any(gates(pod) for pod in stage.api.list(PODS, NAMESPACE)),
+        "the head may be bound too",
+    )
 
 
 @both_gates
@@ -305,7 +318,6 @@ def refusals(stage: Stage) -> list[str]:
 
 
 def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(stage: Stage) -> None:
-    before = len(stage.webhook.admissions("RayCluster"))
     stage.gated(asking(slices("stopped", 1, 1)))
     stage.kueue.start()
     until_equal(stage.bound, 2 * HOSTS, "all workers are bound")
@@ -316,12 +328,18 @@ def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(stage
     stage.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "None"}})
     until(lambda: stage.let_go("stopped"), "Kueue admits it again")
 
-    reviews = stage.webhook.admissions("RayCluster")[before:]
+    # Three writes of Kueue, and more where one had to begin anew
+    reviews = until(lambda: at_least(5, stage.webhook, "RayCluster", "stopped"), "the log has all")
     operations = [review["operation"] for review in reviews]
     assert operations[:2] == ["CREATE", "CREATE"]
     assert set(operations[2:]) == {"UPDATE"}
-    assert len(operations) >= 5, "one for each write of Kueue, and more where one had to begin anew"
     assert not any(review.get("warnings") for review in reviews[2:])
+
+
+def at_least(count: int, webhook: Webhook, kind: str, name: str) -> Objects:
+    """The reviews of an object in the log, once there are so many: it is written behind them."""
+    found = [review for review in webhook.admissions(kind) if review["name"] == name]
+    return found if len(found) >= count else []
 
 
 @pytest.mark.parametrize(
@@ -338,7 +356,8 @@ def test_what_kueue_writes_when_it_admits_a_job_or_service_is_no_news(
     body["spec"] = {key: body["spec"], **part}
     stage.api.create(resource, body, NAMESPACE)
     until(lambda: ungated(stage.api, resource, key) == [], "Kueue admits it")
-    reviews = stage.webhook.admissions(kind)
+    reviews = until(lambda: at_least(2, stage.webhook, kind, "whole"), "the log has both writes")
+    assert [review["operation"] for review in reviews][:2] == ["CREATE", "UPDATE"]
     assert {review["operation"] for review in reviews} == {"CREATE", "UPDATE"}
     assert {review["verdict"] for review in reviews} == {"allowed"}
     assert not any(each.get("warnings") for each in reviews if each["operation"] == "UPDATE")

@@ -80,10 +80,12 @@ def test_a_cluster_goes_over_without_a_torn_replica(
     def replaced(cluster: str, replica: int, host: int) -> Json:
         """The pod that comes in place of one that is deleted."""
         there = workers(api, namespace)
+        known = {pod["metadata"]["uid"] for pod in there}
         (gone,) = (pod for pod in there if place(pod) == (cluster, replica, host))
         api.delete(PODS, gone["metadata"]["name"], namespace, grace=0)
         (new,) = until(
-            lambda: [pod for pod in workers(api, namespace) if pod not in there], "a new pod"
+            lambda: [pod for pod in workers(api, namespace) if pod["metadata"]["uid"] not in known],
+            "a new pod",
         )
         return new
 
@@ -106,6 +108,7 @@ def test_a_cluster_goes_over_without_a_torn_replica(
                 assert both["metadata"]["labels"][names.LABEL_REPLICA_INDEX] == "0"
 
             old.unregister()
+            until(lambda: not old.is_asked(), "the API server asks it no more")
             asked = old.asked
             for target in (("one", 1, 3), ("ironwood", 0, 2)):
                 assert place(replaced(*target)) == target
@@ -115,7 +118,6 @@ def test_a_cluster_goes_over_without_a_torn_replica(
                 lambda: places(workers(api, namespace)),
                 whole(one=3, ironwood=2),
                 "every seat is held once",
-                120,
             )
             assert old.asked == asked
             kept = {pod["metadata"]["uid"] for pod in workers(api, namespace)}

@@ -4,7 +4,7 @@ the webhook dies between.
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -22,7 +22,7 @@ from tests.e2e.rays import (
     whole,
     workers,
 )
-from tests.e2e.waiting import until
+from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("webhook")]
@@ -37,7 +37,12 @@ def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane)
 
         api.delete(PODS, gone["name"], namespace, grace=0)
         after = until(
-            lambda: [pod for pod in workers(api, namespace) if pod not in before], "a new pod"
+            lambda: [
+                pod
+                for pod in workers(api, namespace)
+                if pod["metadata"]["uid"] not in {each["metadata"]["uid"] for each in before}
+            ],
+            "a new pod",
         )
 
         assert seats(after) == [(1, 2)]
@@ -46,15 +51,32 @@ def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane)
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def test_a_replica_in_the_middle_comes_back_under_a_new_name(control_plane: ControlPlane) -> None:
+def members(webhook: Webhook) -> float:
+    """How many pods the webhook knows in seats, once the watch has told of all that it seated."""
+    until_equal(lambda: webhook.metric("ray_webhook_assumed_seats"), 0.0, "the watch tells of them")
+    return webhook.metric("ray_webhook_members")
+
+
+def wait_for_members(webhook: Webhook, count: float) -> None:
+    """Return once the watch has told the webhook of deletions: a pod that comes earlier may take a
+    seat beside one that it takes for held.
+    """
+    until_equal(lambda: webhook.metric("ray_webhook_members"), count, "the watch tells who is gone")
+
+
+def test_a_replica_in_the_middle_comes_back_under_a_new_name(
+    control_plane: ControlPlane, webhook: Webhook
+) -> None:
     api, namespace = control_plane.api, control_plane.namespace("replaced-replica")
     with Operator(control_plane, multi_host_indexing=False) as operator:
         api.create(RAY_CLUSTERS, slices("one", 3), namespace)
         before = wait_for_workers(api, namespace, 3 * HOSTS)
+        known = members(webhook)
         operator.stop()  # else it would replace the first of them before the last is gone
         for pod in of_replica(before, 1):
             api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
         assert seats(workers(api, namespace)) == whole(0, 2)
+        wait_for_members(webhook, known - HOSTS)
 
         operator.start()
         after = wait_for_workers(api, namespace, 3 * HOSTS)
@@ -66,7 +88,7 @@ def test_a_replica_in_the_middle_comes_back_under_a_new_name(control_plane: Cont
 
 
 def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
-    control_plane: ControlPlane,
+    control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-by-replica")
     with Operator(control_plane, multi_host_indexing=False):
@@ -76,6 +98,7 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
         scale(api, "one", namespace, 5)
         five = wait_for_workers(api, namespace, 5 * HOSTS)
         assert seats(five) == whole(0, 1, 2, 3, 4)
+        known = members(webhook)
 
         scale(
             api,
@@ -85,6 +108,7 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
             [pod for replica in (0, 2, 3) for pod in of_replica(five, replica)],
         )
         assert seats(wait_for_workers(api, namespace, 2 * HOSTS)) == whole(1, 4)
+        wait_for_members(webhook, known - 3 * HOSTS)
 
         scale(api, "one", namespace, 4)
         assert seats(wait_for_workers(api, namespace, 4 * HOSTS)) == whole(0, 1, 2, 4)
@@ -92,7 +116,7 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
 
 
 def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
-    control_plane: ControlPlane,
+    control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-at-random")
     with Operator(control_plane, multi_host_indexing=False):
@@ -100,9 +124,11 @@ def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
         wait_for_workers(api, namespace, HOSTS)
         scale(api, "one", namespace, 5)
         assert seats(wait_for_workers(api, namespace, 5 * HOSTS)) == whole(0, 1, 2, 3, 4)
+        known = members(webhook)
 
         scale(api, "one", namespace, 2)
         left = seats(wait_for_workers(api, namespace, 2 * HOSTS))
+        wait_for_members(webhook, known - 3 * HOSTS)
         scale(api, "one", namespace, 4)
 
         assert seats(wait_for_workers(api, namespace, 4 * HOSTS)) == filled(left, 4 * HOSTS)
@@ -121,21 +147,35 @@ def filled(taken: Seats, count: int) -> Seats:
     return sorted(held)
 
 
+def killed_among(plane: ControlPlane, cluster: Json, namespace: str, webhook: Webhook) -> Objects:
+    """Kill the webhook while the hosts come; return those that are there then. Where all of them
+    are, none stays, and the webhook is started again.
+    """
+    earlier = len(webhook.admissions())
+    plane.api.create(RAY_CLUSTERS, cluster, namespace)
+    until(lambda: len(webhook.admissions()) > earlier + 16, "16 hosts")
+    webhook.kill()
+    there = workers(plane.api, namespace)
+    assert there
+    if len(there) < 64:
+        return there
+    plane.delete_ray_cluster(cluster["metadata"]["name"], namespace)
+    webhook.start()
+    return []
+
+
 def test_sixty_four_hosts_come_up_although_the_webhook_is_killed_among_them(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("killed")
     cluster = example("tpu-v6e-16x16")
-    earlier = len(webhook.admissions())
     with Operator(control_plane, multi_host_indexing=False):
-        api.create(RAY_CLUSTERS, cluster, namespace)
-        until(lambda: len(webhook.admissions()) > earlier + 16, "16 hosts")
-        webhook.kill()
-        partial = workers(api, namespace)
-        assert 0 < len(partial) < 64
-
+        partial = until(
+            lambda: killed_among(control_plane, cluster, namespace, webhook),
+            "the webhook is killed before all are there",
+        )
         webhook.start()
-        pods = wait_for_workers(api, namespace, 64, seconds=240)
+        pods = wait_for_workers(api, namespace, 64)
 
         assert seats(pods) == [(0, host) for host in range(64)]
         assert well_seated(pods, cluster) == []

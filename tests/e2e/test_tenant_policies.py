@@ -10,6 +10,7 @@ import yaml
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import applied
 from tests.e2e.rays import slices
+from tests.e2e.waiting import SECONDS
 from tests.manifests.render import Object, kustomize
 from tests.tls.listener import until as wait_until
 
@@ -83,7 +84,7 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
             lambda: (
                 "seat labels" in said(control_plane, "tenant", namespace, *dry, body=pod("a", SEAT))
             ),
-            30,
+            SECONDS,
         )
         ignored = slices("ignored", 0)
         ignored["metadata"]["labels"] = IGNORE
@@ -92,7 +93,7 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
                 "admission.ray.io/ignore"
                 in said(control_plane, "tenant", namespace, *dry, body=ignored)
             ),
-            30,
+            SECONDS,
         )
 
         assert said(control_plane, KUBERAY, namespace, *create, body=pod("seated", SEAT)) == ""

@@ -57,7 +57,9 @@ def test_no_host_of_a_replica_is_bound_before_there_is_room_for_all(
 
         with present(api, [f"host-{HOSTS - 1}"], pool, chips):
             until(lambda: len(bound(workers(api, namespace))) == HOSTS, "all hosts are bound")
-            assert scheduling(api, namespace) == ["Scheduled"]
+            until_equal(
+                lambda: scheduling(api, namespace), ["Scheduled"], "the scheduler says that it fits"
+            )
             gated_plane.delete_ray_cluster("tpu", namespace)
 
 

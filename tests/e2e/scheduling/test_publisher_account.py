@@ -56,13 +56,12 @@ def lose_seat(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
     api = plane.api
     pod = workers(api, namespace, "one")[0]["metadata"]["name"]
     api.patch(PODS, pod, {"metadata": {"labels": dict.fromkeys(SEAT)}}, namespace)
-    until(lambda: told(api, namespace, "PodWithoutSeat"), "the RayCluster is told", 60)
+    until(lambda: told(api, namespace, "PodWithoutSeat"), "the RayCluster is told")
     webhook.controller.kill()
     webhook.controller.start()
     until(
         lambda: told(api, namespace, "PodWithoutSeat")[0].get("series"),
         "the next controller goes on with it",
-        90,
     )
 
 

@@ -58,7 +58,7 @@ def test_each_replica_runs_on_a_node_pool_of_its_own_and_a_lost_host_comes_back_
     assert sorted(map(len, pools.values())) == [1, 1], "a replica has one pool"
     assert {pool for found in pools.values() for pool in found} == {*POOLS}
     until(
-        lambda: api.get(RAY_CLUSTERS, "kwok", namespace)["status"].get("state") == "ready",
+        lambda: api.get(RAY_CLUSTERS, "kwok", namespace).get("status", {}).get("state") == "ready",
         "KubeRay says that the RayCluster is ready",
     )
 

@@ -83,7 +83,7 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     """The page says what the terminal says, before each remedy and after it."""
     api, namespace, controller = plane.api, "waiting", publisher.controller
     with controller.replica(ONLY_EVENTS):
-        until(lambda: told(api, namespace, "PodGroupWaiting"), "the RayCluster is told", 120)
+        until(lambda: told(api, namespace, "PodGroupWaiting"), "the RayCluster is told")
     (event,) = told(api, namespace, "PodGroupWaiting")
     assert "which does not exist" in event["note"]
     assert counts(api, namespace) == {}
@@ -95,10 +95,10 @@ def helped(plane: ControlPlane, publisher: Webhook, terminal: Terminal, page: Op
     until(lambda: terminal.remedies().keys() == {WAITS}, "now the PodGroup is seen to wait")
 
     assert "add nodes until all fit" in terminal.remedies()[WAITS]
-    until_equal(lambda: about_podgroups(page), {WAITS}, "the page says so, in time", 180)
+    until_equal(lambda: about_podgroups(page), {WAITS}, "the page says so, in time")
     names = [f"waiting-{number}" for number in range(HOSTS)]
     with present(api, names):
-        until(lambda: not terminal.remedies(), "nothing waits for a PodGroup", 90)
+        until(lambda: not terminal.remedies(), "nothing waits for a PodGroup")
         until(lambda: not about_podgroups(page), "the page says so")
         plane.delete_ray_cluster("gang", namespace)
 
