@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 collect_ignore_glob = [] if find_spec("playwright") else ["test_*.py"]
 
 
+LIVE_MS = 20_000
+"""How long anything on a page may take on a busy machine."""
+
+
 class Shown(NamedTuple):
     """A cluster, and the address by which a browser gets into its dashboard."""
 
@@ -30,8 +34,12 @@ class Shown(NamedTuple):
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     """The system's chromium."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - installed by `make browser`
+    from playwright.sync_api import (  # noqa: PLC0415 - installed by `make browser`
+        expect,
+        sync_playwright,
+    )
 
+    expect.set_options(timeout=LIVE_MS)
     path = chromium()
     assert path, "chromium is not installed: make browser"
     with sync_playwright() as playwright:
