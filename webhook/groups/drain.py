@@ -3,6 +3,8 @@
 from math import ceil
 from typing import Final
 
+from webhook.kube.numbers import read_number
+
 SECONDS_MAX: Final = 86_400
 """A day: who needs longer needs checkpoints."""
 
@@ -19,21 +21,12 @@ DEFAULT_GRACE: Final = 30
 admission.
 """
 
-_DIGITS: Final = len(str(SECONDS_MAX))
-
 
 def read_seconds(text: str) -> int | None:
     """Return the seconds that a text says, or None when it says none: decimal, no sign, no zeros in
     front, up to a day.
     """
-    if (
-        not (text.isascii() and text.isdigit())
-        or len(text) > _DIGITS
-        or (text[0] == "0" and text != "0")
-    ):
-        return None
-    seconds = int(text)
-    return seconds if seconds <= SECONDS_MAX else None
+    return read_number(text, SECONDS_MAX)
 
 
 def own_seconds(text: str) -> int | None:
