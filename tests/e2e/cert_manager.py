@@ -19,8 +19,6 @@ CERTIFICATES: Final = Resource(VERSION, "certificates")
 USER: Final = "system:serviceaccount:cert-manager:cert-manager"
 """The name under which it asks; it may do everything here."""
 
-START_SECONDS: Final = 180
-
 
 class CertManager(Peer):
     """Installed and running on entry, ended on exit."""
@@ -34,7 +32,7 @@ class CertManager(Peer):
             build.CERT_MANAGER,
             [f"-config={kubeconfig}", f"-health=127.0.0.1:{health_port}"],
         )
-        super().__init__(program, lambda: says_ready(health_port), START_SECONDS)
+        super().__init__(program, lambda: says_ready(health_port))
 
     def __enter__(self) -> Self:
         text = build.manifests(build.CERT_MANAGER).read_text()

@@ -31,8 +31,6 @@ from tests.e2e.api import (
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.process import Program, accepts_connections, free_port
 
-START_SECONDS = 180
-
 
 class ControlPlane:
     """Starts on entry, ends all its processes on exit. Logs, keys and data are in `folder`, removed
@@ -125,7 +123,7 @@ class ControlPlane:
     def start_api_server(self) -> None:
         """Starts the API server, on the port it had, and waits until it is ready."""
         self._api_server.start()
-        self._api_server.wait_until(lambda: self.api.ok("/readyz"), START_SECONDS)
+        self._api_server.wait_until(lambda: self.api.ok("/readyz"))
 
     def namespace(self, name: str) -> str:
         """Creates a namespace that exists from then on (nothing finalizes one), with its default
@@ -176,7 +174,7 @@ class ControlPlane:
         etcd = self.program("etcd", self._etcd_flags(etcd_port))
         self._api_server = self.program("kube-apiserver", self._api_server_flags(port, etcd_port))
         self._stack.enter_context(etcd)
-        etcd.wait_until(lambda: accepts_connections(etcd_port), START_SECONDS)
+        etcd.wait_until(lambda: accepts_connections(etcd_port))
         self._stack.callback(self.stop_api_server)
         self.start_api_server()
         self.namespace("default")
@@ -225,7 +223,7 @@ class ControlPlane:
         """
         for definition in build.definitions():
             self.api.create(CRDS, definition)
-        self._api_server.wait_until(self._serves_ray, START_SECONDS)
+        self._api_server.wait_until(self._serves_ray)
 
     def _serves_ray(self) -> bool:
         established = all(_is_established(crd) for crd in self.api.list(CRDS))

@@ -2,7 +2,6 @@
 its own, beside the webhook.
 """
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,9 +13,8 @@ from prometheus_client.samples import Sample
 from tests.e2e.api import Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import CONTROLLER, NAMESPACE, token_kubeconfig
-from tests.e2e.process import NO_ANSWER, Program, Startable, free_port, lines
+from tests.e2e.process import NO_ANSWER, Program, Startable, free_port, records
 
-START_SECONDS = 180
 ANSWER_SECONDS = 30
 HOST = "127.0.0.1"
 
@@ -56,17 +54,13 @@ class Controller(Startable):
 
     def lines(self) -> list[Json]:
         """What its log says, a line each."""
-        return [
-            json.loads(line)
-            for line in lines(self.log)
-            if line.startswith("{") and line.endswith("}")
-        ]
+        return records(self.log)
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
         token_kubeconfig(self._plane, self._kubeconfig, CONTROLLER)
         self._program.start()
-        self._program.wait_until(lambda: self.ready, START_SECONDS)
+        self._program.wait_until(lambda: self.ready)
 
     def stop(self) -> None:
         """End it with SIGTERM, as kubelet does."""

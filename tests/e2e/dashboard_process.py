@@ -18,7 +18,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import DASHBOARD, Object, account_token, apply, token_kubeconfig
 from tests.e2e.process import Startable, free_port, says_ready
 
-START_SECONDS = 180
 HOST = "127.0.0.1"
 QUIET_SECONDS = 40
 """A stream says something more often than that."""
@@ -55,7 +54,7 @@ class Dashboard(Startable):
         """Start it, and wait until it is ready."""
         token_kubeconfig(self._plane, self._kubeconfig, DASHBOARD)
         self._program.start()
-        self._program.wait_until(lambda: says_ready(self._admin_port), START_SECONDS)
+        self._program.wait_until(lambda: says_ready(self._admin_port))
 
     def stop(self) -> None:
         """End it with SIGTERM, as kubelet does."""

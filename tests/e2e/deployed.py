@@ -30,8 +30,6 @@ ENDPOINT_SLICES: Final = Resource("discovery.k8s.io/v1", "endpointslices")
 ENDPOINTS: Final = Resource("v1", "endpoints")
 CERTIFICATE: Final = "ray-webhook-tls"
 
-START_SECONDS: Final = 180
-
 
 class Deployed:
     """Runs between entry and exit. On entry it waits until the Deployment is stored, and what its
@@ -58,11 +56,11 @@ class Deployed:
         self._ended = Event()
 
     def __enter__(self) -> Self:
-        deployment = until(self._stored, "the Deployment is stored", START_SECONDS)
+        deployment = until(self._stored, "the Deployment is stored")
         volumes = deployment["spec"]["template"]["spec"]["volumes"]
         with ExitStack() as stack:
             if any(each["name"] == "tls" for each in volumes):
-                data = until(self._pair, f"the Secret {CERTIFICATE}", START_SECONDS)
+                data = until(self._pair, f"the Secret {CERTIFICATE}")
                 self._mount(data)
                 mounting = Thread(target=self._keep_mounted)
                 mounting.start()
@@ -102,7 +100,7 @@ class Deployed:
             "--serving.drain-seconds=0",
         ]
         program = self._plane.process(f"deployed-{number}", command, self._environment(deployment))
-        stack.enter_context(Peer(program, lambda: says_ready(admin, address), START_SECONDS))
+        stack.enter_context(Peer(program, lambda: says_ready(admin, address)))
         self.addresses.append((address, port))
         name = f"{WEBHOOK}-{number}"
         template = deployment["spec"]["template"]

@@ -10,7 +10,7 @@ from tests.bench.reviews_over_https import cpu_seconds
 from tests.e2e.balancer import Balancer
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import Program, free_port
-from tests.e2e.webhook_process import START_SECONDS, Webhook
+from tests.e2e.webhook_process import Webhook
 
 
 class Fleet(Webhook):
@@ -50,7 +50,7 @@ class Fleet(Webhook):
         """Start all, and wait until they are ready."""
         for member in self.members:
             member.start()
-        self.members[0].wait_until(lambda: self.ready, START_SECONDS)
+        self.members[0].wait_until(lambda: self.ready)
         self._balancer.start()
 
     def stop(self) -> None:
@@ -66,7 +66,7 @@ class Fleet(Webhook):
         self.signal(member, signal.SIGCONT)
         member.kill() if at_once else member.stop()
         member.start()
-        member.wait_until(lambda: self._is_ready(admin), START_SECONDS)
+        member.wait_until(lambda: self._is_ready(admin))
 
     def pause(self, number: int, seconds: float) -> None:
         """Stop one, as a node that hangs does, and let it go on."""

@@ -11,7 +11,6 @@ from tests.e2e.versions import chosen
 USER = "system:serviceaccount:ray-system:kuberay-operator"
 """The name under which the operator asks, as in an installation; it may do everything here."""
 
-START_SECONDS = 180
 
 REQUEUE = {"RAYCLUSTER_DEFAULT_REQUEUE_SECONDS_ENV": "20"}
 """KubeRay looks again after 300 s if nothing happens, and waits so long for a pod that was deleted
@@ -56,7 +55,7 @@ class Operator(Peer):
             *flags,
         ]
         program = plane.program("kuberay-operator", command, {**REQUEUE, **(environment or {})})
-        super().__init__(program, lambda: says_ready(health_port), START_SECONDS)
+        super().__init__(program, lambda: says_ready(health_port))
 
 
 def _indexing(*, on: bool) -> dict[str, bool]:

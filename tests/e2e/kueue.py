@@ -23,7 +23,6 @@ VERSION: Final = "kueue.x-k8s.io/v1beta2"
 KUEUE_WORKLOADS: Final = Resource(VERSION, "workloads")
 CLUSTER_QUEUES: Final = Resource(VERSION, "clusterqueues", namespaced=False)
 
-START_SECONDS: Final = 180
 _GROUPS: Final = {"kueue.x-k8s.io", "ray.io"}
 """The API groups whose webhooks are registered: no other jobs are queued here."""
 
@@ -62,7 +61,7 @@ class Kueue(Peer):
                 "--zap-log-level=2",
             ],
         )
-        super().__init__(program, lambda: says_ready(self._health_port), START_SECONDS)
+        super().__init__(program, lambda: says_ready(self._health_port))
 
     def __enter__(self) -> Self:
         for name, content in (secret := rotated("kueue-ca", self._service)).items():

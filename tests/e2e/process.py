@@ -1,5 +1,6 @@
 """A program under test as a child process: its log file, the end of it, and its end by pid."""
 
+import json
 import os
 import socket
 import subprocess
@@ -8,11 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.request import ProxyHandler, build_opener
 
 NO_ANSWER: Final = (OSError, HTTPException)
 """What is raised where nothing listens, or an answer is cut off."""
+
+START_SECONDS: Final = 180
+"""How long a program may take until it is ready: several times what a busy machine takes."""
 
 
 class ProgramError(Exception):
@@ -94,7 +98,7 @@ class Program(Startable):
             self._process.wait()
             self._process = None
 
-    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float = START_SECONDS) -> None:
         """Polls `ready`. Raises ProgramError when the process ends first or the time is over."""
         deadline = monotonic() + seconds
         while not ready():
@@ -115,16 +119,15 @@ class Program(Startable):
 class Peer(Startable):
     """A program that the webhook meets: it runs, and is ready, between entry and exit."""
 
-    def __init__(self, program: Program, ready: Callable[[], bool], seconds: float) -> None:
+    def __init__(self, program: Program, ready: Callable[[], bool]) -> None:
         self._program = program
         self._ready = ready
-        self._seconds = seconds
 
     def start(self) -> None:
         """Starts it, on the ports it had, and waits until it is ready."""
         self._program.start()
         try:
-            self._program.wait_until(self._ready, self._seconds)
+            self._program.wait_until(self._ready)
         except BaseException:
             self._program.stop()
             raise
@@ -155,6 +158,11 @@ def free_port() -> int:
 def lines(log: Path) -> list[str]:
     """The lines of a log, but for one that is still being written."""
     return log.read_text(errors="replace").split("\n")[:-1]
+
+
+def records(log: Path) -> list[dict[str, Any]]:
+    """What stands in a log in JSON, a line each; other lines, such as a traceback, are left out."""
+    return [json.loads(line) for line in lines(log) if line.startswith("{") and line.endswith("}")]
 
 
 def accepts_connections(port: int) -> bool:

@@ -4,7 +4,6 @@ is rewritten.
 
 import base64
 import copy
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -33,13 +32,12 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import NO_ANSWER, Program, free_port, lines
+from tests.e2e.process import NO_ANSWER, Program, free_port, records
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment
 from webhook.cli.main import main
 
-START_SECONDS = 180
 ANSWER_SECONDS = 30
 HOST = "127.0.0.1"
 
@@ -156,7 +154,7 @@ class Webhook:
     def start(self) -> None:
         """Start it, on the ports it had, and wait until it is ready."""
         self._program.start()
-        self._program.wait_until(lambda: self.ready, START_SECONDS)
+        self._program.wait_until(lambda: self.ready)
 
     def stop(self) -> None:
         """End it with SIGTERM, as kubelet does."""
@@ -269,8 +267,7 @@ class Webhook:
 
 def admissions_in(log: Path, kind: str) -> list[Json]:
     """The reviews of one kind in a log, but for those of a dry run."""
-    found = [json.loads(line) for line in lines(log) if line.startswith("{") and line.endswith("}")]
-    return [line for line in found if line.get("kind") == kind and not line.get("dry_run")]
+    return [line for line in records(log) if line.get("kind") == kind and not line.get("dry_run")]
 
 
 def _stray_pod() -> Json:

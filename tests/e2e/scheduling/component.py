@@ -10,8 +10,6 @@ from tests.e2e.control_plane import ControlPlane, pairs
 from tests.e2e.credentials import MASTERS
 from tests.e2e.process import Peer, free_port
 
-START_SECONDS = 180
-
 COLLECTORS = ("garbage-collector-controller", "podgroup-protection-controller")
 """The controllers by which objects go after their owner, and PodGroups after their pods."""
 
@@ -42,7 +40,7 @@ class Component(Peer):
                 *flags,
             ],
         )
-        super().__init__(program, lambda: probe.ok("/healthz"), START_SECONDS)
+        super().__init__(program, lambda: probe.ok("/healthz"))
 
 
 def controllers(plane: ControlPlane) -> Component:

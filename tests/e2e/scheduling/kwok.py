@@ -15,8 +15,6 @@ LABEL: Final = {"type": "kwok"}
 USER: Final = "system:serviceaccount:kube-system:kwok-controller"
 """The name under which it asks; it may do everything here."""
 
-START_SECONDS: Final = 180
-
 
 class Kwok(Peer):
     """Runs on entry, ends on exit."""
@@ -35,4 +33,4 @@ class Kwok(Peer):
                 f"--server-address=127.0.0.1:{port}",
             ],
         )
-        super().__init__(program, lambda: says_ready(port), START_SECONDS)
+        super().__init__(program, lambda: says_ready(port))
