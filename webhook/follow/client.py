@@ -9,13 +9,13 @@ costs.
 import asyncio
 import logging
 import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import aiohttp
 import msgspec
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
@@ -26,8 +26,9 @@ from kubernetes.aio.config.incluster_config import (
     InClusterConfigLoader,
 )
 
-from webhook import __version__
+from webhook.follow.dialing import Server, Unreachable, written
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
+from webhook.follow.pool import SUCCESSES, Pool, Response
 from webhook.follow.wire import Status, oneline
 
 Load = Callable[[Configuration], Awaitable[None]]
@@ -43,17 +44,7 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
-_CHUNK_BYTES: Final = 1 << 16
-"""The transport buffers megabytes; a chunk is what may be worked on at a stretch, while reviews
-wait.
-"""
-_ERROR_BYTES: Final = 1 << 16
-_ERROR_CHARACTERS: Final = 300
-_BUFFER_BYTES: Final = 1 << 21
-"""Of one response, before the API server has to wait."""
-_UNLIMITED: Final = aiohttp.ClientTimeout()
 _encode: Final = msgspec.json.Encoder().encode
-_SUCCESSES: Final = frozenset({200, 201, 202})
 _REASONS: Final = {
     401: "unauthorized",
     403: "forbidden",
@@ -119,22 +110,13 @@ class Api:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._configuration: Configuration  # from `open` on
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: Pool | None = None
 
     async def open(self) -> None:
         """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
-        configuration = self._configuration = Configuration()
+        self._configuration = Configuration()
         try:
             await self._configure()
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    limit=configuration.connection_pool_maxsize,
-                    ssl=RESTClientObject(configuration).ssl_context,
-                ),
-                headers={"User-Agent": f"ray-webhook/{__version__}"},
-                cookie_jar=aiohttp.DummyCookieJar(),
-                read_bufsize=_BUFFER_BYTES,
-            )
         except _UNUSABLE as error:
             msg = (
                 f"no connection to Kubernetes can be configured: {error}; run in a pod with a "
@@ -144,9 +126,9 @@ class Api:
 
     async def close(self) -> None:
         """Close all connections."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
 
     async def get(
         self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
@@ -204,83 +186,72 @@ class Api:
         """Open a GET whose body comes in chunks; more than `idle` seconds without one is a failure.
         Raises ApiError.
         """
+        what = _GET_OWN_METADATA if metadata_only else _GET
         with _failures(f"for {idle:g} s"):
             async with asyncio.timeout(_OPEN_SECONDS):
-                response = await self._request(
-                    path,
-                    query,
-                    aiohttp.ClientTimeout(sock_read=idle),
-                    _GET_OWN_METADATA if metadata_only else _GET,
-                )
+                response = await self._request(path, query, what, streaming=True)
             try:
-                yield response.content.iter_chunked(_CHUNK_BYTES)
+                yield response.connection.chunks(idle)
             finally:
-                response.close()
+                response.connection.abort()
 
     async def _answer(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
         with _failures(f"within {deadline:g} s"):
             async with asyncio.timeout(deadline):
-                response = await self._request(path, query, _UNLIMITED, what)
-                async with response:
-                    return (
-                        await response.read()
-                    )  # whole, so that the connection serves the next request too
+                return (await self._request(path, query, what)).body
 
     async def _request(
-        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send
-    ) -> aiohttp.ClientResponse:
+        self, path: str, query: Query, what: _Send, *, streaming: bool = False
+    ) -> Response:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
         repeated once.
         """
-        response = await self._send(path, query, limits, what)
+        response = await self._send(path, query, what, streaming=streaming)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
-            response.close()
             await self._renew()
-            response = await self._send(path, query, limits, what)
-        if response.status in _SUCCESSES:
-            return response
-        try:
-            raise _refusal(response, await response.content.read(_ERROR_BYTES))
-        finally:
-            response.close()
+            response = await self._send(path, query, what, streaming=streaming)
+        if response.status not in SUCCESSES:
+            raise _refusal(response)
+        return response
 
-    async def _send(
-        self, path: str, query: Query, limits: aiohttp.ClientTimeout, what: _Send
-    ) -> aiohttp.ClientResponse:
-        session = self._session
-        if session is None:
+    async def _send(self, path: str, query: Query, what: _Send, *, streaming: bool) -> Response:
+        pool = self._pool
+        if pool is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        configuration = self._configuration
-        headers, body = {"Accept": what.accept}, None
+        headers, body = {"Accept": what.accept}, b""
         if what.content_type:
             headers["Content-Type"] = what.content_type
             body = _encode(what.body)
         try:
-            token = (await configuration.auth_settings()).get("BearerToken")
+            token = (await self._configuration.auth_settings()).get("BearerToken")
+            if token is not None and token["value"]:
+                # Its file may end with a line end
+                headers[token["key"]] = token["value"].strip()
+            lines = written(headers)
         except _UNUSABLE as error:  # a file with a token is read again now and then
             text = (
                 f"the credentials for the API server cannot be read: {error}; look at the token "
                 "file that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", text) from error
-        if token is not None and token["value"]:
-            headers[token["key"]] = token["value"].strip()  # its file may end with a line end
-        url = f"{configuration.host}{path}"
-        return await session.request(
-            what.method,
-            f"{url}?{urlencode(query, quote_via=quote)}" if query else url,
-            headers=headers,
-            data=body,
-            timeout=limits,
-            proxy=configuration.proxy,
-            proxy_headers=configuration.proxy_headers,
-            server_hostname=configuration.tls_server_name or None,
-        )
+        target = f"{path}?{urlencode(query, quote_via=quote)}" if query else path
+        return await pool.request(what.method, target, lines, body, streaming=streaming)
 
     async def _configure(self) -> None:
+        """Load the configuration; another server than before is what the next requests go to."""
         configuration = self._configuration
         await self._load(configuration)
-        configuration.proxy = configuration.proxy or _proxy_for(configuration.host)
+        server = Server(
+            configuration.host,
+            configuration.tls_server_name or "",
+            configuration.proxy or _proxy_for(configuration.host) or "",
+            configuration.proxy_headers or {},
+        )
+        former = self._pool
+        if former is None or former.server != server:
+            self._pool = Pool(server, RESTClientObject(configuration).ssl_context)
+            if former is not None:
+                await former.close()
 
     async def _renew(self) -> None:
         """Load the credentials again: a token file or the answer of an exec plugin may have changed
@@ -309,19 +280,19 @@ def _failures(waited: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise ApiError("timeout", f"the API server sent nothing {waited}") from error
-    except aiohttp.ClientSSLError as error:
+    except ssl.SSLError as error:
         raise ApiError("tls", f"no TLS connection to the API server: {error}") from error
-    except aiohttp.ClientConnectorError as error:
+    except Unreachable as error:
         raise ApiError("refused", f"no connection to the API server: {error}") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except OSError as error:
         raise ApiError(
             "disconnected",
             f"the connection to the API server broke: {error or type(error).__name__}",
         ) from error
 
 
-def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
-    status = response.status
+def _refusal(response: Response) -> ApiError:
+    status, body = response.status, response.body
     kind = Expired if status == 410 else ApiError  # noqa: PLR2004 - the HTTP status
     # The HTTP status
     reason = _REASONS.get(status, "server" if status >= 500 else "status")  # noqa: PLR2004
@@ -329,6 +300,6 @@ def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
         text = msgspec.json.decode(body, type=Status).message or ""
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = body.decode(errors="replace")
-    after = response.headers.get("Retry-After", "")
+    after = response.retry_after
     message = f"the API server answered {status}: {oneline(text)}"
     return kind(reason, message, float(after) if after.isdecimal() else None)

@@ -1,0 +1,70 @@
+"""A server that says what a test tells it to, byte by byte."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+Script = Callable[["Visit"], Awaitable[None]]
+"""What is done on each connection, which is closed after."""
+
+
+class Visit:
+    """One connection to the server."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def request(self) -> bytes:
+        """Return the head of the next request."""
+        return await self.reader.readuntil(b"\r\n\r\n")
+
+    async def say(self, *pieces: bytes) -> None:
+        """Send pieces, each in a packet of its own as far as that can be had."""
+        for piece in pieces:
+            self.writer.write(piece)
+            await self.writer.drain()
+            await asyncio.sleep(0.002)
+
+
+class Scripted:
+    """The server: its port, and how often somebody connected."""
+
+    def __init__(self, script: Script) -> None:
+        self.port = 0
+        self.visits = 0
+        self._script = script
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take in a connection."""
+        self.visits += 1
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+
+    async def close(self) -> None:
+        """End all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            try:
+                await self._script(Visit(reader, writer))
+            finally:
+                writer.close()
+                await writer.wait_closed()
+
+
+@asynccontextmanager
+async def scripted(script: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[Scripted]:
+    """Serve on a free port of the loopback."""
+    server = Scripted(script)
+    async with await asyncio.start_server(server.connected, "127.0.0.1", 0, ssl=tls) as listener:
+        server.port = listener.sockets[0].getsockname()[1]
+        try:
+            yield server
+        finally:
+            await server.close()

@@ -1,0 +1,198 @@
+"""Connections are opened: to the addresses of a server, by TLS where it asks for that, and through
+a proxy where there is one.
+"""
+
+import asyncio
+import socket
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Final, cast
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
+from msgspec import Struct
+
+from webhook.follow.connection import Connection
+
+_DELAY_SECONDS: Final = 0.25
+"""Of one address of a server before the next one is tried too (RFC 8305)."""
+_PORTS: Final = {"http": 80, "https": 443}
+_HEAD_BYTES: Final = 1 << 14
+"""Of a proxy's answer to CONNECT."""
+
+Headers = Mapping[str, str]
+
+
+class Unreachable(OSError):  # noqa: N818 - named for what it is
+    """No connection can be opened."""
+
+
+class Server(Struct, frozen=True):
+    """Where a server is, and how it is reached.
+
+    `url` may have a path, which stands before that of every request. `tls_name` is the name that
+    its certificate has to have, where that is not the one in the URL.
+    """
+
+    url: str
+    tls_name: str = ""
+    proxy: str = ""
+    proxy_headers: Headers = {}
+
+
+class Dialer:
+    """Opens connections to one server: directly, or through a proxy, which forwards requests over
+    plain HTTP and opens a tunnel for TLS (RFC 9110, CONNECT).
+
+    Raises ValueError when the server's URL, or its proxy's, is none of HTTP.
+    """
+
+    def __init__(self, server: Server, tls: ssl.SSLContext) -> None:
+        self._url = _split(server.url)
+        self._tls = tls if self._url.scheme == "https" else None
+        self._tls_name = server.tls_name or self._url.hostname
+        self._proxy = _split(server.proxy) if server.proxy else None
+        self._to_proxy = dict(server.proxy_headers)
+        if self._proxy is not None and self._proxy.username is not None:
+            user = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
+            self._to_proxy["Proxy-Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+        forwarded = self._proxy is not None and self._tls is None
+        path = self._url.path.rstrip("/")
+        self.prefix = f"http://{_authority(self._url)}{path}" if forwarded else path
+        """What stands before the path of a request."""
+        self.headers = {"Host": _authority(self._url)} | (self._to_proxy if forwarded else {})
+        """What every request needs."""
+
+    async def open(self) -> Connection:
+        """Return a new connection. Raises Unreachable and ssl.SSLError."""
+        try:
+            if self._proxy is None:
+                return await _connected(self._url, self._tls, self._tls_name)
+            tls = ssl.create_default_context() if self._proxy.scheme == "https" else None
+            if self._tls is None:
+                return await _connected(self._proxy, tls, self._proxy.hostname)
+            return await self._tunnelled(self._proxy, tls, self._tls)
+        except ssl.SSLError:
+            raise
+        except OSError as error:
+            raise Unreachable(f"{_authority(self._proxy or self._url)}: {error}") from error
+
+    async def _tunnelled(
+        self, proxy: SplitResult, outer: ssl.SSLContext | None, inner: ssl.SSLContext
+    ) -> Connection:
+        loop = asyncio.get_running_loop()
+        transport, asked = await loop.create_connection(
+            _Asked,
+            sock=await _socket_to(proxy),
+            ssl=outer,
+            server_hostname=proxy.hostname if outer else None,
+        )
+        try:
+            target = f"{_host(self._url)}:{_port(self._url)}"
+            lines = written({"Host": target} | self._to_proxy)
+            transport.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (target.encode("ascii"), lines))
+            _check_tunnel(await asked.head)
+            connection = Connection()
+            inside = await loop.start_tls(
+                transport, connection, inner, server_hostname=self._tls_name
+            )
+        except BaseException:
+            transport.abort()
+            raise
+        connection.connection_made(cast("asyncio.Transport", inside))
+        return connection
+
+
+class _Asked(asyncio.Protocol):
+    """A connection to a proxy that was asked for a tunnel. `head` is its answer's."""
+
+    def __init__(self) -> None:
+        self.head: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._got = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        if b"\r\n\r\n" in self._got and not self.head.done():
+            self.head.set_result(self._got)
+        elif len(self._got) > _HEAD_BYTES:
+            self.connection_lost(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.head.done():
+            self.head.set_exception(
+                exc or ConnectionResetError("the proxy does not answer in HTTP")
+            )
+
+
+def written(headers: Headers) -> bytes:
+    """Return headers as they are sent. Raises ValueError where one would be several lines."""
+    lines = []
+    for name, value in headers.items():
+        if not value.isprintable():
+            msg = f"the header {name} would not be one line"
+            raise ValueError(msg)
+        lines.append(f"{name}: {value}\r\n")
+    return "".join(lines).encode("latin-1")
+
+
+async def _connected(
+    url: SplitResult, tls: ssl.SSLContext | None, tls_name: str | None
+) -> Connection:
+    _, connection = await asyncio.get_running_loop().create_connection(
+        Connection,
+        sock=await _socket_to(url),
+        ssl=tls,
+        server_hostname=tls_name if tls else None,
+    )
+    return connection
+
+
+def _check_tunnel(head: bytes) -> None:
+    """Check a proxy's answer. Raises ConnectionRefusedError."""
+    words = head.split(b"\r\n", 1)[0].split(maxsplit=2)
+    if words[1:2] != [b"200"]:
+        said = b" ".join(words[1:]) or b"nothing"
+        msg = f"the proxy answers {said.decode('latin-1')} to CONNECT"
+        raise ConnectionRefusedError(msg)
+
+
+async def _socket_to(url: SplitResult) -> socket.socket:
+    """Return a connected socket. A server of several addresses may be reached by some only."""
+    host, port = url.hostname or "", _port(url)
+    found = _addresses(host, port) or await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM
+    )
+    return await start_connection(found, happy_eyeballs_delay=_DELAY_SECONDS)
+
+
+def _addresses(host: str, port: int) -> Sequence[AddrInfoType]:
+    """Return the address that a host is by itself: to look it up would take a thread."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return ()
+    return addr_to_addr_infos((host, port)) or ()
+
+
+def _split(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        msg = f"{url!r} is no URL of http or https"
+        raise ValueError(msg)
+    _port(parts)
+    return parts
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or _PORTS[url.scheme]
+
+
+def _host(url: SplitResult) -> str:
+    host = url.hostname or ""
+    return f"[{host}]" if ":" in host else host
+
+
+def _authority(url: SplitResult) -> str:
+    return f"{_host(url)}:{url.port}" if url.port else _host(url)
