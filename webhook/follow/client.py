@@ -10,8 +10,8 @@ import asyncio
 import logging
 import os
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,6 +26,7 @@ from kubernetes.aio.config.incluster_config import (
     InClusterConfigLoader,
 )
 
+from webhook.follow.connection import Connection
 from webhook.follow.dialing import Server, Unreachable, written
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
 from webhook.follow.pool import SUCCESSES, Pool, Response
@@ -85,22 +86,34 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
 
 
 class _Send(NamedTuple):
-    """What a request asks for. Without a content type there is no body."""
+    """What a request is: its method, and the headers that all such requests have."""
 
     method: str
-    content_type: str = ""
-    body: object = None
-    accept: str = "application/json"
+    lines: bytes
 
 
-_GET: Final = _Send("GET")
+_JSON: Final = written({"Accept": "application/json", "Content-Type": "application/json"})
+_GET: Final = _Send("GET", written({"Accept": "application/json"}))
 _GET_METADATA: Final = _Send(
     "GET",
-    accept="application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+    written(
+        {
+            "Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+            "application/json"
+        }
+    ),
 )
 _GET_OWN_METADATA: Final = _Send(
     "GET",
-    accept="application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+    written(
+        {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"}
+    ),
+)
+_POST: Final = _Send("POST", _JSON)
+_PUT: Final = _Send("PUT", _JSON)
+_DELETE: Final = _Send("DELETE", _JSON)
+_PATCH: Final = _Send(
+    "PATCH", written({"Accept": "application/json", "Content-Type": "application/json-patch+json"})
 )
 
 
@@ -134,39 +147,35 @@ class Api:
         self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
     ) -> bytes:
         """Return the body of a successful GET, all within `deadline` seconds. Raises ApiError."""
-        return await self._answer(path, query, _GET_METADATA if metadata_only else _GET, deadline)
+        return await self._answer(_GET_METADATA if metadata_only else _GET, path, query, deadline)
 
     async def metadata(self, path: str, deadline: float) -> bytes:
         """Return the metadata of one object, within `deadline` seconds. Raises ApiError."""
-        return await self._answer(path, (), _GET_OWN_METADATA, deadline)
+        return await self._answer(_GET_OWN_METADATA, path, (), deadline)
 
     async def post(
         self, path: str, query: Query, body: Mapping[str, object], deadline: float
     ) -> bytes:
         """Return what the API server makes of an object, such as in a dry run. Raises ApiError."""
-        return await self._answer(
-            path, query, _Send("POST", "application/json", dict(body)), deadline
-        )
+        return await self._answer(_POST, path, query, deadline, body)
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch (RFC 6902), all within `deadline` seconds. Raises ApiError, of reason
         `conflict` for a 409.
         """
-        await self._answer(
-            path, (), _Send("PATCH", "application/json-patch+json", list(operations)), deadline
-        )
+        await self._answer(_PATCH, path, (), deadline, operations)
 
     async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
         """Replace an object at the version that `body` names, and return it. Raises ApiError, of
         reason `conflict` for a 409.
         """
-        return await self._answer(path, (), _Send("PUT", "application/json", dict(body)), deadline)
+        return await self._answer(_PUT, path, (), deadline, body)
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
         """Create an object in the collection at `path`, and return it. Raises ApiError, of reason
         `conflict` when there is one.
         """
-        return await self._answer(path, (), _Send("POST", "application/json", dict(body)), deadline)
+        return await self._answer(_POST, path, (), deadline, body)
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
         """Delete the object at `path` if it still has this uid and version. Raises ApiError, of
@@ -177,7 +186,7 @@ class Api:
             "apiVersion": "v1",
             "preconditions": {"uid": uid, "resourceVersion": version},
         }
-        await self._answer(path, (), _Send("DELETE", "application/json", options), deadline)
+        await self._answer(_DELETE, path, (), deadline, options)
 
     @asynccontextmanager
     async def stream(
@@ -187,54 +196,57 @@ class Api:
         Raises ApiError.
         """
         what = _GET_OWN_METADATA if metadata_only else _GET
-        with _failures(f"for {idle:g} s"):
+        connection: Connection | None = None
+        try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                response = await self._request(path, query, what, streaming=True)
-            try:
-                yield response.connection.chunks(idle)
-            finally:
-                response.connection.abort()
+                connection = (await self._request(what, path, query, streaming=True)).connection
+            yield connection.chunks(idle)
+        except OSError as error:
+            raise _failure(error, f"for {idle:g} s") from error
+        finally:
+            if connection is not None:
+                connection.abort()
 
-    async def _answer(self, path: str, query: Query, what: _Send, deadline: float) -> bytes:
-        with _failures(f"within {deadline:g} s"):
+    async def _answer(
+        self, what: _Send, path: str, query: Query, deadline: float, content: object = None
+    ) -> bytes:
+        body = b"" if content is None else _encode(content)
+        try:
             async with asyncio.timeout(deadline):
-                return (await self._request(path, query, what)).body
+                return (await self._request(what, path, query, body)).body
+        except OSError as error:
+            raise _failure(error, f"within {deadline:g} s") from error
 
     async def _request(
-        self, path: str, query: Query, what: _Send, *, streaming: bool = False
+        self, what: _Send, path: str, query: Query, body: bytes = b"", *, streaming: bool = False
     ) -> Response:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
         repeated once.
         """
-        response = await self._send(path, query, what, streaming=streaming)
+        target = f"{path}?{urlencode(query, quote_via=quote)}" if query else path
+        response = await self._send(what, target, body, streaming=streaming)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             await self._renew()
-            response = await self._send(path, query, what, streaming=streaming)
+            response = await self._send(what, target, body, streaming=streaming)
         if response.status not in SUCCESSES:
             raise _refusal(response)
         return response
 
-    async def _send(self, path: str, query: Query, what: _Send, *, streaming: bool) -> Response:
+    async def _send(self, what: _Send, target: str, body: bytes, *, streaming: bool) -> Response:
         pool = self._pool
         if pool is None:
             raise ApiError("closed", "the connection to the API server is not open")
-        headers, body = {"Accept": what.accept}, b""
-        if what.content_type:
-            headers["Content-Type"] = what.content_type
-            body = _encode(what.body)
         try:
             token = (await self._configuration.auth_settings()).get("BearerToken")
-            if token is not None and token["value"]:
-                # Its file may end with a line end
-                headers[token["key"]] = token["value"].strip()
-            lines = written(headers)
+            # Its file may end with a line end
+            value = token["value"].strip() if token is not None and token["value"] else ""
+            lines = what.lines + (written({"Authorization": value}) if value else b"")
         except _UNUSABLE as error:  # a file with a token is read again now and then
             text = (
                 f"the credentials for the API server cannot be read: {error}; look at the token "
                 "file that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", text) from error
-        target = f"{path}?{urlencode(query, quote_via=quote)}" if query else path
         return await pool.request(what.method, target, lines, body, streaming=streaming)
 
     async def _configure(self) -> None:
@@ -273,22 +285,16 @@ def _proxy_for(url: str) -> str | None:
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
-@contextmanager
-def _failures(waited: str) -> Iterator[None]:
-    """Turn the transport's exceptions into ours."""
-    try:
-        yield
-    except TimeoutError as error:
-        raise ApiError("timeout", f"the API server sent nothing {waited}") from error
-    except ssl.SSLError as error:
-        raise ApiError("tls", f"no TLS connection to the API server: {error}") from error
-    except Unreachable as error:
-        raise ApiError("refused", f"no connection to the API server: {error}") from error
-    except OSError as error:
-        raise ApiError(
-            "disconnected",
-            f"the connection to the API server broke: {error or type(error).__name__}",
-        ) from error
+def _failure(error: OSError, waited: str) -> ApiError:
+    """Return what a failure of the transport is called."""
+    if isinstance(error, TimeoutError):
+        return ApiError("timeout", f"the API server sent nothing {waited}")
+    if isinstance(error, ssl.SSLError):
+        return ApiError("tls", f"no TLS connection to the API server: {error}")
+    if isinstance(error, Unreachable):
+        return ApiError("refused", f"no connection to the API server: {error}")
+    text = str(error) or type(error).__name__
+    return ApiError("disconnected", f"the connection to the API server broke: {text}")
 
 
 def _refusal(response: Response) -> ApiError:

@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
         self.since = 0.0
         """Since when it is idle, by the clock of the loop."""
         self._transport: asyncio.Transport  # from `connection_made` on
-        self._parser: HttpResponseParser
+        self._parser = HttpResponseParser(self)
         self._headers: list[tuple[bytes, bytes]] = []
         self._streaming = False
         self._begun = False
@@ -49,7 +49,6 @@ class Connection(asyncio.Protocol):
 
     def send(self, request: bytes, *, streaming: bool) -> None:
         """Write a request: of a response that is not `streaming` nothing is told before its end."""
-        self._parser = HttpResponseParser(self)
         self._streaming = streaming
         self._rest()
         self._begun = self._headed = self._ended = False
