@@ -1,6 +1,7 @@
 """Requests to one server: how responses are read, and when a connection is used again."""
 
 import asyncio
+import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,11 @@ from webhook.follow.pool import Pool, Response
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+PACKED = gzip.compress(b"x" * 9000)
+ZIPPED = b"HTTP/1.1 200 OK\r\nContent-ENCODING: gzip\r\nContent-Length: %d\r\n\r\n%b" % (
+    len(PACKED),
+    PACKED,
+)
 ACCEPT = written({"Accept": "application/json"})
 
 
@@ -76,10 +82,13 @@ def got(script: Script) -> Response:
         ([b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + OK], b"{}"),
         ([b"HTTP/1.1 200 OK\r\n\r\n", b"{", b"}"], b"{}"),
         ([b"HTTP/1.0 200 OK\r\n\r\n{}"], b"{}"),
+        ([ZIPPED], b"x" * 9000),
+        ([ZIPPED[place : place + 1] for place in range(len(ZIPPED))], b"x" * 9000),
     ],
     ids=[
         "in one piece", "byte by byte", "in chunks", "empty", "after 100", "after 103",
         "that ends with the connection", "of HTTP/1.0",
+        "compressed", "compressed, byte by byte",
     ],
 )  # fmt: skip
 def test_a_response_is_read_however_it_comes(pieces: list[bytes], body: bytes) -> None:
@@ -102,9 +111,10 @@ def test_a_response_says_when_to_come_again() -> None:
         [CHUNKED, b"5\r\n{}"],
         [CHUNKED, b"zz\r\n{}"],
         [b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: it\r\nConnection: upgrade\r\n\r\n"],
+        [b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}"],
         [],
     ],
-    ids=["not HTTP", "cut", "cut head", "cut chunk", "no chunk", "upgrade", "nothing"],
+    ids=["not HTTP", "cut", "cut head", "cut chunk", "no chunk", "upgrade", "not gzip", "nothing"],
 )
 def test_what_is_no_whole_response_is_a_broken_connection(pieces: list[bytes]) -> None:
     with pytest.raises(ConnectionError):

@@ -93,7 +93,9 @@ class _Send(NamedTuple):
 
 
 _JSON: Final = written({"Accept": "application/json", "Content-Type": "application/json"})
-_GET: Final = _Send("GET", written({"Accept": "application/json"}))
+_GZIP: Final = {"Accept-Encoding": "gzip"}
+"""The API server compresses what has more than 128 KiB, and no watch."""
+_GET: Final = _Send("GET", written({"Accept": "application/json"} | _GZIP))
 _GET_METADATA: Final = _Send(
     "GET",
     written(
@@ -101,6 +103,7 @@ _GET_METADATA: Final = _Send(
             "Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
             "application/json"
         }
+        | _GZIP
     ),
 )
 _GET_OWN_METADATA: Final = _Send(

@@ -1,8 +1,9 @@
 """One connection to a server: a request is written on it, and httptools reads the response."""
 
 import asyncio
+import zlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final, cast
 
 from httptools import HttpParserError, HttpResponseParser
@@ -13,6 +14,7 @@ _BUFFER_BYTES: Final = 1 << 21
 """Of a stream that nobody takes, before the server has to wait."""
 _INFORMATIONAL: Final = 200
 """A status below it says that the response is still to come."""
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class Connection(asyncio.Protocol):
@@ -32,7 +34,8 @@ class Connection(asyncio.Protocol):
         """Since when it is idle, by the clock of the loop."""
         self._transport: asyncio.Transport  # from `connection_made` on
         self._parser = HttpResponseParser(self)
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: dict[bytes, bytes] = {}
+        self._inflate: Callable[[bytes], bytes] | None = None
         self._streaming = False
         self._begun = False
         self._headed = False
@@ -68,9 +71,7 @@ class Connection(asyncio.Protocol):
 
     def header(self, name: bytes) -> str:
         """Return a header of the response, whose name is given in lower case; empty without it."""
-        return next(
-            (value.decode("latin-1") for key, value in self._headers if key.lower() == name), ""
-        )
+        return self._headers.get(name, b"").decode("latin-1")
 
     async def head(self) -> None:
         """Wait until status and headers of the response are there."""
@@ -147,22 +148,26 @@ class Connection(asyncio.Protocol):
         if self._ended:
             raise ValueError("a second response")
         self._begun = True
-        self._headers = []
+        self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Note a header."""
-        self._headers.append((name, value))
+        self._headers[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         """Note that status and headers are known."""
         self.status = self._parser.get_status_code()
         if self.status >= _INFORMATIONAL:
             self._headed = True
+            gzip = self._headers.get(b"content-encoding") == b"gzip"
+            self._inflate = zlib.decompressobj(_GZIP).decompress if gzip else None
             if self._streaming:
                 self._wake()
 
     def on_body(self, body: bytes) -> None:
-        """Note a part of the body."""
+        """Note a part of the body. Raises zlib.error."""
+        if self._inflate is not None:
+            body = self._inflate(body)
         self._parts.append(body)
         self._held += len(body)
         if self._streaming:
