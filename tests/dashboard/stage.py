@@ -69,6 +69,7 @@ class Stage:
 
     def look(self) -> None:
         """Look at what has changed, as `Live` does."""
+        self.live.survey.examine_installation(self.now)
         for uid in self.live.survey.due(self.now):
             if self.live.survey.examine(uid, self.now):
                 self.board.put(uid, self.live.survey.clusters.get(uid))

@@ -101,13 +101,17 @@ def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     assert (trouble.id, trouble.replica) == ("slice-left-out", 2)
 
 
-def test_what_could_not_be_examined_is_not_shown_and_due_at_once() -> None:
+def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
     survey = Stage(Scene().observed(), renamed(Scene(), "other", "qwen")).live.survey
-    survey.forget("uid-of-llama")
-    assert [each.name for each in survey.picture(NOW, None, {}).clusters] == ["qwen"]
-    assert survey.due(NOW) == ["uid-of-llama"]
-    assert survey.examine("uid-of-llama", NOW)
+    assert survey.fail("uid-of-llama", "ValueError", NOW)
+    assert not survey.fail("uid-of-llama", "ValueError", NOW)
+    failed = survey.clusters["uid-of-llama"]
+    assert (failed.name, failed.failure, failed.groups) == ("llama", "ValueError", ())
     assert [each.name for each in survey.picture(NOW, None, {}).clusters] == ["qwen", "llama"]
+    assert survey.due(NOW + RESTLESS_SECONDS - 1) == []
+    assert survey.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
+    assert survey.examine("uid-of-llama", NOW)
+    assert not survey.clusters["uid-of-llama"].failure
 
 
 def test_a_raycluster_that_goes_is_gone() -> None:

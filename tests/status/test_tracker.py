@@ -3,8 +3,10 @@ own.
 """
 
 import pytest
+from msgspec import structs
 
 from tests.builders import a_cluster
+from tests.status.samples import samples
 from tests.status.scenes import NOW, Scene, instant, llama
 from webhook.kube import names
 from webhook.status.model import Picture
@@ -155,6 +157,14 @@ def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
     assert told(tracker, scene.examined(NOW + 600)) == [("PodPending", "tpu")]
     scene.namespaces[0]["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
     assert told(tracker, scene.examined(NOW + 1200)) == []
+
+
+def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_nothing() -> None:
+    picture = samples()["second-webhook"].scene().examined()
+    (cluster,) = picture.clusters
+    assert told(Tracker(), picture) == [("SecondWebhook", "")]
+    failed = structs.replace(cluster, groups=(), troubles=(), failure="ValueError")
+    assert told(Tracker(), structs.replace(picture, clusters=(failed,))) == []
 
 
 def test_a_pod_on_a_lost_node_is_told_of() -> None:

@@ -4,11 +4,9 @@ import logging
 from typing import Final
 
 from webhook.follow.errors import ApiError
+from webhook.status.bugs import UNEXPECTED
 
 _log: Final = logging.getLogger("webhook.control")
-
-UNEXPECTED: Final = "unexpected"
-"""The reason of a failure that is a bug of ours."""
 
 
 def reason_of(error: Exception) -> str:

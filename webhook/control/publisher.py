@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.control.failures import UNEXPECTED, pause_of, reason_of, tell
+from webhook.control.failures import pause_of, reason_of, tell
 from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.control.reconcile_state import ReconcileState, new_state
@@ -23,6 +23,7 @@ from webhook.gangs.lifecycle import Action, Actual, Create, Delete, decide, stra
 from webhook.gangs.podgroups import Desired, Occupied, desired_of, occupied
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.membership import Membership
+from webhook.status.bugs import UNEXPECTED
 
 _log: Final = logging.getLogger("webhook.control")
 _SLOTS: Final = 8

@@ -173,23 +173,25 @@ class Board:
         key, version = key_of(cluster.namespace, cluster.name), self._drawing
         top = self._piece(top_of(cluster), None, self._drawer.top)
         section = Section(key, cluster, top, version, version, version)
-        section.parts = [self._part(section, number, None) for number in range(len(cluster.groups))]
+        numbers = range(len(cluster.groups))
+        section.parts = [self._part(section, cluster, number, None) for number in numbers]
         return section
 
     def _update(self, section: Section, cluster: model.Cluster) -> None:
         before = [group.name for group in section.cluster.groups]
-        section.cluster = cluster
         section.latest = self._drawing
         section.top = self._piece(top_of(cluster), section.top, self._drawer.top)
         if [group.name for group in cluster.groups] != before:
             section.parts = []
             section.shaped = self._drawing
         old: Sequence[Part | None] = section.parts or [None] * len(cluster.groups)
-        parts = [self._part(section, number, part) for number, part in enumerate(old)]
-        section.parts = parts
+        parts = [self._part(section, cluster, number, part) for number, part in enumerate(old)]
+        section.cluster, section.parts = cluster, parts  # not before all of it was drawn
 
-    def _part(self, section: Section, number: int, old: Part | None) -> Part:
-        cluster, key = section.cluster, section.key
+    def _part(
+        self, section: Section, cluster: model.Cluster, number: int, old: Part | None
+    ) -> Part:
+        key = section.key
         group = cluster.groups[number]
         top = self._piece(
             group_top(key, number, cluster), old.top if old else None, self._drawer.group

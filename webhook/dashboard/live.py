@@ -3,12 +3,16 @@ core.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from time import thread_time, time
 from typing import Final, Protocol
 
 from webhook.dashboard.board import Board
+from webhook.status.bugs import INSTALLATION, UNEXPECTED, Bugs, named
 from webhook.status.survey import Survey
+
+_log: Final = logging.getLogger("webhook.dashboard")
 
 PAUSE: Final = 1.0
 """Seconds between two looks: what changes in between is one change."""
@@ -38,7 +42,11 @@ class Source(Protocol):
 
 
 class Live:
-    """Keeps a board in step with a survey. `closing` says that nobody should wait any more."""
+    """Keeps a board in step with a survey. `closing` says that nobody should wait any more.
+
+    A RayCluster that brings out a bug of ours is shown as one that cannot be; all others are shown
+    as they are.
+    """
 
     def __init__(
         self,
@@ -56,7 +64,16 @@ class Live:
         """How often it looked, for metrics."""
         self.seconds = 0.0
         """Seconds of a core that took."""
+        self.failures = {UNEXPECTED: 0}
+        """How often a RayCluster could not be looked at, by reason, for metrics."""
+        self._bugs = Bugs()
+        self._unexamined: dict[str, str] = {}
         self._news = asyncio.Event()
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """What is not looked at, or could not be, and why."""
+        return self.source.unread | self._unexamined
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -69,19 +86,36 @@ class Live:
         if not self.source.synced:
             return 0.0
         now, took, begun = self.clock(), 0.0, thread_time()
-        for uid in self.survey.due(now):
-            if self.survey.examine(uid, now):
-                self.board.put(uid, self.survey.clusters.get(uid))
+        survey, bugs = self.survey, self._bugs
+        with bugs.alone(INSTALLATION):
+            survey.examine_installation(now)
+        why = bugs.why(INSTALLATION)
+        self._unexamined = {"installation": why} if why else {}
+        for uid in survey.due(now):
+            with bugs.alone(uid):
+                if survey.examine(uid, now):
+                    self.board.put(uid, survey.clusters.get(uid))
+            if (why := bugs.why(uid)) and survey.fail(uid, why, now):
+                self.board.put(uid, survey.clusters.get(uid))
             if thread_time() - begun > _SLICE:
                 took += thread_time() - begun
                 await asyncio.sleep(0)
                 begun = thread_time()
+        self._stumbled()
         if self.board.publish():
             self.tell()
         took += thread_time() - begun
         self.looks += 1
         self.seconds += took
         return took
+
+    def _stumbled(self) -> None:
+        """Count the bugs of ours that a look brought out, and log those that are new."""
+        self.failures[UNEXPECTED] += len(self._bugs.found)
+        for uid, error in self._bugs.news().items():
+            what, kind = named(uid, self.survey.world), type(error).__name__
+            text = "page: %s cannot be looked at: %s: %s (%s)"
+            _log.error(text, what, kind, error, UNEXPECTED, exc_info=error)
 
     def tell(self) -> None:
         """Wake all that wait."""

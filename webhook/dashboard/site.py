@@ -178,7 +178,7 @@ class DashboardSite:
     def status_json(self, sight: Sight, namespace: str) -> bytes:
         """Return the picture as JSON."""
         live = self._live
-        picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.source.unread)
+        picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
         return msgspec.json.encode(as_data(picture))
 
     def pod_json(self, sight: Sight, namespace: str, name: str) -> bytes | None:
@@ -228,7 +228,7 @@ class DashboardSite:
             waits=any(cluster.waits for cluster in clusters) or bool(troubles),
             trouble=outage if live.source.trouble else "",
             told=[told(each) for each in troubles],
-            unread=live.source.unread,
+            unread=live.unread,
         )
 
     def _options(self, sight: Sight, namespace: str) -> str:

@@ -89,14 +89,15 @@ class GroupTop(Struct, frozen=True):
 
 
 class Top(Struct, frozen=True):
-    """What stands above the groups of a RayCluster."""
+    """What stands above the groups of a RayCluster. One with a `failure` has only its name."""
 
     key: str
     namespace: str
     name: str
     state: str
     text: str
-    head: Cell
+    head: Cell | None
+    failure: str
     notes: tuple[str, ...]
     told: tuple[Told, ...]
     more: int
@@ -117,7 +118,8 @@ def top_of(cluster: model.Cluster) -> Top:
         cluster.name,
         state_of(cluster),
         _summary(cluster),
-        _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
+        None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
+        cluster.failure,
         tuple(_notes(cluster)),
         tuple(told(each) for each in cluster.troubles[:TROUBLES]),
         max(0, len(cluster.troubles) - TROUBLES),
@@ -236,19 +238,24 @@ def instant(seconds: float | None) -> Instant | None:
 
 
 def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:
-    """Return in a sentence how many RayClusters there are, how many wait, and how many problems
-    there are that are none's.
+    """Return in a sentence how many RayClusters there are, how many cannot be shown, how many wait,
+    and how many problems there are that are none's.
     """
     what = counted(len(clusters), "RayCluster") if clusters else "No RayClusters"
-    waiting = sum(cluster.waits for cluster in clusters)
+    failed = sum(bool(cluster.failure) for cluster in clusters)
+    if failed:
+        what += f", {failed} of them cannot be shown"
+    waiting = sum(cluster.waits for cluster in clusters) - failed
     if waiting:
         what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
     if problems:
         return f"{what}; {counted(problems, 'problem')} of the installation"
-    return what if waiting or not clusters else f"{what}, nothing waits"
+    return what if failed or waiting or not clusters else f"{what}, nothing waits"
 
 
 def _summary(cluster: model.Cluster) -> str:
+    if cluster.failure:
+        return "cannot be shown"
     errors = sum(trouble.level == ERROR for trouble in cluster.troubles)
     if errors:
         return counted(errors, "problem")

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from webhook.status.diagnosis import ERROR, Trouble
 
-HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice"]
+HostState = Literal["ready", "starting", "pending", "failed", "missing", "twice", "unknown"]
 
 READY: Final = "ready"
 STARTING: Final = "starting"
@@ -15,6 +15,8 @@ PENDING: Final = "pending"
 FAILED: Final = "failed"
 MISSING: Final = "missing"
 TWICE: Final = "twice"
+UNKNOWN: Final = "unknown"
+"""Of the head of a RayCluster that could not be examined."""
 
 COMPLETE: Final = "complete"
 COMING: Final = "coming"
@@ -78,7 +80,11 @@ class PodGroup(Struct, frozen=True, omit_defaults=True):
 
 
 class Cluster(Struct, frozen=True, omit_defaults=True):
-    """A RayCluster. The head is a group of one replica of one host."""
+    """A RayCluster. The head is a group of one replica of one host.
+
+    `failure` says why it could not be examined: of what type a bug of ours is. Nothing else is
+    known of it then.
+    """
 
     namespace: str
     name: str
@@ -90,12 +96,19 @@ class Cluster(Struct, frozen=True, omit_defaults=True):
     pod_groups: tuple[PodGroup, ...] = ()
     uid: str = ""
     deleting: bool = False
+    failure: str = ""
 
     @property
     def waits(self) -> bool:
-        """Tell whether something is wrong with it."""
-        return any(trouble.level == ERROR for trouble in self.troubles) or any(
-            replica.state in (WAITS, GONE) for group in self.groups for replica in group.replicas
+        """Tell whether something is wrong with it, or may be: it could not be examined."""
+        return (
+            bool(self.failure)
+            or any(trouble.level == ERROR for trouble in self.troubles)
+            or any(
+                replica.state in (WAITS, GONE)
+                for group in self.groups
+                for replica in group.replicas
+            )
         )
 
 

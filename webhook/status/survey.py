@@ -43,13 +43,17 @@ class Survey:
     def due(self, now: float) -> list[str]:
         """Return the uids of the RayClusters that have to be examined, gone ones among them."""
         world = self.world
-        if world.installation:
-            world.installation = False
-            self.troubles = examine(world.beside(), now).troubles
         late = [uid for uid, cluster in self.clusters.items() if now >= self._next(uid, cluster)]
         found = dict.fromkeys((*world.changed, *late))
         world.changed = set()
         return list(found)
+
+    def examine_installation(self, now: float) -> None:
+        """Examine what belongs to no RayCluster, when it may have changed."""
+        if self.world.installation:
+            self.troubles = ()
+            self.troubles = examine(self.world.beside(), now).troubles
+            self.world.installation = False
 
     def examine(self, uid: str, now: float) -> bool:
         """Examine a RayCluster; tell whether its picture is another one by now, or it is gone."""
@@ -62,21 +66,23 @@ class Survey:
         memory.begin(facts_of(live, ignoring=self.world.ignoring))
         around, ends = self.world.around(live), self.world.ends(live)
         (picture,) = examine(around, now, tell=memory.tell, ends=ends).clusters
-        self._looked[uid] = now
-        if self.clusters.get(uid) == picture:
-            return False
-        self.clusters[uid] = picture
-        return True
+        return self._show(uid, picture, now)
 
-    def forget(self, uid: str) -> None:
-        """Show nothing of a RayCluster that could not be examined: it is due at once."""
-        self._looked.pop(uid, None)
+    def fail(self, uid: str, why: str, now: float) -> bool:
+        """Show nothing of a RayCluster but why it could not be examined; tell whether that is new.
+        What was true of it before may not be any more.
+        """
+        live = self.world.clusters.get(uid)
+        if live is None:
+            return self.examine(uid, now)
         self._memories.pop(uid, None)
-        self.clusters.pop(uid, None)
-        self.world.changed.add(uid)
+        place = live.metadata.namespace or "", live.metadata.name or ""
+        head = model.Host(0, model.UNKNOWN)
+        return self._show(uid, model.Cluster(*place, head, (), uid=uid, failure=why), now)
 
     def catch_up(self, now: float) -> None:
         """Examine all that is due."""
+        self.examine_installation(now)
         for uid in self.due(now):
             self.examine(uid, now)
 
@@ -116,6 +122,13 @@ class Survey:
             if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
                 return pod
         return None
+
+    def _show(self, uid: str, picture: model.Cluster, now: float) -> bool:
+        self._looked[uid] = now
+        if self.clusters.get(uid) == picture:
+            return False
+        self.clusters[uid] = picture
+        return True
 
     def _next(self, uid: str, cluster: model.Cluster) -> float:
         return self._looked[uid] + (QUIET_SECONDS if _quiet(cluster) else RESTLESS_SECONDS)

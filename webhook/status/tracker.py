@@ -100,8 +100,10 @@ class Tracker(Struct):
     """The replicas that were complete at the last look; None before the first."""
 
     def look(self, picture: model.Picture) -> Look:
-        """Take in a picture. RayClusters that are left alone are told nothing."""
-        left_alone = {cluster.uid for cluster in picture.clusters if _left_alone(cluster)}
+        """Take in a picture. RayClusters that are left alone, or may be, are told nothing."""
+        left_alone = {
+            cluster.uid for cluster in picture.clusters if cluster.failure or _left_alone(cluster)
+        }
         notices = tuple(
             notice
             for notice in (*self._wrong(picture), *self._completed(picture))

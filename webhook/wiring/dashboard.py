@@ -21,6 +21,7 @@ from webhook.settings import Settings
 from webhook.status.observed import Observed
 from webhook.status.survey import Survey
 from webhook.status.world import World
+from webhook.telemetry.failures import FailureCollector
 from webhook.telemetry.log import Log, Output, follow_logs
 from webhook.telemetry.process_metrics import ProcessMetrics
 from webhook.telemetry.readable import form_of
@@ -91,6 +92,7 @@ def build(settings: Settings, output: Output) -> Dashboard:
     metrics.gauge(
         "ray_webhook_dashboard_worked_out", "Replicas worked out anew.", lambda: survey.worked_out
     )
+    metrics.registry.register(FailureCollector(lambda: live.failures))
     metrics.registry.register(WatchCollector(lambda: observing.watches))
     gate = Gate({"RayClusters and pods": lambda: observing.synced})
     admin = HttpServer(

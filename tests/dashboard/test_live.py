@@ -1,0 +1,168 @@
+"""Live: a bug of ours keeps from the page only what it concerns, which the page says."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.dashboard.stage import Stage, renamed
+from tests.dashboard.test_board import Client
+from tests.status.samples import samples
+from tests.status.scenes import Scene
+from webhook.dashboard.access import OwnAccess
+from webhook.dashboard.drawing import HtmlDrawer
+from webhook.dashboard.site import DashboardSite
+from webhook.dashboard.view import Row
+from webhook.http.site import Sight
+from webhook.status.survey import RESTLESS_SECONDS, Survey
+
+ALL = Sight("", None)
+EXAMINE = Survey.examine
+ROW = HtmlDrawer.row
+
+
+def examine_with_a_bug(survey: Survey, uid: str, now: float) -> bool:
+    """Examine a RayCluster, unless it is `llama`."""
+    if uid == "uid-of-llama":
+        raise ValueError("a bug")
+    return EXAMINE(survey, uid, now)
+
+
+def draw_with_a_bug(drawer: HtmlDrawer, row: Row) -> str:
+    """Draw a replica, unless it is one of `llama`."""
+    if "llama" in row.cells[0].href:
+        raise ValueError("a bug")
+    return ROW(drawer, row)
+
+
+BUGS = [(Survey, "examine", examine_with_a_bug), (HtmlDrawer, "row", draw_with_a_bug)]
+
+
+def a_stage() -> Stage:
+    """Return a stage with two RayClusters, of which `llama` waits for a host."""
+    scene = Scene().without("llama-tpu-worker-0-3")
+    return Stage(renamed(Scene(), "other", "qwen"), scene.observed())
+
+
+def look(stage: Stage) -> None:
+    """Look again, when all that waits is due."""
+    stage.now += RESTLESS_SECONDS
+    asyncio.run(stage.live.look())
+
+
+def site_of(stage: Stage) -> DashboardSite:
+    """Return the site."""
+    return DashboardSite(stage.live, OwnAccess(), stage.drawer)
+
+
+def status(stage: Stage) -> dict[str, Any]:
+    """Return the picture as a program gets it."""
+    found: dict[str, Any] = json.loads(site_of(stage).status_json(ALL, ""))
+    return found
+
+
+def shown(stage: Stage) -> dict[str, str]:
+    """Return what stands above each RayCluster, as a browser has it that was open all the time."""
+    page = Client(stage, None).tab.root
+    return {top.every("h2")[0].text.split()[1]: top.text for top in page.every("div", "top")}
+
+
+@pytest.mark.parametrize(("kind", "name", "broken"), BUGS)
+def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as_they_are(
+    kind: type, name: str, broken: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = a_stage()
+    browser = Client(stage, None)
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, name, broken)
+        stage.drop_pods([Scene().pods["llama-tpu-worker-1-0"]])
+        for pod in [pod for pod in stage.world.pods.all if pod.name == "qwen-tpu-worker-0-3"]:
+            stage.world.pods.remove(pod.metadata.uid or "")
+        look(stage)
+        failed, other = status(stage)["clusters"][::-1]
+        assert failed == {
+            "namespace": "team",
+            "name": "llama",
+            "head": {"index": 0, "state": "unknown"},
+            "groups": [],
+            "uid": "uid-of-llama",
+            "failure": "ValueError",
+        }
+        assert [each["id"] for each in other["troubles"]] == ["host-missing"]
+        assert status(stage)["waits"] is True
+        tops = shown(stage)
+        assert "cannot be shown" in tops["llama"]
+        assert "ValueError" in tops["llama"]
+        assert "host-missing" not in tops["llama"], "what was true before may not be any more"
+        assert "host-missing" in tops["qwen"]
+        page = site_of(stage).page(ALL, "", trouble=False)
+        assert "2 RayClusters, 1 of them cannot be shown, 1 of them waits" in page
+        browser.catch_up()
+        browser.check()
+        look(stage)
+        browser.catch_up()
+        browser.check()
+    look(stage)
+    assert [each["id"] for each in status(stage)["clusters"][1]["troubles"]] == ["host-missing"] * 2
+    browser.catch_up()
+    browser.check()
+    assert "cannot be shown" not in site_of(stage).page(ALL, "", trouble=False)
+
+
+def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = a_stage()
+    with monkeypatch.context() as patch:
+        patch.setattr(Survey, "examine", examine_with_a_bug)
+        for _ in range(3):
+            look(stage)
+            asyncio.run(stage.live.look())  # at which nothing is due
+    assert stage.live.failures == {"unexpected": 3}
+    (record,) = caplog.records
+    text = "page: RayCluster team/llama cannot be looked at: ValueError: a bug (unexpected)"
+    assert record.getMessage() == text
+    assert record.exc_info
+    look(stage)
+    monkeypatch.setattr(Survey, "examine", examine_with_a_bug)
+    look(stage)
+    assert [each.getMessage() for each in caplog.records] == [text] * 2
+
+
+def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = a_stage()
+    with monkeypatch.context() as patch:
+        patch.setattr(Survey, "examine", examine_with_a_bug)
+        look(stage)
+    stage.world.clusters.remove("uid-of-llama")
+    look(stage)
+    assert shown(stage).keys() == {"qwen"}
+
+
+def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kept_from_the_page(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(samples()["second-webhook"].scene().observed())
+    assert [each["id"] for each in status(stage)["troubles"]] == ["second-webhook"]
+
+    def broken(*_: object) -> None:
+        raise ValueError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(stage.world), "beside", broken)
+        stage.world.installation = True
+        stage.drop_pods([Scene().pods["llama-tpu-worker-0-3"]])
+        for _ in range(2):
+            look(stage)
+            assert status(stage)["unread"] == {"installation": "ValueError"}
+            assert "troubles" not in status(stage)
+            assert "installation (ValueError)" in site_of(stage).page(ALL, "", trouble=False)
+        assert "host-missing" in shown(stage)["llama"]
+    look(stage)
+    assert "unread" not in status(stage)
+    assert [each["id"] for each in status(stage)["troubles"]] == ["second-webhook"]
+    (message,) = caplog.messages
+    assert message.startswith("page: the installation cannot be looked at: ValueError: a bug")
