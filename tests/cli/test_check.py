@@ -271,6 +271,21 @@ def test_every_right_of_the_manifests_is_asked_for(tmp_path: Path, bundle: str) 
     assert asked == granted
 
 
+@pytest.mark.parametrize(("lacking", "status"), [("ray-webhook", 0), ("seats", 1)])
+def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
+    tmp_path: Path, bundle: str, capsys: Capture, lacking: str, status: int
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        server.withheld.add(f"leases in {lacking}")
+        where = ["--claims.namespace", "seats"]
+        assert main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *where]) == status
+    texts = [each["text"] for each in json.loads(capsys.readouterr().out)["checks"]]
+    (said,) = [text for text in texts if "update leases in seats" in text]
+    assert ("may not update" in said) == bool(status)
+    assert not [text for text in texts if "leases in ray-webhook" in text]
+
+
 def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
     def twice(server: Server) -> None:
         other = copy.deepcopy(server.scene.webhooks[0])

@@ -18,7 +18,7 @@ from tests.status.scenes import Object, Scene
 
 class Server(ThreadingHTTPServer):
     """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with
-    403, `withheld` resources that nobody has rights to.
+    403, `withheld` resources that nobody has rights to, anywhere or `in NAMESPACE`.
     """
 
     daemon_threads = True
@@ -106,10 +106,11 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         self.server.posted.append((self.path, body))
         denial = self.server.denials.get(url.path)
-        asked = body.get("spec", {}).get("resourceAttributes", {}).get("resource")
+        asked = body.get("spec", {}).get("resourceAttributes", {})
+        within = f"{asked.get('resource')} in {asked.get('namespace')}"
         if denial is not None:
             self._send(denial["code"], denial)
-        elif asked in self.server.withheld:
+        elif {asked.get("resource"), within} & self.server.withheld:
             self._send(201, {"status": {"allowed": False}})
         else:
             self._send(201, self.server.answers.get(f"POST {url.path}", body))

@@ -57,13 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
     add_connection(parser, all_namespaces=False)
     add_ignoring(parser)
+    parser.add_argument(
+        "--claims.namespace",
+        dest="claims",
+        default="",
+        metavar="NAME",
+        help="the webhook's setting of that name (default: the namespace of its Service): where "
+        "its account needs the rights to Leases",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, until all is right or the time is over."""
     deadline = time.monotonic() + arguments.wait
     while True:
-        sections = look(arguments, lambda cluster: _sections(cluster, pre=arguments.pre))
+        sections = look(arguments, lambda cluster: _sections(cluster, arguments))
         if sections is None:
             return UNREACHABLE
         wrong = [
@@ -79,11 +87,11 @@ def run(arguments: argparse.Namespace) -> int:
     return WRONG if wrong else FINE
 
 
-async def _sections(cluster: Cluster, *, pre: bool) -> list[_Section]:
+async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
     ignoring = cluster.ignoring
     made = partial(worker_of, ignoring=ignoring)
-    probes = Probes(cluster.api, cluster.namespace, made, ignoring=ignoring)
-    if pre:
+    probes = Probes(cluster.api, cluster.namespace, made, arguments.claims, ignoring=ignoring)
+    if arguments.pre:
         return [_Section("what an installation needs", list(before(await probes.needs())))]
     now = time.time()
     probed = await probes.all(now)

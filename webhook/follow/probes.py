@@ -40,7 +40,7 @@ _CLAIMS: Final = tuple(
     {"verb": verb, "group": "coordination.k8s.io", "resource": LEASES}
     for verb in ("list", "watch", "create", "update")
 )
-"""What is done with the Leases by which processes agree on seats, in their own namespace."""
+"""What is done with the Leases by which processes agree on seats, in one namespace."""
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
@@ -53,16 +53,23 @@ class Asker(Reader, Protocol):
 
 
 class Probes:
-    """Asks once, for a namespace. `worker_of` makes the first worker pod of a
-    RayCluster in JSON.
+    """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
+    `claims` is the namespace of the Leases, where it is not that of the Service.
     """
 
     def __init__(
-        self, asker: Asker, namespace: str, worker_of: "WorkerOf", *, ignoring: bool = True
+        self,
+        asker: Asker,
+        namespace: str,
+        worker_of: "WorkerOf",
+        claims: str = "",
+        *,
+        ignoring: bool = True,
     ) -> None:
         self._asker = asker
         self._namespace = namespace
         self._worker_of = worker_of
+        self._claims = claims
         self._ignoring = ignoring
         self._unread: dict[str, str] = {}
 
@@ -182,11 +189,19 @@ class Probes:
         return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
     async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
-        """Return whether an account may do what it has to, by `verb resource`."""
-        wanted = (*_RIGHTS, *({**right, "namespace": namespace} for right in _CLAIMS))
-        return {
+        """Return whether an account may do what it has to, by `verb resource`, and `in namespace`
+        where it needs that in one only.
+        """
+        where = self._claims or namespace
+        rights = {
             f"{right['verb']} {right['resource']}": await self._may(account, right)
-            for right in wanted
+            for right in _RIGHTS
+        }
+        return rights | {
+            f"{right['verb']} {LEASES} in {where}": await self._may(
+                account, {**right, "namespace": where}
+            )
+            for right in _CLAIMS
         }
 
     async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:

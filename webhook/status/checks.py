@@ -76,7 +76,9 @@ class Probed(Struct, frozen=True):
     accounts: tuple[str, ...] = ()
     """The service accounts of the pods behind them."""
     rights: dict[str, bool | None] = {}
-    """Whether the first account may do something, by `verb resource`."""
+    """Whether the first account may do something, by `verb resource`, or `verb resource in
+    namespace`.
+    """
     broken: Tried = Tried()
     """A RayCluster with two groups of one name."""
     worker: Tried = Tried()
@@ -303,13 +305,13 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 f"{account} may not {right}, to see which KubeRay the rules speak for",
                 "apply the ClusterRole of manifests/base/rbac.yaml, or set validation.kuberay",
             )
-        elif not allowed and right.endswith(LEASES):
+        elif not allowed and f" {LEASES} in " in right:
             yield Result(
                 "rights",
                 "error",
-                f"{account} may not {right} of its namespace, by which seats are given",
-                "apply the Role of manifests/base/rbac.yaml; where claims.namespace names another "
-                "namespace, the rights there count, which `check` does not look at",
+                f"{account} may not {right}, by which seats are given",
+                "apply the Role of manifests/base/rbac.yaml there; where the setting "
+                "claims.namespace names another namespace, give it to `check` as well",
             )
         elif not allowed:
             yield Result(
