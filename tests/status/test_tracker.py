@@ -64,13 +64,60 @@ def test_a_notice_says_what_is_wrong_and_what_to_do() -> None:
     assert notice.note.endswith(": kubectl describe raycluster -n team llama")
 
 
-def test_two_replicas_are_two_series_and_a_new_replica_of_an_index_is_another() -> None:
-    scene = Scene().without(HOST, "llama-tpu-worker-1-3")
-    tracker = Tracker()
-    tracker.look(scene.examined(NOW))
-    keys = [notice.key for notice in tracker.look(scene.examined(NOW + 120)).notices]
-    assert len(set(keys)) == 2
-    assert {key.reason for key in keys} == {"HostMissing"}
+def test_replicas_that_lack_hosts_one_after_the_other_are_two_series() -> None:
+    tracker, lacking = Tracker(), Scene().without(HOST)
+    tracker.look(lacking.examined(NOW))
+    lacking.without("llama-tpu-worker-1-3")
+    first = only(tracker, lacking.examined(NOW + 120))
+    again, second = tracker.look(lacking.examined(NOW + 240)).notices
+    assert {each.key.reason for each in (first, second)} == {"HostMissing"}
+    assert (again.key, again.note) == (first.key, first.note)
+    assert second.key != first.key
+    assert second.note.startswith("tpu: replica 1 ")
+
+
+def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_are_mended() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", hosts=2)
+    gone = [f"llama-tpu-worker-{replica}-1" for replica in range(40)]
+    tracker, lacking = Tracker(), Scene(cluster).without(*gone, "llama-gpu-worker-0-0")
+    tracker.look(lacking.examined(NOW))
+    gpu, tpu = tracker.look(lacking.examined(NOW + 120)).notices
+    assert {each.key.reason for each in (gpu, tpu)} == {"HostMissing"}
+    assert [each.key.place[0] for each in (gpu, tpu)] == ["gpu", "tpu"]
+    assert tpu.note.startswith("tpu: replica 0 (tpu-")
+    assert "lacks host 1: 1 of 2 are there, and wait (and 39 more replicas like it: 1-39)." in (
+        tpu.note
+    )
+    assert "replicas" not in gpu.note
+
+    mended = Scene(cluster).without(*gone[20:], "llama-tpu-worker-45-0")
+    still, *complete = tracker.look(mended.examined(NOW + 200)).notices
+    assert still.key == tpu.key
+    assert {each.key.reason for each in complete} == {"ReplicaComplete"}
+    same, later = tracker.look(mended.examined(NOW + 320)).notices
+    assert same.key == tpu.key
+    assert later.note.startswith("tpu: replica 45 ")
+    assert "replicas" not in later.note
+    assert ("HostMissing", "tpu") not in told(tracker, Scene(cluster).examined(NOW + 330))
+
+
+def test_who_leads_next_goes_on_with_the_series_of_replicas_that_lack_hosts_at_once() -> None:
+    keys = []
+    for _ in range(2):
+        tracker, lacking = Tracker(), Scene().without(HOST, "llama-tpu-worker-1-3")
+        tracker.look(lacking.examined(NOW))
+        keys.append(only(tracker, lacking.examined(NOW + 120)).key)
+    assert keys[0] == keys[1]
+
+
+def test_which_replicas_are_like_the_first_is_only_said_where_that_is_short() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=2, replicas=400)
+    gone = [f"llama-tpu-worker-{replica}-1" for replica in range(0, 400, 2)]
+    tracker, lacking = Tracker(), Scene(cluster).without(*gone)
+    tracker.look(lacking.examined(NOW))
+    notice = only(tracker, lacking.examined(NOW + 120))
+    assert "(and 199 more replicas like it)." in notice.note
+    assert notice.note.endswith(": kubectl describe raycluster -n team llama")
 
 
 def test_a_doubled_seat_is_told_of_with_its_replica() -> None:
@@ -118,6 +165,24 @@ def test_a_replica_that_becomes_complete_is_told_of_once_and_none_that_was_so_be
     assert (notice.key.reason, notice.kind) == ("ReplicaComplete", "Normal")
     assert notice.note.startswith("all 4 hosts of replica tpu-")
     assert told(tracker, Scene().examined(NOW + 20)) == []
+
+
+def test_replicas_of_a_group_that_become_complete_at_once_are_told_of_together() -> None:
+    cluster = a_cluster("llama").group("tpu", hosts=2, replicas=50).group("gpu", hosts=2)
+    late = ("llama-tpu-worker-3-1", "llama-tpu-worker-7-1")
+    coming = Scene(cluster)
+    coming.without(*[name for name in coming.pods if name != "llama-head"])
+    tracker = Tracker()
+    assert told(tracker, coming.examined(NOW)) == []
+    tpu, gpu = tracker.look(Scene(cluster).without(*late).examined(NOW + 10)).notices
+    assert {each.key.reason for each in (gpu, tpu)} == {"ReplicaComplete"}
+    assert gpu.note.startswith("all 2 hosts of replica gpu-")
+    assert gpu.note.endswith(" are ready")
+    assert tpu.note.startswith("all 2 hosts of replica tpu-")
+    assert tpu.note.endswith(" are ready (and 47 more replicas like it: 1-2, 4-6, 8-49)")
+    rest = only(tracker, Scene(cluster).examined(NOW + 20))
+    assert rest.note.endswith(" are ready (and 1 more replica like it: 7)")
+    assert rest.key != tpu.key
 
 
 def test_a_replica_of_one_host_is_a_pod_and_not_told_of() -> None:
@@ -183,7 +248,7 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
     cpu, gpu = tracker.look(scene.examined(NOW + 600)).notices
     assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
     assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
-    assert " (and 49 more replicas like it). To mend it: " in cpu.note
+    assert " (and 49 more replicas like it: 1-49). To mend it: " in cpu.note
     assert "replicas" not in gpu.note
 
 
@@ -205,7 +270,7 @@ def test_replicas_of_a_group_that_wait_for_their_podgroups_are_one_series() -> N
     assert {each.key.reason for each in (gpu, tpu)} == {"PodGroupWaiting"}
     assert [each.key.place for each in (gpu, tpu)] == [("gpu", ""), ("tpu", "")]
     assert tpu.note.startswith("tpu: hosts 0-1 of replica 0 wait for PodGroup tpu-0, which ")
-    assert " (and 49 more replicas like it). To mend it: " in tpu.note
+    assert " (and 49 more replicas like it: 1-49). To mend it: " in tpu.note
     assert "replicas" not in gpu.note
 
 

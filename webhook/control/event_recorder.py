@@ -1,4 +1,4 @@
-"""Events on RayClusters, by `events.k8s.io/v1`: one series for each replica and reason.
+"""Events on RayClusters, by `events.k8s.io/v1`: a series for each key of a notice.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """

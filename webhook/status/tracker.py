@@ -1,13 +1,13 @@
 """The tracker: what changes from picture to picture, and what RayClusters are to be told of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
 from webhook.status import model
 from webhook.status.diagnosis import Trouble
-from webhook.status.words import counted
+from webhook.status.words import counted, numbered
 
 Kind = Literal["Normal", "Warning"]
 
@@ -16,27 +16,33 @@ NOTE_MAX: Final = 1024
 
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
+_NUMBERS_MAX: Final = 300
+"""Characters of it that say which other replicas it is about; of more, only how many."""
+
+Series = Literal["each", "at once", "group"]
+"""Which replicas of a group share a series: none, those that were found at once, or all."""
 
 
 class Reason(NamedTuple):
-    """The reason of an event, and how many seconds a trouble has to last first. With `together`,
-    replicas of a group that have it are one series: they have it for one reason.
+    """The reason of an event, how many seconds a trouble has to last first, and which replicas of a
+    group share a series: all of them where they have it for one reason, those that come to have it
+    at once where that is likely.
     """
 
     name: str
     seconds: float = 0.0
-    together: bool = False
+    series: Series = "each"
 
 
 REASONS: Final[Mapping[str, Reason]] = {
-    "host-missing": Reason("HostMissing", 120.0),
-    "pod-pending": Reason("PodPending", 600.0, together=True),
+    "host-missing": Reason("HostMissing", 120.0, "at once"),
+    "pod-pending": Reason("PodPending", 600.0, "group"),
     "pod-stuck-terminating": Reason("PodStuckTerminating"),
     "pod-without-seat": Reason("PodWithoutSeat"),
     "seat-held-twice": Reason("SeatHeldTwice"),
     "replica-split": Reason("ReplicaSplit"),
-    "podgroup-missing": Reason("PodGroupWaiting", together=True),
-    "podgroup-waits": Reason("PodGroupWaiting", together=True),
+    "podgroup-missing": Reason("PodGroupWaiting", series="group"),
+    "podgroup-waits": Reason("PodGroupWaiting", series="group"),
     "second-webhook": Reason("SecondWebhook"),
 }
 """The diagnoses that become events, by their ids."""
@@ -49,7 +55,9 @@ class Key(NamedTuple):
 
     uid: str
     place: tuple[str, str]
-    """Group, and name or index of the replica; empty where it is about more than that."""
+    """Group, and name or index of the replica, or of all that share the series from its first
+    event on; empty where it is about more than that.
+    """
     reason: str
 
 
@@ -95,6 +103,8 @@ class Tracker(Struct):
     """Remembers since when something has been so, from look to look."""
 
     troubled: dict[Key, float] = field(default_factory=dict)
+    series: dict[Key, Key] = field(default_factory=dict)
+    """Of each replica and reason that is told of, the series."""
     incomplete: dict[Place, float] = field(default_factory=dict)
     complete: set[Place] | None = None
     """The replicas that were complete at the last look; None before the first."""
@@ -121,9 +131,7 @@ class Tracker(Struct):
         return Look(notices, tallies, troubles)
 
     def _wrong(self, picture: model.Picture) -> Iterator[Notice]:
-        """Yield what is wrong for long enough, a notice for each replica and reason, or for the
-        first replica of a group.
-        """
+        """Yield what is wrong for long enough, a notice for each series."""
         found: dict[Key, tuple[model.Cluster, Trouble]] = {}
         for cluster in picture.clusters:
             names = _names(cluster)
@@ -134,19 +142,40 @@ class Tracker(Struct):
                     key = Key(cluster.uid, (trouble.group, replica), reason.name)
                     found.setdefault(key, (cluster, trouble))
         self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
-        lasting: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
-        for key, (cluster, trouble) in found.items():
-            reason = REASONS[trouble.id]
-            if picture.now - self.troubled[key] >= reason.seconds:
-                series = key._replace(place=(trouble.group, "")) if reason.together else key
-                lasting.setdefault(series, []).append((cluster, trouble))
-        for series, ((cluster, trouble), *more) in lasting.items():
-            note = _note(trouble, len(more))
+        lasting = {
+            key: (cluster, trouble)
+            for key, (cluster, trouble) in found.items()
+            if picture.now - self.troubled[key] >= REASONS[trouble.id].seconds
+        }
+        self.series = self._series(
+            {key: REASONS[trouble.id].series for key, (_, trouble) in lasting.items()}
+        )
+        told: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
+        for key, each in lasting.items():
+            told.setdefault(self.series[key], []).append(each)
+        for series, ((cluster, trouble), *more) in told.items():
+            note = _note(trouble, [each.replica for _, each in more])
             yield Notice(series, "Warning", cluster.namespace, cluster.name, note)
 
+    def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
+        """Return the series of each replica and reason: what was told of before goes on with its
+        own.
+        """
+        new = [key for key, series in lasting.items() if series == "at once"]
+        at_once = _at_once(key for key in new if key not in self.series)
+        return {
+            key: _of_group(key)
+            if series == "group"
+            else self.series.get(key) or at_once.get(key, key)
+            for key, series in lasting.items()
+        }
+
     def _completed(self, picture: model.Picture) -> Iterator[Notice]:
-        """Yield the replicas of several hosts that have become complete since the last look."""
+        """Yield the replicas of several hosts that have become complete since the last look, a
+        notice for each group.
+        """
         before, self.complete = self.complete, set()
+        done: dict[Key, tuple[model.Cluster, model.Group, model.Replica]] = {}
         for place, (cluster, group, replica) in _replicas(picture):
             if replica.state == model.LEAVING:
                 self.incomplete.pop(place, None)
@@ -158,9 +187,14 @@ class Tracker(Struct):
             self.incomplete.pop(place, None)
             self.complete.add(place)
             if before is not None and place not in before and group.hosts > 1:
-                key = Key(cluster.uid, (group.name, _called(replica)), COMPLETE)
-                note = f"all {group.hosts} hosts of replica {_called(replica)} are ready"
-                yield Notice(key, "Normal", cluster.namespace, cluster.name, note)
+                done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
+        told: dict[Key, list[tuple[model.Cluster, model.Group, model.Replica]]] = {}
+        for key, series in _at_once(done).items():
+            told.setdefault(series, []).append(done[key])
+        for series, ((cluster, group, replica), *more) in told.items():
+            others = _others([each.index for _, _, each in more])
+            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{others}"
+            yield Notice(series, "Normal", cluster.namespace, cluster.name, note)
 
     def _tally(self, cluster: model.Cluster, group: model.Group) -> Tally:
         states: dict[str, int] = {}
@@ -178,6 +212,26 @@ class Tracker(Struct):
             sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
             min(times, default=None),
         )
+
+
+def _of_group(key: Key) -> Key:
+    return key._replace(place=(key.place[0], ""))
+
+
+def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
+    """Return by replica and reason the series of what was found at once: one for each group, named
+    by all its replicas, so that what is found of others later is another.
+    """
+    groups: dict[Key, list[Key]] = {}
+    for key in keys:
+        groups.setdefault(_of_group(key), []).append(key)
+    return {
+        key: of_group._replace(
+            place=(of_group.place[0], " ".join(each.place[1] for each in together))
+        )
+        for of_group, together in groups.items()
+        for key in together
+    }
 
 
 def _left_alone(cluster: model.Cluster) -> bool:
@@ -212,12 +266,18 @@ def _names(cluster: model.Cluster) -> dict[tuple[str, int | None], str]:
     }
 
 
-def _note(trouble: Trouble, more: int) -> str:
-    """Return what is wrong, with how many more replicas, and what to do: as much as an event
-    holds.
-    """
+def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
+    """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
     place = f"{trouble.group}: " if trouble.group else ""
-    others = f" (and {counted(more, 'more replica')} like it)" if more else ""
-    said = f"{place}{trouble.message}{others}. To mend it: {trouble.remedy}"
+    said = f"{place}{trouble.message}{_others(more)}. To mend it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]
+
+
+def _others(more: Sequence[int | None]) -> str:
+    """Return how many replicas more, and which, as far as that is short."""
+    if not more:
+        return ""
+    which = numbered(index for index in more if index is not None)
+    named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
+    return f" (and {counted(len(more), 'more replica')} like it{named})"

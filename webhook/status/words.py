@@ -9,12 +9,16 @@ _SHOWN: Final = 4
 
 def hosts(numbers: Iterable[int]) -> str:
     """Return `host 3`, or `hosts 0-3, 6`."""
-    ranges = [
+    which = numbered(numbers)
+    return f"host {which}" if which.isdecimal() else f"hosts {which}"
+
+
+def numbered(numbers: Iterable[int]) -> str:
+    """Return `3`, or `0-3, 6`."""
+    return ", ".join(
         f"{first}" if first == last else f"{first}-{last}"
         for first, last in _ranges(sorted(set(numbers)))
-    ]
-    several = len(ranges) > 1 or "-" in "".join(ranges)
-    return f"host{'s' if several else ''} {', '.join(ranges)}"
+    )
 
 
 def listed(names: Sequence[str]) -> str:
