@@ -5,11 +5,16 @@ See docs/decisions/0026-uvicorn-with-bounds-of-our-own.md.
 
 import asyncio
 from typing import Any, ClassVar, Final, cast
+from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError, HttpParserUpgrade, parse_url
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from webhook.http.connections import Connection, Connections
 from webhook.http.turns import TurnFlow
@@ -129,20 +134,42 @@ class BoundedProtocol(HttpToolsProtocol):
         headers = self.headers
         if len(headers) >= self._headers_max:
             self._stop(431, f"the request has more than {len(headers)} headers")
-        headers.append((name.lower(), value))
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Begin to answer the request, or queue it behind those before it."""
         if self._quiet > self.shared.bounds.head:
             self._check_head()
-        if b"expect" in dict(self.headers):
-            self.expect_100_continue = any(
-                name == b"expect" and value.lower() == b"100-continue"
-                for name, value in self.headers
-            )
         if self.pipeline:
             self._queue()
-        super().on_headers_complete()
+        parser, scope, before = self.parser, self.scope, self.cycle
+        version, url = parser.get_http_version(), parse_url(self.url)
+        scope["method"] = parser.get_method().decode("ascii")
+        scope["http_version"] = version
+        scope["path"] = unquote(url.path.decode("ascii"))
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+        self.cycle = cycle = RequestResponseCycle(  # in order: names are a third of what this takes
+            scope,
+            self.transport,
+            self.flow,
+            self.logger,
+            self.access_logger,
+            self.access_log,
+            self.server_state.default_headers,
+            asyncio.Event(),
+            self.expect_100_continue,
+            version != "1.0" and parser.should_keep_alive(),
+            self.on_response_complete,
+        )
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((cycle, self.app))
         if self._deaf:
             raise BeyondBounds
 
