@@ -187,7 +187,14 @@ class BoundedProtocol(HttpToolsProtocol):
         shared.held += size
         if shared.held > shared.bounds.in_flight:
             self._find_room()
-        cycle.body += body
+        whole: bytes | bytearray = cycle.body
+        if not whole:
+            whole = body  # what comes in one part is not copied
+        elif isinstance(whole, bytes):
+            whole = bytearray(whole) + body
+        else:
+            whole += body
+        cycle.body = cast("bytearray", whole)
         if self.held > HIGH_WATER_LIMIT:
             self._read_in_turn()
         cycle.message_event.set()

@@ -1,4 +1,4 @@
-"""The head of a request, held against what uvicorn reads in it itself."""
+"""A request as it is read, held against what uvicorn reads itself."""
 
 import asyncio
 from typing import Any
@@ -57,6 +57,7 @@ async def read(protocol: type[HttpToolsProtocol], data: bytes) -> dict[str, Any]
 
 
 PLAIN = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
+CHUNK = b"4\r\nbody\r\n"
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ PLAIN = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody"
         b"GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n",
         b"GET http://x/absolute HTTP/1.1\r\nconnection: close\r\n\r\n",
         b"POST / HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 4\r\n\r\n",
-        b"POST / HTTP/1.1\r\nExpect: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n1\r\nb",
+        b"POST / HTTP/1.1\r\nExpect: x\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNK * 3,
         b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
     ],
 )
