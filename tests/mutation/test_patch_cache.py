@@ -149,6 +149,16 @@ def test_what_is_filled_in_is_what_would_be_worked_out(index: int, *, assigned: 
     assert (cache.misses, cache.hits) == (1, 4)
 
 
+def test_replicas_that_take_turns_each_get_their_own() -> None:
+    cluster = facts(GANG)
+    cache = warm(tpu_pod(), cluster)
+    one, other, later = (1, "g-x7k2p"), (2, "g-x7k2p"), (1, "g-bcdfg")
+    for turn, (index, name) in enumerate([one, one, other, one, later, one, later]):
+        ask = Ask(read(tpu_pod()), Seat(index, turn % 4, name), cluster)
+        assert ask.cached(cache) == ask.alone()
+    assert cache.misses == 1
+
+
 def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
     pod = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
     cluster = facts(TPU_GROUP)

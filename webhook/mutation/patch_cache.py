@@ -25,7 +25,7 @@ from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica, read_replica
 
 KEPT_BYTES: Final = 16 * 1024 * 1024
-"""All templates together; beyond, everything is forgotten. A group has some 5 KiB."""
+"""All templates together; beyond, everything is forgotten. A group has some 10 KiB."""
 
 _PROBES: Final = (Seat(9876543, 7654321, "zz9zz"), Seat(8765432, 6543217, "yy8yy"))
 """Seats that cannot exist, with the suffixes of names. No index is longer: where these fit, all do.
@@ -40,30 +40,28 @@ _SUFFIX_HOLE: Final = b"\x01"
 _NUMBER_HOLES: Final = 2
 
 
-class _Number(Struct, frozen=True, gc=False):
-    """A number that follows from the host, `host` * `step` + `first`, and its hole."""
+class _Template(Struct, gc=False):
+    """The JSON text of the patches of a group, with holes for index, suffix and `numbers`: those
+    that follow from the host, as hole, step and first for `host` * step + first.
 
-    hole: bytes
-    step: int
-    first: int
-
-    def of(self, host: int) -> bytes:
-        """Return the number of one host."""
-        return b"%d" % (host * self.step + self.first)
-
-
-class _Template(Struct, frozen=True, gc=False):
-    """The JSON text of the patches of a group, with holes for index, suffix and `numbers`."""
+    Pods of one replica come one after the other, so index and suffix stay `filled` in.
+    """
 
     text: bytes
-    numbers: list[_Number]
+    numbers: list[tuple[bytes, int, int]]
+    index: int = -1
+    suffix: str = ""
+    filled: bytes = b""
 
     def of(self, seat: Seat, suffix: str) -> bytes:
         """Return the patch for one seat."""
-        text = self.text.replace(_INDEX_HOLE, b"%d" % seat.replica)
-        text = text.replace(_SUFFIX_HOLE, suffix.encode())
-        for number in self.numbers:
-            text = text.replace(number.hole, number.of(seat.host))
+        if seat.replica != self.index or suffix != self.suffix:
+            self.index, self.suffix = seat.replica, suffix
+            text = self.text.replace(_INDEX_HOLE, b"%d" % seat.replica)
+            self.filled = text.replace(_SUFFIX_HOLE, suffix.encode())
+        text = self.filled
+        for hole, step, first in self.numbers:
+            text = text.replace(hole, b"%d" % (seat.host * step + first))
         return text
 
 
@@ -121,7 +119,7 @@ class PatchCache:
         worked_out = answer(replica, seat.host)
         if known is None and not replica.head:
             self._groups[key] = _Group(pod, cluster, group, self.policy)
-            self.size += len(worked_out.patch or b"")
+            self.size += 2 * len(worked_out.patch or b"")
             if self.size > KEPT_BYTES:
                 self._groups.clear()
                 self.size = 0
@@ -184,9 +182,9 @@ def _opened(text: bytes, processes: int) -> _Template:
     steps = [(1, 0)]
     if 1 < processes <= _PROCESSES_MAX:
         steps += [(processes, first) for first in range(processes)]
-    numbers = [_Number(bytes([_NUMBER_HOLES + place]), *step) for place, step in enumerate(steps)]
+    numbers = [(bytes([_NUMBER_HOLES + place]), *step) for place, step in enumerate(steps)]
     text = text.replace(b"%d" % probe.replica, _INDEX_HOLE)
     text = text.replace(probe.name.encode(), _SUFFIX_HOLE)
-    for number in numbers:
-        text = text.replace(number.of(probe.host), number.hole)
-    return _Template(text, [number for number in numbers if number.hole in text])
+    for hole, step, first in numbers:
+        text = text.replace(b"%d" % (probe.host * step + first), hole)
+    return _Template(text, [number for number in numbers if number[0] in text])
