@@ -1,9 +1,8 @@
 """The connection to the API server: raw requests with deadlines, over the `kubernetes` package's
 configuration.
 
-Finding the server, credentials, their refresh and TLS are the package's. Its models, watches and
-informers are not used; nor is its way from a request to aiohttp, which is a fifth of what a request
-costs.
+Finding the server, credentials, their refresh and TLS are the package's. Its models, watches,
+informers and requests are not used: docs/decisions/0031-requests-to-the-api-server.md.
 """
 
 import asyncio

@@ -4,7 +4,6 @@ failure of either.
 See docs/decisions/0003-list-watch-of-our-own.md.
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -224,8 +223,6 @@ class ListWatch(Generic[T]):
                     self._take(line)
                 self._heard(self._clock())
                 self._progressed()
-                # A stream that is always ahead of us never waits: let reviews in between.
-                await asyncio.sleep(0)
         if lines.rest:
             raise Garbled(
                 "truncated", f"the watch ended within a line, after {lines.rest} bytes of it"
