@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import ssl
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -65,7 +66,7 @@ def got(script: Script) -> Response:
     """Return the response to a GET."""
 
     async def story() -> Response:
-        async with asking(script) as (pool, _):
+        async with asking(script) as (pool, _), asyncio.timeout(5):
             return await pool.request("GET", "/it", ACCEPT)
 
     return asyncio.run(story())
@@ -84,11 +85,12 @@ def got(script: Script) -> Response:
         ([b"HTTP/1.0 200 OK\r\n\r\n{}"], b"{}"),
         ([ZIPPED], b"x" * 9000),
         ([ZIPPED[place : place + 1] for place in range(len(ZIPPED))], b"x" * 9000),
+        ([ZIPPED.replace(b": gzip", b":gzip \t")], b"x" * 9000),
     ],
     ids=[
         "in one piece", "byte by byte", "in chunks", "empty", "after 100", "after 103",
         "that ends with the connection", "of HTTP/1.0",
-        "compressed", "compressed, byte by byte",
+        "compressed", "compressed, byte by byte", "compressed, with spaces",
     ],
 )  # fmt: skip
 def test_a_response_is_read_however_it_comes(pieces: list[bytes], body: bytes) -> None:
@@ -119,6 +121,50 @@ def test_a_response_says_when_to_come_again() -> None:
 def test_what_is_no_whole_response_is_a_broken_connection(pieces: list[bytes]) -> None:
     with pytest.raises(ConnectionError):
         got(once(*pieces))
+
+
+@pytest.mark.parametrize(
+    ("piece", "told"),
+    [
+        (b"HTTP/1.1 101 It\r\nUpgrade: it\r\nConnection: upgrade\r\n\r\n", "another protocol's"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n{}", "incorrect header check"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 50_000, "the head of the response is larger"),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10_000, "the head of the response is larger"),
+    ],
+    ids=["upgrade", "not gzip", "many headers", "many responses to come"],
+)
+def test_what_the_server_sent_is_named(
+    piece: bytes, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(piece)
+        await asyncio.sleep(3600)
+
+    with pytest.raises(ConnectionError, match=told):
+        got(script)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_of_a_refusal_no_more_is_read_than_a_person_wants(streaming: bool) -> None:  # noqa: FBT001
+    endless = [b"%x\r\n%b\r\n" % (1 << 16, b"x" * (1 << 16))] * 64
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(CHUNKED.replace(b"200 OK", b"500 It"), *endless)
+        await asyncio.sleep(3600)
+
+    async def story() -> None:
+        async with asking(script) as (pool, visits):
+            for asked in (1, 2):
+                async with asyncio.timeout(5):
+                    response = await pool.request("GET", "/it", ACCEPT, streaming=streaming)
+                assert response.status == 500
+                assert len(response.body) < 1 << 20
+                assert visits() == asked
+
+    tell(story)
 
 
 def test_one_connection_serves_one_request_after_the_other() -> None:
@@ -283,6 +329,42 @@ def test_a_stream_that_breaks_says_so_after_what_had_come(pieces: list[bytes]) -
             response = await pool.request("GET", "/it", ACCEPT, streaming=True)
             chunks = response.connection.chunks(5)
             assert b"one\n".startswith(await anext(chunks))
+            with pytest.raises(ConnectionError):
+                await anext(chunks)
+
+    tell(story)
+
+
+def test_a_stream_may_come_compressed() -> None:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(CHUNKED.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1))
+        for line in (b"one\n", b"two\n"):
+            packed = packer.compress(line) + packer.flush(zlib.Z_SYNC_FLUSH)
+            await visit.say(*[b"1\r\n%c\r\n" % byte for byte in packed])
+        await visit.say(b"0\r\n\r\n")
+
+    async def story() -> None:
+        async with asking(script) as (pool, _):
+            assert b"".join(await streamed(pool, 5)) == b"one\ntwo\n"
+
+    tell(story)
+
+
+def test_a_stream_without_a_length_is_not_whole_when_it_is_given_up() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(b"HTTP/1.1 200 OK\r\n\r\n", b"one\n")
+        await asyncio.sleep(3600)
+
+    async def story() -> None:
+        async with asking(script) as (pool, _):
+            response = await pool.request("GET", "/it", ACCEPT, streaming=True)
+            chunks = response.connection.chunks(5)
+            assert await anext(chunks) == b"one\n"
+            await pool.close()
             with pytest.raises(ConnectionError):
                 await anext(chunks)
 

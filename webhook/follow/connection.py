@@ -6,14 +6,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final, cast
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 _CHUNK_BYTES: Final = 1 << 16
 """What of a stream may be worked on at a stretch, while reviews wait."""
 _BUFFER_BYTES: Final = 1 << 21
 """Of a stream that nobody takes, before the server has to wait."""
+_HEAD_BYTES: Final = 1 << 18
+"""Of what comes before a body, informational responses included."""
+_ERROR_BYTES: Final = 1 << 16
+"""Of the body of a refusal: more is not read."""
 _INFORMATIONAL: Final = 200
 """A status below it says that the response is still to come."""
+_REFUSAL: Final = 300
+"""A status from it on says that the response is none that was hoped for."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -42,6 +48,7 @@ class Connection(asyncio.Protocol):
         self._ended = True
         self._parts: deque[bytes] = deque()
         self._held = 0
+        self._unheaded = 0
         self._paused = False
         self._error: OSError | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -55,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._streaming = streaming
         self._rest()
         self._begun = self._headed = self._ended = False
+        self._unheaded = 0
         self._transport.write(request)
 
     @property
@@ -71,7 +79,7 @@ class Connection(asyncio.Protocol):
 
     def header(self, name: bytes) -> str:
         """Return a header of the response, whose name is given in lower case; empty without it."""
-        return self._headers.get(name, b"").decode("latin-1")
+        return self._headers.get(name, b"").decode("latin-1").strip()
 
     async def head(self) -> None:
         """Wait until status and headers of the response are there."""
@@ -105,7 +113,9 @@ class Connection(asyncio.Protocol):
         return self._take(_CHUNK_BYTES)
 
     def abort(self) -> None:
-        """Close the connection without a farewell."""
+        """Close the connection without a farewell. A response that has not ended never does."""
+        if not self._ended and self._error is None:
+            self._error = ConnectionAbortedError("it was given up")
         self._transport.abort()
 
     # What the event loop tells
@@ -121,23 +131,27 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except HttpParserError as error:
-            if not self._ended:
-                self._error = ConnectionError(f"the response is not HTTP/1.1: {error}")
-            self.abort()
-            self._wake()
+        except HttpParserError as error:  # its context is what one of the methods below raised
+            self._fail(f"the response is not HTTP/1.1: {error.__context__ or error}")
+        except HttpParserUpgrade:
+            self._fail("the response is another protocol's")
+        if not self._headed:
+            self._unheaded += len(data)
+            if self._unheaded > _HEAD_BYTES:
+                self._fail(f"the head of the response is larger than {_HEAD_BYTES} bytes")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End: with the connection ends a response that says nothing of its length."""
         self._rest()
-        if self._headed and not (
-            self.header(b"content-length") + self.header(b"transfer-encoding")
-        ):
-            self._ended = True
         if not self._ended and self._error is None:
-            self._error = (
-                exc if isinstance(exc, OSError) else ConnectionResetError("the server closed it")
-            )
+            if self._headed and not (
+                self.header(b"content-length") + self.header(b"transfer-encoding")
+            ):
+                self._ended = True
+            elif isinstance(exc, OSError):
+                self._error = exc
+            else:
+                self._error = ConnectionResetError("the server closed it")
         self.lost.set_result(None)
         self._wake()
 
@@ -159,7 +173,7 @@ class Connection(asyncio.Protocol):
         self.status = self._parser.get_status_code()
         if self.status >= _INFORMATIONAL:
             self._headed = True
-            gzip = self._headers.get(b"content-encoding") == b"gzip"
+            gzip = self.header(b"content-encoding") == "gzip"
             self._inflate = zlib.decompressobj(_GZIP).decompress if gzip else None
             if self._streaming:
                 self._wake()
@@ -168,9 +182,15 @@ class Connection(asyncio.Protocol):
         """Note a part of the body. Raises zlib.error."""
         if self._inflate is not None:
             body = self._inflate(body)
+            if not body:  # which would be the end of a stream
+                return
         self._parts.append(body)
         self._held += len(body)
-        if self._streaming:
+        if self.status >= _REFUSAL and self._held > _ERROR_BYTES:
+            self._ended = True
+            self.abort()
+            self._wake()
+        elif self._streaming:
             self._wake()
             if self._held > _BUFFER_BYTES and not self._paused:
                 self._paused = True
@@ -196,6 +216,13 @@ class Connection(asyncio.Protocol):
             self._waiter = None
         if self._error is not None:
             raise self._error
+
+    def _fail(self, text: str) -> None:
+        """End because of what the server sent."""
+        if not self._ended:
+            self._error = ConnectionError(text)
+        self.abort()
+        self._wake()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
