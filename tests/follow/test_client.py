@@ -334,6 +334,33 @@ def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again() -> None:
     asyncio.run(story())
 
 
+def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> None:
+    renewing, go = asyncio.Event(), asyncio.Event()
+
+    async def story() -> None:
+        async with FakeApi(accepts="Bearer it").serving() as fake:
+
+            async def load(configuration: Configuration) -> None:
+                await plain(fake)(configuration)
+                if fake.requests:
+                    renewing.set()
+                    await go.wait()
+
+            api = Api(load)
+            await api.open()
+            asking = asyncio.create_task(api.get("/api/v1/pods", [], 5.0))
+            await renewing.wait()
+            asked = len(fake.requests)
+            await api.close()
+            go.set()
+            with pytest.raises(ApiError) as caught:
+                await asking
+            assert caught.value.reason == "closed"
+            assert len(fake.requests) == asked
+
+    asyncio.run(story())
+
+
 def test_a_request_takes_no_thread() -> None:
     async def story() -> None:
         async with FakeApi().serving() as fake:

@@ -296,6 +296,37 @@ def test_what_is_under_way_ends_with_the_pool() -> None:
     tell(story)
 
 
+def test_a_get_is_not_repeated_when_the_pool_ends() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(OK)
+        await asyncio.sleep(3600)
+
+    async def story() -> None:
+        async with asking(script) as (pool, visits):
+            await pool.request("GET", "/it", ACCEPT)
+            again = asyncio.create_task(pool.request("GET", "/it", ACCEPT))
+            await asyncio.sleep(0.02)
+            await pool.close()
+            with pytest.raises(ConnectionError):
+                await again
+            assert visits() == 1
+
+    tell(story)
+
+
+def test_what_is_opened_while_the_pool_ends_is_closed() -> None:
+    async def story() -> None:
+        async with asking(saying(OK)) as (pool, _):
+            opening = asyncio.create_task(pool.request("GET", "/it", ACCEPT))
+            await asyncio.sleep(0)
+            await pool.close()
+            with pytest.raises(ConnectionError):
+                await opening
+
+    tell(story)
+
+
 async def streamed(pool: Pool, idle: float) -> list[bytes]:
     """Return the chunks of a stream."""
     response = await pool.request("GET", "/it", ACCEPT, streaming=True)

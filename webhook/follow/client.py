@@ -126,10 +126,12 @@ class Api:
         self._load = load
         self._configuration: Configuration  # from `open` on
         self._pool: Pool | None = None
+        self._closed = False
 
     async def open(self) -> None:
         """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
         self._configuration = Configuration()
+        self._closed = False
         try:
             await self._configure()
         except _UNUSABLE as error:
@@ -141,6 +143,7 @@ class Api:
 
     async def close(self) -> None:
         """Close all connections."""
+        self._closed = True
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
@@ -262,6 +265,8 @@ class Api:
             configuration.proxy_headers or {},
         )
         former = self._pool
+        if self._closed:  # while the credentials were loaded
+            return
         if former is None or former.server != server:
             self._pool = Pool(server, RESTClientObject(configuration).ssl_context)
             if former is not None:

@@ -40,6 +40,7 @@ class Pool:
         self._lines = written({"User-Agent": f"ray-webhook/{__version__}", **self._dialer.headers})
         self._idle: list[Connection] = []
         self._open: set[Connection] = set()
+        self._closed = False
 
     async def request(
         self,
@@ -69,12 +70,13 @@ class Pool:
             try:
                 return await self._asked(connection, message, streaming=streaming)
             except ConnectionError:
-                if method != "GET" or connection.begun:
+                if method != "GET" or connection.begun or self._closed:
                     raise
         return await self._asked(await self._opened(), message, streaming=streaming)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and those that are being opened once they are open."""
+        self._closed = True
         self._idle.clear()
         closing = [connection.lost for connection in self._open]
         for connection in self._open:
@@ -117,4 +119,7 @@ class Pool:
         connection = await self._dialer.open()
         self._open.add(connection)
         connection.lost.add_done_callback(lambda _: self._open.discard(connection))
+        if self._closed:
+            connection.abort()
+            raise ConnectionAbortedError("it was given up")
         return connection
