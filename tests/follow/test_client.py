@@ -22,6 +22,7 @@ from kubernetes.aio.config import ConfigException
 from tests.follow.fake_api import PODS, FakeApi
 from tests.follow.following import eventually, following, plain
 from tests.follow.objects import a_pod
+from tests.follow.scripted import Visit, scripted
 from webhook.follow.client import Api, in_cluster, kubeconfig
 from webhook.follow.errors import ApiError
 from webhook.groups.reads import ReadCluster
@@ -357,6 +358,28 @@ def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> N
                 await asking
             assert caught.value.reason == "closed"
             assert len(fake.requests) == asked
+
+    asyncio.run(story())
+
+
+def test_whatever_a_path_has_it_stays_one_line() -> None:
+    asked: list[bytes] = []
+
+    async def script(visit: Visit) -> None:
+        asked.append(await visit.request())
+        await visit.say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    async def story() -> None:
+        async with scripted(script) as server:
+
+            async def load(configuration: Configuration) -> None:
+                configuration.host = f"http://127.0.0.1:{server.port}"
+
+            api = Api(load)
+            await api.open()
+            await api.get("/a/\xfc HTTP/1.1\r\nX: y/%20", [("limit", "1")], 1.0)
+            await api.close()
+        assert asked[0].startswith(b"GET /a/%C3%BC%20HTTP/1.1%0D%0AX:%20y/%20?limit=1 HTTP/1.1\r\n")
 
     asyncio.run(story())
 

@@ -44,6 +44,7 @@ async def answered(server: Server, tls: ssl.SSLContext | None = None) -> bytes:
         ("https://[fd00::1]:6443", "[fd00::1]:6443", ""),
         ("https://rancher.example/k8s/clusters/c-1/", "rancher.example", "/k8s/clusters/c-1"),
         ("http://user:secret@127.0.0.1:8001", "127.0.0.1:8001", ""),
+        ("https://K\xfcbe.example:6443/k\xfc be", "xn--kbe-hoa.example:6443", "/k%C3%BC%20be"),
     ],
 )
 def test_a_server_is_named_as_its_url_does(url: str, host: str, prefix: str) -> None:
@@ -52,12 +53,17 @@ def test_a_server_is_named_as_its_url_does(url: str, host: str, prefix: str) -> 
     assert dialer.prefix == prefix
 
 
-@pytest.mark.parametrize("url", ["kubernetes:6443", "ftp://kubernetes", "https://", "https://a:b"])
+@pytest.mark.parametrize(
+    "url",
+    ["kubernetes:6443", "ftp://a:secret@b", "https://", "https://a:b", "https://a..b", "https://a."
+     + "b" * 64],
+)  # fmt: skip
 @pytest.mark.parametrize("which", ["url", "proxy"])
 def test_what_is_no_server_of_http_is_refused(url: str, which: str) -> None:
     server = Server(url) if which == "url" else Server("https://kubernetes", "", url)
-    with pytest.raises(ValueError, match=r"no URL of http|Port"):
+    with pytest.raises(ValueError, match=r"no URL of http|Port") as caught:
         Dialer(server, ssl.create_default_context())
+    assert "secret" not in str(caught.value)
 
 
 def test_a_header_is_one_line() -> None:
@@ -180,6 +186,7 @@ def test_a_proxy_forwards_what_is_not_tls() -> None:
         (b"HTTP/1.1 502\r\n\r\n", "answers 502 to CONNECT"),
         (b"nonsense\r\n\r\n", "answers nothing to CONNECT"),
         (b"", "does not answer in HTTP"),
+        (b"HTTP/1.1 200 and no more\r\n\r\n", ": Connection"),
         (b"x" * 40_000, "does not answer in HTTP"),
     ],
 )

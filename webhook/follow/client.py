@@ -26,7 +26,7 @@ from kubernetes.aio.config.incluster_config import (
 )
 
 from webhook.follow.connection import Connection
-from webhook.follow.dialing import Server, Unreachable, written
+from webhook.follow.dialing import Server, Unreachable, quoted, written
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
 from webhook.follow.pool import SUCCESSES, Pool, Response
 from webhook.follow.wire import Status, oneline
@@ -228,7 +228,9 @@ class Api:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
         repeated once.
         """
-        target = f"{path}?{urlencode(query, quote_via=quote)}" if query else path
+        target = quoted(path)
+        if query:
+            target = f"{target}?{urlencode(query, quote_via=quote)}"
         response = await self._send(what, target, body, streaming=streaming)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             await self._renew()

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Final, cast
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
 from msgspec import Struct
@@ -19,6 +19,7 @@ from webhook.follow.connection import Connection
 _DELAY_SECONDS: Final = 0.25
 """Of one address of a server before the next one is tried too (RFC 8305)."""
 _PORTS: Final = {"http": 80, "https": 443}
+_SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
 _HEAD_BYTES: Final = 1 << 14
 """Of a proxy's answer to CONNECT."""
 
@@ -52,18 +53,21 @@ class Dialer:
     def __init__(self, server: Server, tls: ssl.SSLContext) -> None:
         self._url = _split(server.url)
         self._tls = tls if self._url.scheme == "https" else None
-        self._tls_name = server.tls_name or self._url.hostname
+        self._tls_name = server.tls_name or _name(self._url)
         self._proxy = _split(server.proxy) if server.proxy else None
         self._to_proxy = dict(server.proxy_headers)
         if self._proxy is not None and self._proxy.username is not None:
             user = f"{unquote(self._proxy.username)}:{unquote(self._proxy.password or '')}"
             self._to_proxy["Proxy-Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
         forwarded = self._proxy is not None and self._tls is None
-        path = self._url.path.rstrip("/")
+        path = quoted(self._url.path.rstrip("/"))
         self.prefix = f"http://{_authority(self._url)}{path}" if forwarded else path
         """What stands before the path of a request."""
         self.headers = {"Host": _authority(self._url)} | (self._to_proxy if forwarded else {})
         """What every request needs."""
+        target = f"{_host(self._url)}:{_port(self._url)}"
+        lines = written({"Host": target} | self._to_proxy)
+        self._connect = b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (target.encode("ascii"), lines)
 
     async def open(self) -> Connection:
         """Return a new connection. Raises Unreachable and ssl.SSLError."""
@@ -72,12 +76,13 @@ class Dialer:
                 return await _connected(self._url, self._tls, self._tls_name)
             tls = ssl.create_default_context() if self._proxy.scheme == "https" else None
             if self._tls is None:
-                return await _connected(self._proxy, tls, self._proxy.hostname)
+                return await _connected(self._proxy, tls, _name(self._proxy))
             return await self._tunnelled(self._proxy, tls, self._tls)
         except ssl.SSLError:
             raise
         except OSError as error:
-            raise Unreachable(f"{_authority(self._proxy or self._url)}: {error}") from error
+            told = str(error) or type(error).__name__
+            raise Unreachable(f"{_authority(self._proxy or self._url)}: {told}") from error
 
     async def _tunnelled(
         self, proxy: SplitResult, outer: ssl.SSLContext | None, inner: ssl.SSLContext
@@ -87,12 +92,10 @@ class Dialer:
             _Asked,
             sock=await _socket_to(proxy),
             ssl=outer,
-            server_hostname=proxy.hostname if outer else None,
+            server_hostname=_name(proxy) if outer else None,
         )
         try:
-            target = f"{_host(self._url)}:{_port(self._url)}"
-            lines = written({"Host": target} | self._to_proxy)
-            transport.write(b"CONNECT %b HTTP/1.1\r\n%b\r\n" % (target.encode("ascii"), lines))
+            transport.write(self._connect)
             _check_tunnel(await asked.head)
             connection = Connection()
             inside = await loop.start_tls(
@@ -124,6 +127,11 @@ class _Asked(asyncio.Protocol):
             self.head.set_exception(
                 exc or ConnectionResetError("the proxy does not answer in HTTP")
             )
+
+
+def quoted(path: str) -> str:
+    """Return a path as it is sent: whatever it has, the line of a request stays one line."""
+    return quote(path, safe=_SAFE)
 
 
 def written(headers: Headers) -> bytes:
@@ -160,7 +168,7 @@ def _check_tunnel(head: bytes) -> None:
 
 async def _socket_to(url: SplitResult) -> socket.socket:
     """Return a connected socket. A server of several addresses may be reached by some only."""
-    host, port = url.hostname or "", _port(url)
+    host, port = _name(url), _port(url)
     found = _addresses(host, port) or await asyncio.get_running_loop().getaddrinfo(
         host, port, type=socket.SOCK_STREAM
     )
@@ -178,9 +186,14 @@ def _addresses(host: str, port: int) -> Sequence[AddrInfoType]:
 
 def _split(url: str) -> SplitResult:
     parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    msg = f"{url.replace(user + at, '', 1)!r} is no URL of http or https"  # without a password
     if parts.scheme not in _PORTS or not parts.hostname:
-        msg = f"{url!r} is no URL of http or https"
         raise ValueError(msg)
+    try:
+        _name(parts)
+    except UnicodeError as error:
+        raise ValueError(msg) from error
     _port(parts)
     return parts
 
@@ -189,8 +202,13 @@ def _port(url: SplitResult) -> int:
     return url.port or _PORTS[url.scheme]
 
 
+def _name(url: SplitResult) -> str:
+    """Return the host as it is looked up. Raises UnicodeError when it cannot be a name."""
+    return (url.hostname or "").encode("idna").decode("ascii")
+
+
 def _host(url: SplitResult) -> str:
-    host = url.hostname or ""
+    host = _name(url)
     return f"[{host}]" if ":" in host else host
 
 
