@@ -238,11 +238,13 @@ def test_an_api_that_was_not_opened_says_so() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("scheme", ["http://", ""])
 @pytest.mark.parametrize(("exempt", "through"), [("", True), ("127.0.0.1", False)])
 def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
     monkeypatch: pytest.MonkeyPatch,
     exempt: str,
     through: bool,  # noqa: FBT001
+    scheme: str,
 ) -> None:
     asked: list[bytes] = []
 
@@ -257,7 +259,7 @@ def test_a_proxy_of_the_environment_is_used_but_for_exempt_hosts(
             FakeApi().serving() as fake,
         ):
             port = listener.sockets[0].getsockname()[1]
-            monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
+            monkeypatch.setenv("http_proxy", f"{scheme}127.0.0.1:{port}")
             monkeypatch.setenv("no_proxy", exempt)
             api = Api(plain(fake))
             await api.open()

@@ -288,10 +288,11 @@ class Api:
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY) names for a server.
 
-    The transport would look for it, and for ~/.netrc, at each request, in a thread each.
+    As everywhere, it may be a mere host and port.
     """
     parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
 
 
 def _failure(error: OSError, waited: str) -> ApiError:
