@@ -10,7 +10,8 @@ import logging
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -288,11 +289,23 @@ class Api:
 def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY) names for a server.
 
-    As everywhere, it may be a mere host and port.
+    As everywhere, it may be a mere host and port; and as in Go, NO_PROXY may have networks.
     """
     parts = urlsplit(url)
-    proxy = None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+    host, proxies = parts.hostname or "", getproxies()
+    proxy = proxies.get(parts.scheme)
+    if not proxy or proxy_bypass(host) or _within(host, proxies.get("no", "")):
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _within(host: str, networks: str) -> bool:
+    """Tell whether a host is an address in one of some networks, such as `10.96.0.0/12`."""
+    for each in networks.split(","):
+        with suppress(ValueError):
+            if ip_address(host) in ip_network(each.strip(), strict=False):
+                return True
+    return False
 
 
 def _failure(error: OSError, waited: str) -> ApiError:

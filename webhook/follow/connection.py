@@ -26,8 +26,8 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 class Connection(asyncio.Protocol):
     """A connection, with one request at a time.
 
-    After `send`, wait for `whole`, or for `head` and then `chunks`. All raise OSError when the
-    connection is lost before the response has ended, and may be awaited by one task at a time.
+    After `send`, wait for the `end`, or for the `head` and then take `chunks`. All raise OSError
+    when the connection is lost before the response has ended, and are for one task at a time.
     """
 
     def __init__(self) -> None:
