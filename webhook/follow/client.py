@@ -26,10 +26,10 @@ from kubernetes.aio.config.incluster_config import (
     InClusterConfigLoader,
 )
 
-from webhook.follow.connection import Connection
+from webhook.follow.connection import SUCCESSES, Connection
 from webhook.follow.dialing import Server, Unreachable, quoted, written
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
-from webhook.follow.pool import SUCCESSES, Pool, Response
+from webhook.follow.pool import Pool, Response
 from webhook.follow.wire import Status, oneline
 
 Load = Callable[[Configuration], Awaitable[None]]
@@ -92,32 +92,26 @@ class _Send(NamedTuple):
     lines: bytes
 
 
-_JSON: Final = written({"Accept": "application/json", "Content-Type": "application/json"})
-_GZIP: Final = {"Accept-Encoding": "gzip"}
-"""The API server compresses what has more than 128 KiB, and no watch."""
-_GET: Final = _Send("GET", written({"Accept": "application/json"} | _GZIP))
-_GET_METADATA: Final = _Send(
-    "GET",
-    written(
-        {
-            "Accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
-            "application/json"
-        }
-        | _GZIP
-    ),
+def _read(accept: str) -> _Send:
+    """Return a GET. The API server compresses what has more than 128 KiB, and no watch."""
+    return _Send("GET", written({"Accept": accept, "Accept-Encoding": "gzip"}))
+
+
+def _write(method: str, content_type: str = "application/json") -> _Send:
+    return _Send(method, written({"Accept": "application/json", "Content-Type": content_type}))
+
+
+_GET: Final = _read("application/json")
+_GET_METADATA: Final = _read(
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
-_GET_OWN_METADATA: Final = _Send(
-    "GET",
-    written(
-        {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"}
-    ),
+_GET_OWN_METADATA: Final = _read(
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
-_POST: Final = _Send("POST", _JSON)
-_PUT: Final = _Send("PUT", _JSON)
-_DELETE: Final = _Send("DELETE", _JSON)
-_PATCH: Final = _Send(
-    "PATCH", written({"Accept": "application/json", "Content-Type": "application/json-patch+json"})
-)
+_POST: Final = _write("POST")
+_PUT: Final = _write("PUT")
+_DELETE: Final = _write("DELETE")
+_PATCH: Final = _write("PATCH", "application/json-patch+json")
 
 
 class Api:

@@ -18,8 +18,8 @@ _ERROR_BYTES: Final = 1 << 16
 """Of the body of a refusal: more is not read."""
 _INFORMATIONAL: Final = 200
 """A status below it says that the response is still to come."""
-_REFUSAL: Final = 300
-"""A status from it on says that the response is none that was hoped for."""
+SUCCESSES: Final = frozenset({200, 201, 202})
+"""Any other status is a refusal's."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
 
@@ -43,7 +43,8 @@ class Connection(asyncio.Protocol):
         self._headers: dict[bytes, bytes] = {}
         self._inflate: Callable[[bytes], bytes] | None = None
         self._streaming = False
-        self._begun = False
+        self.begun = False
+        """Whether anything of the response has come."""
         self._headed = False
         self._ended = True
         self._parts: deque[bytes] = deque()
@@ -61,7 +62,7 @@ class Connection(asyncio.Protocol):
         """Write a request: of a response that is not `streaming` nothing is told before its end."""
         self._streaming = streaming
         self._rest()
-        self._begun = self._headed = self._ended = False
+        self.begun = self._headed = self._ended = False
         self._unheaded = 0
         self._transport.write(request)
 
@@ -71,11 +72,6 @@ class Connection(asyncio.Protocol):
         keeps the connection.
         """
         return self._ended and not self._transport.is_closing()
-
-    @property
-    def begun(self) -> bool:
-        """Tell whether anything of the response has come."""
-        return self._begun
 
     def header(self, name: bytes) -> str:
         """Return a header of the response, whose name is given in lower case; empty without it."""
@@ -161,7 +157,7 @@ class Connection(asyncio.Protocol):
         """Begin a response. Raises ValueError for one that nobody asked for."""
         if self._ended:
             raise ValueError("a second response")
-        self._begun = True
+        self.begun = True
         self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -186,7 +182,7 @@ class Connection(asyncio.Protocol):
                 return
         self._parts.append(body)
         self._held += len(body)
-        if self.status >= _REFUSAL and self._held > _ERROR_BYTES:
+        if self.status not in SUCCESSES and self._held > _ERROR_BYTES:
             self._ended = True
             self.abort()
             self._wake()
@@ -248,21 +244,16 @@ class Connection(asyncio.Protocol):
         parts = self._parts
         if not parts:
             return b""
-        if self._held <= most:
-            taken = b"".join(parts) if len(parts) > 1 else parts[0]
-            parts.clear()
-        else:
-            some = [parts.popleft()]
-            size = len(some[0])
-            while parts and size + len(parts[0]) <= most:
-                size += len(parts[0])
-                some.append(parts.popleft())
-            taken = b"".join(some)
-        self._held -= len(taken)
+        some = [parts.popleft()]
+        size = len(some[0])
+        while parts and size + len(parts[0]) <= most:
+            size += len(parts[0])
+            some.append(parts.popleft())
+        self._held -= size
         if self._paused and self._held <= _BUFFER_BYTES:
             self._paused = False
             self._transport.resume_reading()
-        return taken
+        return b"".join(some)
 
 
 class _Chunks:

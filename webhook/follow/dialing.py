@@ -8,7 +8,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from aiohappyeyeballs import AddrInfoType, addr_to_addr_infos, start_connection
@@ -22,6 +22,8 @@ _PORTS: Final = {"http": 80, "https": 443}
 _SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
 _HEAD_BYTES: Final = 1 << 14
 """Of a proxy's answer to CONNECT."""
+
+P = TypeVar("P", bound=asyncio.Protocol)
 
 Headers = Mapping[str, str]
 
@@ -73,10 +75,10 @@ class Dialer:
         """Return a new connection. Raises Unreachable and ssl.SSLError."""
         try:
             if self._proxy is None:
-                return await _connected(self._url, self._tls, self._tls_name)
+                return (await _connected(Connection, self._url, self._tls, self._tls_name))[1]
             tls = ssl.create_default_context() if self._proxy.scheme == "https" else None
             if self._tls is None:
-                return await _connected(self._proxy, tls, _name(self._proxy))
+                return (await _connected(Connection, self._proxy, tls, _name(self._proxy)))[1]
             return await self._tunnelled(self._proxy, tls, self._tls)
         except ssl.SSLError:
             raise
@@ -87,18 +89,12 @@ class Dialer:
     async def _tunnelled(
         self, proxy: SplitResult, outer: ssl.SSLContext | None, inner: ssl.SSLContext
     ) -> Connection:
-        loop = asyncio.get_running_loop()
-        transport, asked = await loop.create_connection(
-            _Asked,
-            sock=await _socket_to(proxy),
-            ssl=outer,
-            server_hostname=_name(proxy) if outer else None,
-        )
+        transport, asked = await _connected(_Asked, proxy, outer, _name(proxy))
         try:
             transport.write(self._connect)
             _check_tunnel(await asked.head)
             connection = Connection()
-            inside = await loop.start_tls(
+            inside = await asyncio.get_running_loop().start_tls(
                 transport, connection, inner, server_hostname=self._tls_name
             )
         except BaseException:
@@ -146,15 +142,14 @@ def written(headers: Headers) -> bytes:
 
 
 async def _connected(
-    url: SplitResult, tls: ssl.SSLContext | None, tls_name: str | None
-) -> Connection:
-    _, connection = await asyncio.get_running_loop().create_connection(
-        Connection,
+    kind: type[P], url: SplitResult, tls: ssl.SSLContext | None, tls_name: str
+) -> tuple[asyncio.Transport, P]:
+    return await asyncio.get_running_loop().create_connection(
+        kind,
         sock=await _socket_to(url),
         ssl=tls,
         server_hostname=tls_name if tls else None,
     )
-    return connection
 
 
 def _check_tunnel(head: bytes) -> None:

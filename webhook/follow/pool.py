@@ -7,13 +7,12 @@ from typing import Final
 from msgspec import Struct
 
 from webhook import __version__
-from webhook.follow.connection import Connection
+from webhook.follow.connection import SUCCESSES, Connection
 from webhook.follow.dialing import Dialer, Server, written
 
 _IDLE_SECONDS: Final = 30.0
 """How long a connection is kept for the next request. The API server closes it after 90 s."""
 _IDLE_MAX: Final = 16
-SUCCESSES: Final = frozenset({200, 201, 202})
 
 
 class Response(Struct, frozen=True):
