@@ -2,9 +2,6 @@
 
 import asyncio
 import base64
-import datetime as dt
-import ipaddress
-import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -12,13 +9,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.config import ConfigException
 
+from tests.follow.certificates import server_tls
 from tests.follow.fake_api import PODS, FakeApi
 from tests.follow.following import eventually, following, plain
 from tests.follow.objects import a_pod
@@ -27,89 +21,6 @@ from webhook.follow.client import Api, in_cluster, kubeconfig
 from webhook.follow.errors import ApiError
 from webhook.groups.reads import ReadCluster
 from webhook.groups.seat import Seat
-
-Key = ec.EllipticCurvePrivateKey
-
-
-def certificate(
-    directory: Path, name: str, issuer: tuple[x509.Certificate, Key] | None = None
-) -> tuple[x509.Certificate, Key]:
-    """Issue a certificate, by itself or by an authority, and write it and its key as `<name>.crt`
-    and `<name>.key`.
-    """
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    signer = issuer[1] if issuer else key
-    usage = x509.ExtendedKeyUsage(
-        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    )
-    bits = dict.fromkeys(
-        (
-            "content_commitment",
-            "key_encipherment",
-            "data_encipherment",
-            "key_agreement",
-            "encipher_only",
-            "decipher_only",
-        ),
-        False,
-    )
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer[0].subject if issuer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-        .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-        .add_extension(
-            x509.KeyUsage(
-                digital_signature=True,
-                key_cert_sign=issuer is None,
-                crl_sign=issuer is None,
-                **bits,
-            ),
-            critical=True,
-        )
-        .add_extension(usage, critical=False)
-        .add_extension(
-            x509.SubjectAlternativeName(
-                [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("kubernetes")]
-            ),
-            critical=False,
-        )
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-        .sign(signer, hashes.SHA256())
-    )
-    (directory / f"{name}.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    pem = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (directory / f"{name}.key").write_bytes(pem)
-    return made, key
-
-
-@pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an authority, a server, a client, and a stranger's authority."""
-    directory = tmp_path_factory.mktemp("pki")
-    authority = certificate(directory, "ca")
-    certificate(directory, "server", authority)
-    certificate(directory, "client", authority)
-    certificate(directory, "stranger")
-    return directory
-
-
-def server_tls(pki: Path, *, clients: bool = False) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(pki / "ca.crt"))
-    context.load_cert_chain(pki / "server.crt", pki / "server.key")
-    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
-    return context
 
 
 def write_kubeconfig(

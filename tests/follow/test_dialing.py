@@ -7,20 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.follow.certificates import server_tls
 from tests.follow.scripted import Visit, scripted
-from tests.follow.test_client import certificate, server_tls
 from webhook.follow.dialing import Dialer, Server, Unreachable, written
 from webhook.follow.pool import Pool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-
-
-@pytest.fixture(scope="module")
-def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an authority and a server."""
-    directory = tmp_path_factory.mktemp("pki")
-    certificate(directory, "server", certificate(directory, "ca"))
-    return directory
 
 
 def trusting(pki: Path) -> ssl.SSLContext:

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -53,13 +53,6 @@ def once(*pieces: bytes) -> Script:
         await visit.say(*pieces)
 
     return script
-
-
-def tell(story: Callable[[], Awaitable[None]]) -> None:
-    async def told() -> None:
-        await story()
-
-    asyncio.run(told())
 
 
 def got(script: Script) -> Response:
@@ -164,7 +157,7 @@ def test_of_a_refusal_no_more_is_read_than_a_person_wants(streaming: bool) -> No
                 assert len(response.body) < 1 << 20
                 assert visits() == asked
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_one_connection_serves_one_request_after_the_other() -> None:
@@ -174,7 +167,7 @@ def test_one_connection_serves_one_request_after_the_other() -> None:
                 assert (await pool.request(method, "/it", ACCEPT, b"{}")).body == b"{}"
             assert visits() == 1
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_requests_at_the_same_time_have_a_connection_each() -> None:
@@ -185,7 +178,7 @@ def test_requests_at_the_same_time_have_a_connection_each() -> None:
             await asyncio.gather(*[pool.request("GET", "/it", ACCEPT) for _ in range(3)])
             assert visits() == 3
 
-    tell(story)
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(
@@ -205,7 +198,7 @@ def test_a_connection_is_not_used_after_a_response(first: bytes) -> None:
                 await asyncio.sleep(0.01)
             assert visits() == 3
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_connection_that_the_server_closed_meanwhile_is_left() -> None:
@@ -216,7 +209,7 @@ def test_a_connection_that_the_server_closed_meanwhile_is_left() -> None:
                 await asyncio.sleep(0.02)
             assert visits() == 3
 
-    tell(story)
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(("method", "asked"), [("GET", 3), ("PUT", 2), ("POST", 2), ("DELETE", 2)])
@@ -241,7 +234,7 @@ def test_only_a_get_is_repeated_when_the_server_closes_instead_of_answering(
             else:
                 assert method == "GET"
 
-    tell(story)
+    asyncio.run(story())
     assert len(requests) == asked
 
 
@@ -259,7 +252,7 @@ def test_a_get_whose_response_had_begun_is_not_repeated() -> None:
             with pytest.raises(ConnectionError):
                 await pool.request("GET", "/it", ACCEPT)
 
-    tell(story)
+    asyncio.run(story())
     assert len(requests) == 2
 
 
@@ -277,23 +270,28 @@ def test_a_request_that_is_given_up_closes_its_connection() -> None:
                         await pool.request("GET", "/it", ACCEPT)
             assert visits() == 2
 
-    tell(story)
+    asyncio.run(story())
 
 
-def test_what_is_under_way_ends_with_the_pool() -> None:
-    async def script(visit: Visit) -> None:
-        await visit.request()
-        await asyncio.sleep(3600)
+async def silent(visit: Visit) -> None:
+    """Answer nothing."""
+    await visit.request()
+    await asyncio.sleep(3600)
 
+
+@pytest.mark.parametrize(
+    ("script", "seconds"), [(silent, 0.02), (saying(OK), 0)], ids=["asked", "being opened"]
+)
+def test_what_is_under_way_ends_with_the_pool(script: Script, seconds: float) -> None:
     async def story() -> None:
         async with asking(script) as (pool, _):
-            asking_now = asyncio.create_task(pool.request("GET", "/it", ACCEPT))
-            await asyncio.sleep(0.02)
+            under_way = asyncio.create_task(pool.request("GET", "/it", ACCEPT))
+            await asyncio.sleep(seconds)
             await pool.close()
             with pytest.raises(ConnectionError):
-                await asking_now
+                await under_way
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_get_is_not_repeated_when_the_pool_ends() -> None:
@@ -312,19 +310,7 @@ def test_a_get_is_not_repeated_when_the_pool_ends() -> None:
                 await again
             assert visits() == 1
 
-    tell(story)
-
-
-def test_what_is_opened_while_the_pool_ends_is_closed() -> None:
-    async def story() -> None:
-        async with asking(saying(OK)) as (pool, _):
-            opening = asyncio.create_task(pool.request("GET", "/it", ACCEPT))
-            await asyncio.sleep(0)
-            await pool.close()
-            with pytest.raises(ConnectionError):
-                await opening
-
-    tell(story)
+    asyncio.run(story())
 
 
 async def streamed(pool: Pool, idle: float) -> list[bytes]:
@@ -350,7 +336,7 @@ def test_a_stream_gives_what_comes_as_it_comes() -> None:
         async with asking(script) as (pool, _):
             assert await streamed(pool, 5) == [b"one\n", b"two\n"]
 
-    tell(story)
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize("pieces", [[b"4\r\none\n\r\n"], [b"4\r\non"]], ids=["chunk", "half"])
@@ -363,7 +349,7 @@ def test_a_stream_that_breaks_says_so_after_what_had_come(pieces: list[bytes]) -
             with pytest.raises(ConnectionError):
                 await anext(chunks)
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_stream_may_come_compressed() -> None:
@@ -381,7 +367,7 @@ def test_a_stream_may_come_compressed() -> None:
         async with asking(script) as (pool, _):
             assert b"".join(await streamed(pool, 5)) == b"one\ntwo\n"
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_stream_without_a_length_is_not_whole_when_it_is_given_up() -> None:
@@ -399,7 +385,7 @@ def test_a_stream_without_a_length_is_not_whole_when_it_is_given_up() -> None:
             with pytest.raises(ConnectionError):
                 await anext(chunks)
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_stream_may_trickle_but_not_fall_silent() -> None:
@@ -424,7 +410,7 @@ def test_a_stream_may_trickle_but_not_fall_silent() -> None:
             response.connection.abort()
         assert asyncio.get_running_loop().time() - begun > 0.2 + 5 * 0.06
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_server_waits_while_nobody_takes_what_it_streams() -> None:
@@ -453,7 +439,7 @@ def test_a_server_waits_while_nobody_takes_what_it_streams() -> None:
             assert sum(sizes) == 512 << 16
             assert max(sizes) <= 1 << 17  # a part that nearly fills a chunk, and what a read had
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
@@ -478,7 +464,7 @@ def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
             assert chunks >= 16
             assert turns >= chunks - 1
 
-    tell(story)
+    asyncio.run(story())
 
 
 def test_a_stream_that_is_refused_has_a_body() -> None:
@@ -491,4 +477,4 @@ def test_a_stream_that_is_refused_has_a_body() -> None:
                 assert (response.status, response.body) == (410, b"expired")
             assert visits() == 1
 
-    tell(story)
+    asyncio.run(story())
