@@ -65,13 +65,13 @@ PARALLEL := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile
 # Stories mostly wait: two cores do for four workers, each of which has control planes of its own.
 STORIES := -n 4 --dist loadfile
 
-test: $(READY)  ## Run the tests; each run draws the same examples
+test: $(READY) tools prometheus  ## Run the tests; each run draws the same examples
 	$(BIN)/python -m pytest $(PARALLEL)
 
 test-fast: $(READY)  ## Run the tests of the floors that do no input or output
 	$(BIN)/python -m pytest $(PARALLEL) $(FAST:%=tests/%)
 
-coverage: $(READY)  ## Hold the branch coverage of these floors, by all tests, against its bound
+coverage: $(READY) tools prometheus  ## Hold the branch coverage of these floors, by all tests, against its bound
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
 browser: $(READY)  ## Install chromium, and look at the dashboard as a person does

@@ -21,7 +21,7 @@ def chromium() -> str | None:
 
 
 def main() -> int:
-    """Install what is missing; return 1 when it cannot be."""
+    """Install what is missing; return 2 when it cannot be."""
     try:
         if chromium() is None:
             _install("chromium")
@@ -33,7 +33,7 @@ def main() -> int:
         sys.stderr.write(
             f"the browser cannot be installed: {error}; install chromium and npm by hand\n"
         )
-        return 1
+        return 2
     return 0
 
 

@@ -1,9 +1,9 @@
 """Builds the programs of a control plane from Go modules into the cache directory, and says where
 they are.
 
-`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that it cannot
-be built here. Which versions it builds, `versions.chosen()` says: those of the newest pair lie in
-`bin/`, others in folders of their own.
+`python -m tests.e2e.build` builds what is missing or out of date; exit code 2 means that this
+machine lacks Go or the network, 1 that something does not compile. Which versions it builds,
+`versions.chosen()` says: those of the newest pair lie in `bin/`, others in folders of their own.
 """
 
 import argparse
@@ -20,7 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests import go
 from tests.e2e.versions import FORMER_KUBERNETES, NEWEST, PINS, chosen
+from tests.go import CANNOT_BUILD, CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE_VARIABLE = "E2E_CACHE"
@@ -32,13 +34,8 @@ not pinned.
 KUBERAY_MODULE = "github.com/ray-project/kuberay/ray-operator"
 FORMER_KUBECTL = "kubectl-two-minors-back"
 CRDS = "crds"
-CANNOT_BUILD = 2
 
 Say = Callable[[str], None]
-
-
-class CannotBuildError(Exception):
-    """A program cannot be built on this machine; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,11 @@ def _write_stamp(path: Path, text: str) -> None:
 
 
 def _version(tool: Tool) -> str:
-    """The version that go.mod requires of the module that `tool.package` belongs to."""
+    return _required(tool)[1]
+
+
+def _required(tool: Tool) -> tuple[str, str]:
+    """The module that `tool.package` belongs to, and the version that go.mod requires of it."""
     for line in (tool.pins / "go.mod").read_text().splitlines():
         words = line.removeprefix("require ").split()
         if (
@@ -248,8 +249,8 @@ def _version(tool: Tool) -> str:
             and words[1].startswith("v")
             and f"{tool.package}/".startswith(f"{words[0]}/")
         ):
-            return words[1]
-    raise CannotBuildError(f"{tool.pins}/go.mod requires no version of {tool.package}")
+            return words[0], words[1]
+    raise ValueError(f"{tool.pins}/go.mod requires no version of {tool.package}")
 
 
 def _arguments(tool: Tool) -> list[str]:
@@ -275,6 +276,7 @@ def _arguments(tool: Tool) -> list[str]:
 
 def _compile(tool: Tool, parallel: int) -> None:
     target = binary(tool.name)
+    go.download(tool.pins, _required(tool)[0])
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_name(target.name + ".new")
     _go(tool, "build", f"-p={parallel}", "-o", str(unfinished), *_arguments(tool))
@@ -297,7 +299,7 @@ def _render(tool: Tool) -> None:
     command = [str(kubectl), "kustomize", str(folder / tool.manifests)]
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode != 0:
-        raise CannotBuildError(f"{tool.name}: kubectl says {done.stderr.decode(errors='replace')}")
+        raise RuntimeError(f"{tool.name}: kubectl says {done.stderr.decode(errors='replace')}")
     manifests(tool.name).write_bytes(done.stdout)
 
 
@@ -326,12 +328,11 @@ def unpacked(path: Path) -> bytes:
 def module_folder() -> Path:
     """The folder of KubeRay's Go module in the module cache. Raises CannotBuildError."""
     tool = BY_NAME[OPERATOR]
-    _go(
-        tool, "mod", "download", KUBERAY_MODULE
-    )  # `go list` gives no folder for a module that is not downloaded
+    # `go list` gives no folder for a module that is not downloaded
+    go.download(tool.pins, KUBERAY_MODULE)
     found = _go(tool, "list", "-m", "-f", "{{.Dir}}", KUBERAY_MODULE).strip()
     if not found:
-        raise CannotBuildError(f"go says no folder of the module {KUBERAY_MODULE}")
+        raise RuntimeError(f"go says no folder of the module {KUBERAY_MODULE}")
     return Path(found)
 
 
@@ -362,22 +363,7 @@ def _given_crds() -> list[Path]:
 
 def _go(tool: Tool, *arguments: str) -> str:
     """Runs the go command in the tool's module and gives its standard output."""
-    go = shutil.which("go")
-    if go is None:
-        raise CannotBuildError(
-            f"{tool.name}: there is no `go` on the PATH; install Go 1.26 or newer"
-        )
-    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
-    command = [*(["nice", "-n", "10"] if shutil.which("nice") else []), go, *arguments]
-    done = subprocess.run(
-        command, cwd=tool.pins, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        tail = "\n".join(done.stderr.strip().splitlines()[-20:])
-        raise CannotBuildError(
-            f"{tool.name}: `go {arguments[0]}` failed with code {done.returncode}:\n{tail}"
-        )
-    return done.stdout
+    return go.run(tool.pins, *arguments)
 
 
 @contextmanager

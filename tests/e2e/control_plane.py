@@ -30,6 +30,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.credentials import MASTERS, Credentials
 from tests.e2e.process import Program, accepts_connections, free_port
+from tests.go import CannotBuildError
 
 
 class ControlPlane:
@@ -58,7 +59,7 @@ class ControlPlane:
 
     def __enter__(self) -> Self:
         if missing := build.missing(("etcd", "kube-apiserver")):
-            raise build.CannotBuildError(
+            raise CannotBuildError(
                 f"not built: {', '.join(missing)}; run `python -m tests.e2e.build`"
             )
         self.folder = Path(tempfile.mkdtemp(prefix="ray-webhook-e2e-"))

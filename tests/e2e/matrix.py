@@ -21,6 +21,7 @@ from tests.e2e import build
 from tests.e2e.compatibility import document
 from tests.e2e.outcomes import Outcomes, read
 from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pair
+from tests.go import CANNOT_BUILD
 
 DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"
 RUNNING: Final = ("webhook", "manifests", "examples", "tests/e2e")
@@ -137,7 +138,7 @@ def _run(pair: Pair) -> Outcomes:
     )
     if built.returncode:
         print(built.stderr, file=sys.stderr)
-        if built.returncode != build.CANNOT_BUILD:
+        if built.returncode != CANNOT_BUILD:
             raise InterruptedRunError(f"{pair}: the build ended with code {built.returncode}")
         trouble = built.stderr.strip().splitlines()[0].removeprefix("cannot build here: ")
         return Outcomes(pair.kuberay, pair.kubernetes, before, today, trouble=trouble)

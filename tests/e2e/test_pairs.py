@@ -17,6 +17,7 @@ from tests.e2e.versions import (
     Pair,
     chosen,
 )
+from tests.go import CannotBuildError
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,7 +88,7 @@ def test_programs_of_other_versions_do_not_lie_where_those_of_the_newest_do(
 
 def test_a_version_that_is_not_pinned_cannot_be_built(choose: Choose) -> None:
     choose(Pair(NEWEST.kuberay, "1.2.3"))
-    with pytest.raises(build.CannotBuildError, match=r"1\.2\.3 is not there"):
+    with pytest.raises(CannotBuildError, match=r"1\.2\.3 is not there"):
         _ = build.BY_NAME["kubectl"].pins
 
 
@@ -95,14 +96,14 @@ def test_given_schemas_are_unpacked_and_an_empty_folder_is_refused(
     choose: Choose, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     choose(SCHEMAS_ONLY)
-    with pytest.raises(build.CannotBuildError, match=f"{build.CRDS_VARIABLE} names no folder"):
+    with pytest.raises(CannotBuildError, match=f"{build.CRDS_VARIABLE} names no folder"):
         build.build()
     given = tmp_path / "given"
     given.mkdir()
     monkeypatch.setenv(build.CRDS_VARIABLE, str(given))
-    with pytest.raises(build.CannotBuildError, match=r"no \*\.yaml"):
+    with pytest.raises(CannotBuildError, match=r"no \*\.yaml"):
         build.build()
-    with pytest.raises(build.CannotBuildError, match="has no CustomResourceDefinitions"):
+    with pytest.raises(CannotBuildError, match="has no CustomResourceDefinitions"):
         build.definitions()
 
     (given / "ray.yaml.gz").write_bytes(gzip.compress(b"kind: Ray"))

@@ -1,6 +1,6 @@
 """Hosts of a network of their own: each with an address, a name, and names for the others, as pods
 have them by a headless service. To be used within `unshare`, and gone with it. `python -m
-tests.meeting.hosts` tells whether they can be made here.
+tests.meeting.hosts` exits with 2 where they cannot be made.
 """
 
 import subprocess
@@ -31,7 +31,7 @@ hostname "$1" && mount --bind "$2" /etc/hosts && mount -t tmpfs tmpfs "$3" \
 
 
 def main() -> int:
-    """Tell whether hosts can be made on this machine."""
+    """Return 0 when hosts can be made on this machine, 2 when they cannot."""
     tried = (
         "mount -t tmpfs tmpfs /run && ip link add name bridge-0 type bridge"
         " && ip netns add host-0 && ip link add name wire-0 type veth peer name eth0 netns host-0"
@@ -45,7 +45,7 @@ def main() -> int:
         why = str(error)
     if why:
         print(f"no hosts can be made here, which takes root, unshare and iproute2: {why.strip()}")
-    return 1 if why else 0
+    return 2 if why else 0
 
 
 @contextmanager

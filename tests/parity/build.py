@@ -6,12 +6,12 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
+from tests import go
 from webhook.follow.kuberay import release_in
 from webhook.validation.finding import KubeRay
 
@@ -21,12 +21,6 @@ MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS_VARIABLE = "PARITY_CRDS"
 """The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; nobody serves its module."""
 UNPUBLISHED = "1.7.0"
-CANNOT_BUILD = 2
-"""The exit code of programs that need what cannot be built."""
-
-
-class CannotBuildError(Exception):
-    """The program cannot be built here; the message says why."""
 
 
 class Built(NamedTuple):
@@ -52,9 +46,9 @@ def versions() -> list[str]:
 def build(version: str) -> Built:
     """Return the program for a version. Raises CannotBuildError."""
     folder = folder_of(version)
-    # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
-    go(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
     config = module_of(folder) / "config"
+    # Without paths, it shares Go's cache with what `tests.e2e.build` builds of the same modules
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "parity", ".")
     return Built(folder / "parity", config / "crd" / "bases", config / "samples")
 
 
@@ -77,18 +71,21 @@ def _operator(version: str) -> Path:
 
 def module_of(folder: Path) -> Path:
     """Return where KubeRay's module is that a folder's program is built with."""
-    return Path(go(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
+    go.download(folder, MODULE)
+    return Path(go.run(folder, "list", "-m", "-f", "{{.Dir}}", MODULE).strip())
 
 
-def unpublished() -> Built | None:
-    """Return a program that goes by the CRDs of `UNPUBLISHED`, or None where they are not given.
-
-    Raises CannotBuildError.
+def unpublished() -> Built:
+    """Return a program that goes by the CRDs of `UNPUBLISHED`. Raises CannotBuildError, also where
+    they are not given.
     """
     given = os.environ.get(CRDS_VARIABLE, "")
     files = sorted(Path(given).glob("*.yaml*")) if given else []
     if not files:
-        return None
+        raise go.CannotBuildError(
+            f"the module of KubeRay {UNPUBLISHED} is not published, and {CRDS_VARIABLE} names no "
+            "folder with its CustomResourceDefinitions"
+        )
     folder = CACHE / UNPUBLISHED
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -103,23 +100,3 @@ def _copy(source: Path, target: Path) -> None:
     """Copy what has changed, so that Go builds nothing twice."""
     if not target.exists() or target.read_bytes() != source.read_bytes():
         target.write_bytes(source.read_bytes())
-
-
-def go(folder: Path, *arguments: str, **variables: str) -> str:
-    """Run a command of Go, and return its output. Raises CannotBuildError."""
-    found = shutil.which("go")
-    if found is None:
-        raise CannotBuildError("there is no `go` on the PATH; install Go 1.26 or newer")
-    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0", **variables}
-    done = subprocess.run(
-        [found, *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        said = f"{done.stdout[-1000:]}{done.stderr[-2000:]}"
-        raise CannotBuildError(f"`go {arguments[0]}` failed:\n{said}")
-    return done.stdout

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec import json as msgjson
 
-from tests.parity.build import CACHE, folder_of, go, module_of
+from tests import go
+from tests.parity.build import CACHE, folder_of, module_of
 
 PACKAGE = "controllers/ray/utils"
 _TEST = ("test", "-trimpath", "-vet=off", "-count=1", "-run=^TestValidate")
@@ -116,7 +117,7 @@ def cases(version: str) -> list[Case]:
     checks.write_text(_renamed(original))
     checks.with_name("recorder.go").write_text(_recorders(original))
     calls = module / "calls.jsonl"
-    go(module, *_TEST, f"./{PACKAGE}", PARITY_CASES=str(calls))
+    go.run(module, *_TEST, f"./{PACKAGE}", PARITY_CASES=str(calls))
     return [msgjson.decode(line, type=Case) for line in calls.read_bytes().splitlines()]
 
 

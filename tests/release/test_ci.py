@@ -1,0 +1,102 @@
+"""`.ci/run` ends green only when each part ran, or is allowed to be missing."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PARTS = (
+    "tests.browser.install",
+    "pip",
+    "tests.meeting.hosts",
+    "tests.parity --mutants 20000 1.6.2",
+    "tests.parity --mutants 5000 1.4.2",
+    "tests.parity.unit_cases",
+    "tests.e2e.build",
+)
+"""The commands, each after `python -m`, that say whether this machine can run a part."""
+ALLOWED = "tests.parity --mutants 5000 1.7.0"
+CAN_FAIL = [ALLOWED, *(part for part in PARTS if part != "pip")]
+"""pip has one exit code for everything, so what it cannot have counts as missing."""
+
+FAKE = """#!/usr/bin/env bash
+given=$*
+[[ -n $FAILING && ${given#-m } == "$FAILING"* ]] && exit "$CODE"
+exit 0
+"""
+
+
+def ci(folder: Path, failing: str = "", code: int = 0, **variables: str) -> tuple[int, str]:
+    """Run a copy of the script where Python and make only exit: with `code` for what `failing`
+    begins, else with 0. Return the exit code and the last lines of output.
+    """
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+    for program in (folder / ".venv" / "bin" / "python", folder / "bin" / "make"):
+        program.parent.mkdir(parents=True)
+        program.write_text(FAKE)
+        program.chmod(0o755)
+    (folder / ".cache").mkdir()
+    environment = {
+        "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+        "FAILING": failing,
+        "CODE": str(code),
+        **variables,
+    }
+    done = subprocess.run(
+        ["bash", ".ci/run"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_run_in_which_everything_ran_says_so(tmp_path: Path) -> None:
+    assert ci(tmp_path, CI="true") == (0, "0 parts did not run\n")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_this_machine_cannot_run_fails_in_ci(part: str, tmp_path: Path) -> None:
+    code, output = ci(tmp_path, part, 2, CI="true")
+    assert code == 1
+    assert "cannot run on this machine" in output
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_that_this_machine_cannot_run_is_counted_elsewhere(
+    part: str, tmp_path: Path
+) -> None:
+    code, output = ci(tmp_path, part, 2)
+    assert code == 0
+    assert "1 parts did not run:\n- " in output or "2 parts did not run:\n- " in output
+
+
+def test_a_part_of_the_list_may_be_missing_in_ci(tmp_path: Path) -> None:
+    code, output = ci(tmp_path, ALLOWED, 2, CI="true")
+    assert code == 0
+    assert output.endswith("1 parts did not run:\n- parity with KubeRay 1.7.0\n")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(each for each in PARTS if each != "pip"),
+        ALLOWED,
+        "check",
+        "test",
+        "e2e",
+        "browser",
+        "meeting",
+    ],
+)
+@pytest.mark.parametrize("variables", [{}, {"CI": "true"}], ids=["by hand", "in CI"])
+def test_a_part_that_fails_ends_the_run(
+    part: str, variables: dict[str, str], tmp_path: Path
+) -> None:
+    assert ci(tmp_path, part, 1, **variables)[0] == 1
