@@ -20,7 +20,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins docs sbom release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins workflows docs sbom release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -157,6 +157,10 @@ pins: $(READY)  ## Write the hashes of all pinned packages, after a version in c
 # What is a page of the site, or linked by one, lies there as it does here.
 PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests certs
 
+workflows: $(READY)  ## Lint the workflows of .github with actionlint, built from its Go module
+	$(BIN)/python -m tests.e2e.build actionlint
+	.cache/e2e/bin/actionlint
+
 docs:  ## Build the site of the pages into .cache/docs/site; a link that leads nowhere fails
 	$(PYTHON) -m venv .cache/docs
 	.cache/docs/bin/python -m pip install $(PIP) $(VERIFIED) -r docs/requirements.txt
@@ -179,8 +183,8 @@ sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made 
 	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
 		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
 
-release: $(READY)  ## Build wheel, source distribution and chart into dist/, twice and alike, and check them
-	$(BIN)/python -m tests.release.build
+release: $(READY)  ## Build wheel, source distribution, chart and release notes into dist/, and check them, also against TAG
+	$(BIN)/python -m tests.release.build $(TAG)
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .

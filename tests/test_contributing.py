@@ -56,6 +56,16 @@ def test_the_table_says_what_ci_runs() -> None:
     assert run == {name for name, cells in TABLE.items() if cells[3] == "yes"}
 
 
+def test_the_workflows_call_targets_of_the_makefile() -> None:
+    found = set()
+    for path in (ROOT / ".github" / "workflows").glob("*.yaml"):
+        text = path.read_text()
+        found |= set(re.findall(r"\bmake ([a-z0-9-]+)", text))
+        found |= set(re.findall(r"^          - ([a-z0-9-]+)$", text, re.MULTILINE))
+    assert {"check", "test", "e2e", "release", "hostile"} <= found
+    assert found <= set(TARGETS)
+
+
 def _prerequisites(target: str) -> list[str]:
     """Return the targets that a target makes first."""
     (line,) = re.findall(rf"^{target}:(.*?) ##", MAKEFILE, re.MULTILINE)

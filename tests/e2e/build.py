@@ -98,6 +98,7 @@ TOOLS = (
     ),
     Tool("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", manifests="kustomize/stage/fast"),
     Tool(FORMER_KUBECTL, f"kubernetes/{FORMER_KUBERNETES}", "k8s.io/kubernetes/cmd/kubectl"),
+    Tool("actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
     Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
     Tool("kustomize", "kustomize", "sigs.k8s.io/kustomize/kustomize/v5"),
 )

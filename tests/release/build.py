@@ -1,7 +1,8 @@
-"""Builds a release into dist/: `python -m tests.release.build`.
+"""Builds a release into dist/: `python -m tests.release.build [TAG]`.
 
-That is the wheel, the source distribution and the chart, each built twice and alike, and their
-checksums. It ends with 1 when versions disagree, or one of them is not what it should be.
+That is the wheel, the source distribution and the chart, each built twice and alike, their
+checksums and the release notes. It ends with 1 when versions disagree, or one of them is not what
+it should be.
 """
 
 import gzip
@@ -23,18 +24,21 @@ from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "manifests" / "chart"
+CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
 NEEDED: Final = ("webhook/py.typed", "webhook/cli/main.py", "dist-info/licenses/LICENSE")
 """What has to be in a wheel, by the end of its path."""
 
 
-def problems() -> Iterator[str]:
-    """Yield what has to be mended before a release."""
+def problems(tag: str = "") -> Iterator[str]:
+    """Yield what prevents a release, under this tag if there is one."""
+    if tag and tag != f"v{__version__}":
+        yield f"the tag is {tag}, and the package is {__version__}: tag the commit v{__version__}"
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     for name in ("version", "appVersion"):
         if str(chart[name]) != __version__:
             yield f"Chart.yaml has {name} {chart[name]}, and the package is {__version__}"
-    if f"\n## {__version__}" not in (ROOT / "CHANGELOG.md").read_text():
+    if f"\n## {__version__}" not in CHANGELOG.read_text():
         yield f"CHANGELOG.md has no section {__version__}: give Unreleased that name, and a date"
 
 
@@ -86,6 +90,12 @@ def wrong(wheel: Path) -> Iterator[str]:
         yield f"{wheel.name} does not run: {shown.stderr.strip()}"
 
 
+def notes(changelog: str) -> str:
+    """Return the section of the changelog about this version, without its heading."""
+    _, _, rest = changelog.partition(f"\n## {__version__}")
+    return rest.partition("\n")[2].partition("\n## ")[0].strip() + "\n"
+
+
 def checksums(files: list[Path]) -> str:
     """Return their checksums, as `sha256sum -c` reads them."""
     return "".join(
@@ -93,9 +103,9 @@ def checksums(files: list[Path]) -> str:
     )
 
 
-def main() -> int:
+def main(tag: str = "") -> int:
     """Build, check, and keep."""
-    found = list(problems())
+    found = list(problems(tag))
     asked = ["git", "log", "-1", "--format=%ct"]
     committed = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True)
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -110,9 +120,10 @@ def main() -> int:
             for file in files:
                 (DIST / file.name).write_bytes(file.read_bytes())
             (DIST / "SHA256SUMS").write_text(checksums(files))
+            (DIST / "NOTES.md").write_text(notes(CHANGELOG.read_text()))
     sys.stderr.writelines(f"{each}\n" for each in found)
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.manifests.render import run
-from tests.release.build import CHART, ROOT, build, checksums, packed, problems, wrong
+from tests.release.build import CHART, ROOT, build, checksums, notes, packed, problems, wrong
 from webhook import __version__
 
 
@@ -27,6 +27,18 @@ def test_a_release_without_its_section_in_the_changelog_is_refused(
     said = list(problems())
     assert any("CHANGELOG.md has no section 99.0.0" in each for each in said)
     assert any("Chart.yaml has version" in each for each in said)
+
+
+def test_a_tag_of_another_version_is_refused() -> None:
+    assert any("the tag is v99.0.0" in each for each in problems("v99.0.0"))
+    assert not any("tag" in each for each in problems(f"v{__version__}"))
+
+
+def test_release_notes_are_the_section_of_the_version() -> None:
+    changelog = (
+        f"# C\n\n## Unreleased\n\n- a\n\n## {__version__}: 2026-12-01\n\n- b\n\n## 0.0.1\n\n- c\n"
+    )
+    assert notes(changelog) == "- b\n"
 
 
 def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
