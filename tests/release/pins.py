@@ -25,7 +25,7 @@ FILES: Final = (
     ROOT / "tests" / "browser" / "requirements.txt",
     ROOT / "docs" / "requirements.txt",
 )
-PYTHONS: Final = ("3.11", "3.12", "3.13")
+PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 _LINUX: Final = ("manylinux_2_28", "manylinux2014", "manylinux_2_17", "manylinux_2_5", "linux")
 PLATFORMS: Final = (
     tuple(f"{each}_x86_64" for each in _LINUX),
