@@ -155,9 +155,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
-    metrics.registry.register(
-        CacheCollector({"reviews": mutation.reviews, "patches": pods.patches})
-    )
+    metrics.registry.register(CacheCollector({"patches": pods.patches}))
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
