@@ -10,7 +10,7 @@ from webhook.cli.parsing import refuse
 from webhook.cli.process import live
 from webhook.follow.errors import ConfigurationError
 from webhook.settings import WrongSettingsError, flags, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.controller import build
 
 

@@ -25,7 +25,7 @@ from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.runtime import supervise
 from webhook.settings import WrongSettingsError, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.dashboard import Page, build, build_own, build_stated
 
 IN_CLUSTER = "--in-cluster"

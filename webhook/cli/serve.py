@@ -13,7 +13,7 @@ from webhook.cli.process import live
 from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, flags, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.tls.errors import CertificateError
 from webhook.wiring.serve import build
 

@@ -38,14 +38,13 @@ from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
 from webhook.settings import Serving, Settings, Tls
-from webhook.telemetry.caches import CacheCollector
+from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
-from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_logs
-from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.metrics import Metrics, PacedScrapes
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import form_of
-from webhook.telemetry.scrape import PacedScrapes
+from webhook.telemetry.reviews import ReviewCounts
 from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
 from webhook.tls.keeper import Keeper
@@ -96,34 +95,18 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     known = (
         _standing_in(state, ignoring=ignoring) if settings.standalone else _from_cluster(settings)
     )
-    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
-    metrics.gauge(
-        "ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members)
-    )
-    metrics.gauge(
-        "ray_webhook_assumed_seats",
-        "Seats handed out whose pod was not seen yet.",
-        lambda: known.members.assumed,
-    )
-    metrics.gauge(
-        "ray_webhook_assumed_shards",
-        "Shard indices handed out, RayCluster not seen yet.",
-        lambda: known.shards.assumed,
-    )
-    metrics.gauge(
-        "ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters)
-    )
+    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics("serve")
+    metrics.expose(table.MEMBERS, lambda: len(known.members))
+    metrics.expose(table.ASSUMED_SEATS, lambda: known.members.assumed)
+    metrics.expose(table.ASSUMED_SHARDS, lambda: known.shards.assumed)
+    metrics.expose(table.CLUSTERS, lambda: len(known.clusters))
     if known.cluster is not None:
         follow_metrics(metrics, known.cluster)
     if known.claims is not None:
-        metrics.registry.register(ClaimCollector(known.claims))
+        _claim_metrics(metrics, known.claims)
     kept = settings.scheduling.publish or settings.standalone
-    metrics.gauge(
-        "ray_webhook_scheduling_kept",
-        "1 when PodGroups are kept, by `ray-webhook controller`.",
-        lambda: float(kept),
-    )
-    observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
+    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
+    observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
     follow_logs(log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
@@ -155,7 +138,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
-    metrics.registry.register(CacheCollector({"patches": pods.patches}))
+    metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
+    metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
@@ -196,6 +180,16 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         log,
         observer.flush,
     )
+
+
+def _claim_metrics(metrics: Metrics, claims: LeaseClaims) -> None:
+    counters = claims.counters
+    metrics.expose(table.CLAIM_WRITES, lambda: counters.writes)
+    metrics.expose(table.CLAIM_WRITE_SECONDS, lambda: counters.write_seconds)
+    metrics.expose(table.CLAIM_CONFLICTS, lambda: counters.conflicts)
+    metrics.expose(table.CLAIM_FAILURES, lambda: counters.failures)
+    metrics.expose(table.CLAIM_READS, lambda: counters.reads)
+    metrics.expose(table.CLAIMS_UNSEEN, lambda: claims.unseen)
 
 
 def _bounds(serving: Serving) -> Bounds:
