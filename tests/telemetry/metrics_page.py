@@ -11,16 +11,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.http.server import HttpServer
-from webhook.settings import (
-    Claims,
-    Controller,
-    Dashboard,
-    Repair,
-    Scheduling,
-    Serving,
-    Settings,
-    Tls,
-)
+from webhook.settings import Installation, Listen, Repair, Scheduling, Settings, Tls
 from webhook.telemetry import table
 from webhook.telemetry.table import Metric
 from webhook.wiring import controller, dashboard, serve
@@ -41,13 +32,11 @@ of `serve` see, such as unseen claims, is the same in each: take the maximum.
 """
 
 _SETTINGS: Final = Settings(
-    serving=Serving(host="127.0.0.1", port=0, admin_port=0),
-    controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
-    dashboard=Dashboard(port=0, admin_host="127.0.0.1", admin_port=0),
+    installation=Installation(namespace="ray-webhook"),
+    listen=Listen(host="127.0.0.1", admin_port=0),
     tls=Tls(source="self-signed"),
     scheduling=Scheduling(publish=True),
     repair=Repair(enabled=True),
-    claims=Claims(namespace="ray-webhook"),
     kubeconfig=Path("of-no-cluster"),
 )
 """Everything is switched on."""

@@ -103,12 +103,12 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except WrongSettingsError as error:
         see = f"see `ray-webhook dashboard {IN_CLUSTER} --help` for every setting"
         return refuse("dashboard", f"{error}\n{see}")
-    own = settings.dashboard
+    own, admin_port = settings.dashboard, settings.listen.admin_port
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
         port, admin = process.page.bind(), process.admin.bind()
     except OSError as error:
-        ports = f"port {own.port} of {own.host}, or {own.admin_port} of {own.admin_host}"
+        ports = f"port {own.port} of {own.host}, or {admin_port} of {settings.listen.host}"
         return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")
     sys.stderr.write(
         f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "

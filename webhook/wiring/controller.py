@@ -21,7 +21,7 @@ from webhook.control.reporter import Reporter
 from webhook.follow.discovery import Discovery, PodGroupsServed
 from webhook.follow.observing import Observing
 from webhook.follow.state import ClusterState, Known
-from webhook.follow.timing import PublishingTiming
+from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
@@ -56,7 +56,13 @@ class Controller:
     log: Log
 
 
-def build(settings: Settings, output: Output) -> Controller:
+def build(
+    settings: Settings,
+    output: Output,
+    *,
+    discovery: float = DISCOVERY_SECONDS,
+    publishing: PublishingTiming | None = None,
+) -> Controller:
     """Return the process: it follows the cluster, and while it leads it writes events on
     RayClusters and keeps the PodGroups of those that ask for them, as far as the settings say so.
 
@@ -72,15 +78,13 @@ def build(settings: Settings, output: Output) -> Controller:
     members = Membership()
     known = Known(clusters, members, Shards(clusters))
     cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
-    discovery = Discovery(PodGroupsServed(cluster.api), settings.scheduling.discovery_seconds)
+    served = Discovery(PodGroupsServed(cluster.api), discovery)
     identity = f"{gethostname()}_{uuid4()}"
     works: list[Work] = []
     reporter: Reporter | None = None
     if settings.scheduling.publish:
-        publisher = Publisher(
-            cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds)
-        )
-        discovery.subscribe(publisher.serve)
+        publisher = Publisher(cluster, clusters, members, publishing)
+        served.subscribe(publisher.serve)
         _publisher_metrics(metrics, publisher)
         works.append(publisher)
     if settings.controller.events:
@@ -92,7 +96,7 @@ def build(settings: Settings, output: Output) -> Controller:
         replica_metrics(metrics, lambda: reporter.last, reporter.counters)
         works.append(reporter)
     if settings.repair.enabled:
-        limits = Limits(settings.repair.settle_seconds, settings.repair.per_hour)
+        limits = Limits(per_hour=settings.repair.per_hour)
         repairer = Repairer(
             cluster,
             clusters,
@@ -104,11 +108,11 @@ def build(settings: Settings, output: Output) -> Controller:
         works.append(repairer)
     lease = Lease(
         cluster.api,
-        own_namespace(settings.controller.namespace, "controller.namespace"),
-        settings.controller.lease,
+        own_namespace(settings.installation.namespace),
+        f"{settings.installation.name}-controller",
     )
     leader = Leader(lease, identity, Works(works))
-    cluster.beside |= {"discovery": discovery, "leader": leader}
+    cluster.beside |= {"discovery": served, "leader": leader}
 
     metrics.expose(table.MEMBERS, lambda: len(members))
     metrics.expose(table.CLUSTERS, lambda: len(clusters))
@@ -118,7 +122,7 @@ def build(settings: Settings, output: Output) -> Controller:
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
-            "discovery": lambda: discovery.answered,
+            "discovery": lambda: served.answered,
             "leader election": lambda: leader.answered,
         },
         {
@@ -127,9 +131,9 @@ def build(settings: Settings, output: Output) -> Controller:
             )
         },
     )
-    own, bounds = settings.controller, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
+    own, bounds = settings.listen, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
     admin = HttpServer(
-        admin_application(gate, metrics.exposition), own.host, own.port, bounds=bounds
+        admin_application(gate, metrics.exposition), own.host, own.admin_port, bounds=bounds
     )
 
     async def drain() -> None:

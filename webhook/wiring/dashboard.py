@@ -92,7 +92,10 @@ def build(settings: Settings, output: Output) -> Dashboard:
     watch_metrics(metrics, lambda: observing.watches)
     gate = Gate({"RayClusters and pods": lambda: observing.synced})
     admin = HttpServer(
-        admin_application(gate, metrics.exposition), own.admin_host, own.admin_port, bounds=_BOUNDS
+        admin_application(gate, metrics.exposition),
+        settings.listen.host,
+        settings.listen.admin_port,
+        bounds=_BOUNDS,
     )
 
     async def drain() -> None:

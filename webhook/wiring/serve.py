@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 from time import time
 
 from msgspec import structs
@@ -22,7 +21,7 @@ from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
 from webhook.follow.reader import LiveReader
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState, Known, Leases
-from webhook.follow.timing import ClaimTiming
+from webhook.follow.timing import DISCOVERY_SECONDS, ClaimTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory
@@ -37,7 +36,7 @@ from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Serving, Settings, Tls
+from webhook.settings import Serving, Settings
 from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_logs
@@ -86,14 +85,23 @@ class _Knowledge:
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
 
-def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
-    """Return the service; standalone, it begins with `state`.
+def build(
+    settings: Settings,
+    output: Output,
+    state: Sequence[Manifest] = (),
+    *,
+    discovery: float = DISCOVERY_SECONDS,
+) -> Service:
+    """Return the service; standalone, it begins with `state`. Every `discovery` seconds, it asks
+    the API server what it serves.
 
     Raises CertificateError, or ManifestError for the state.
     """
     ignoring = settings.ignore.rayclusters
     known = (
-        _standing_in(state, ignoring=ignoring) if settings.standalone else _from_cluster(settings)
+        _standing_in(state, ignoring=ignoring)
+        if settings.standalone
+        else _from_cluster(settings, discovery)
     )
     log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics("serve")
     metrics.expose(table.MEMBERS, lambda: len(known.members))
@@ -111,7 +119,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
-    keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
+    keepers = _keepers(settings, tls, certificates)
     gate = Gate(
         {"certificate": lambda: tls.valid(time()), **known.conditions},
         {"certificate": certificates.expiry},
@@ -149,7 +157,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         observer.flush()
         return metrics.exposition()
 
-    host = settings.serving.host
+    host = settings.listen.host
     bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
@@ -163,7 +171,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     admin = HttpServer(
         admin_application(gate, PacedScrapes(exposition)),
         host,
-        settings.serving.admin_port,
+        settings.listen.admin_port,
         bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
         refused=observer.refused,
     )
@@ -207,12 +215,13 @@ def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge
     return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
 
 
-def _from_cluster(settings: Settings) -> _Knowledge:
+def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
     shards = Shards(clusters)
-    namespace = own_namespace(settings.claims.namespace, "claims.namespace")
     leases = Leases(
-        namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds)
+        own_namespace(settings.installation.namespace),
+        settings.claims.leases,
+        ClaimTiming(settle=settings.claims.settle_seconds),
     )
     known = Known(clusters, members, shards)
     cluster = ClusterState(
@@ -222,7 +231,6 @@ def _from_cluster(settings: Settings) -> _Knowledge:
     if claims is None:
         msg = "the state of a cluster that was given Leases has claims"
         raise RuntimeError(msg)
-    seconds = settings.scheduling.discovery_seconds
     discovery = Discovery(PodGroupsServed(cluster.api), seconds)
     release = Discovery(KubeRayStored(cluster.api), seconds)
     cluster.beside["discovery"] = discovery
@@ -274,21 +282,24 @@ def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
 
 
 def _keepers(
-    tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver
+    settings: Settings, context: SwappingContext, observer: CertificateObserver
 ) -> dict[str, Runnable]:
     """Return what looks after the certificate. A pair in files has to be usable at the start.
-    Raises CertificateError.
+    Raises CertificateError, or ConfigurationError.
     """
+    tls = settings.tls
     if tls.source == "files":
         files = CertificateFiles(tls.certificate, tls.key)
-        keeper = Keeper(files, context, observer, tls.poll_seconds, tls.client_ca)
+        keeper = Keeper(files, context, observer, tls.client_ca)
         keeper.take(files.read())
         return {"certificate": keeper}
-    own = tls.self_signed
-    vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
-    name = f"{own.service}.{own.namespace}.svc"
+    own, namespace = settings.installation, own_namespace(settings.installation.namespace)
+    vault = SecretVault(
+        connection(settings.kubeconfig), namespace, f"{own.name}-tls", own.name, own.name
+    )
+    name = f"{own.name}.{namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {
-        "certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca),
+        "certificate": Keeper(source, context, observer, tls.client_ca),
         "secret": vault,
     }
