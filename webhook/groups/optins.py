@@ -37,16 +37,10 @@ class OptIn(Struct, Generic[T], frozen=True):
     fault: Callable[[T], str]
     page: str
     rule: str = "annotation-value-invalid"
-    former: str = ""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The annotation, and the name that it had before, which is still read."""
-        return (self.annotation, self.former) if self.former else (self.annotation,)
 
     def read(self, annotations: Strings) -> T:
         """Return what annotations say; an absent one says nothing, as an empty one does."""
-        return self.parse(next((annotations[key] for key in self.keys if key in annotations), ""))
+        return self.parse(annotations.get(self.annotation, ""))
 
     def problem(self, text: str) -> str:
         """Return what is wrong with a value and what to write, or nothing."""
@@ -135,7 +129,6 @@ PROFILES: Final = OptIn(
     parse=_listed,
     fault=_unknown_profiles,
     page="../README.md",
-    former=names.ANNOTATION_GPU_PROFILES,
 )
 
 SCHEDULING_GROUP: Final = OptIn(
@@ -238,5 +231,5 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     RESTART,
 )
 
-ANNOTATIONS: Final = tuple(key for row in OPT_INS for key in row.keys)
+ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
 """What people may write on Ray objects with our prefix."""

@@ -19,9 +19,8 @@ def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
     for row in OPT_INS:
-        for field in map(
-            ray_object.annotation, row.keys if row.rule == "annotation-value-invalid" else ()
-        ):
+        if row.rule == "annotation-value-invalid":
+            field = ray_object.annotation(row.annotation)
             if problem := row.problem(field.text):
                 yield Fault(field, problem, NOT_SUPPORTED)
 
