@@ -40,7 +40,7 @@ from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
 from webhook.dashboard.access import TokenAccess
 from webhook.follow import kuberay
-from webhook.groups.granularity import WORKER_GROUP
+from webhook.groups.optins import WORKER_GROUP
 from webhook.http.server import GRACE_SECONDS
 from webhook.http.site import Sight
 from webhook.kube import names

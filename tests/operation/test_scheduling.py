@@ -23,7 +23,7 @@ from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
 from webhook.follow.timing import PublishingTiming
-from webhook.groups.granularity import REPLICA, WORKER_GROUP
+from webhook.groups.optins import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.settings import (
     Claims,

@@ -10,10 +10,8 @@ import uvloop
 
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.files import read_files
+from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
-from webhook.cli.parsing import refuse
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
 from webhook.cli.process import live
 from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.stated import observed_in
