@@ -63,17 +63,33 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-class Serving(_Section):
-    """The two listeners."""
+class Installation(_Section):
+    """Where in the cluster the program is installed. Set it for all processes alike."""
+
+    name: str = "ray-webhook"
+    """Name of the Service and of both webhook configurations. The Secret of self-signed
+    certificates is `<name>-tls`, the Lease of the controller `<name>-controller`.
+    """
+
+    namespace: str = ""
+    """Namespace of the Service, the Secret and the Leases; empty means that of the pod."""
+
+
+class Listen(_Section):
+    """The listeners of every process."""
 
     host: str = "0.0.0.0"  # noqa: S104 - a pod serves its own address
-    """Address of both listeners."""
-
-    port: Port = 9443
-    """HTTPS port for reviews; 0 takes any free one. Not 443, which needs a privilege."""
+    """Address of all listeners but that of the dashboard's page."""
 
     admin_port: Port = 8080
     """Plain HTTP port for `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
+
+
+class Serving(_Section):
+    """`ray-webhook serve`: the process that answers reviews."""
+
+    port: Port = 9443
+    """HTTPS port for reviews; 0 takes any free one. Not 443, which needs a privilege."""
 
     drain_seconds: Seconds = 0
     """How long a stopping process goes on answering, until endpoints and connections have moved
@@ -91,33 +107,13 @@ class Serving(_Section):
     """
 
 
-class SelfSigned(_Section):
-    """The certificate that the webhook makes for itself, when `tls.source` is `self-signed`."""
-
-    namespace: str = "ray-webhook"
-    """Namespace of the Secret and of the Service."""
-
-    secret: str = "ray-webhook-tls"  # noqa: S105 - a name
-    """Secret that holds authority and certificate, and through which replicas agree. It has to
-    exist; it may be empty.
-    """
-
-    service: str = "ray-webhook"
-    """Service that API servers call: the certificate is for `<service>.<namespace>.svc`."""
-
-    mutating: str = "ray-webhook"
-    """MutatingWebhookConfiguration that gets the `caBundle`."""
-
-    validating: str = "ray-webhook"
-    """ValidatingWebhookConfiguration that gets the `caBundle`."""
-
-
 class Tls(_Section):
     """The serving certificate, and those of clients."""
 
     source: Literal["files", "self-signed"] = "files"
     """Where the certificate comes from: `files`, such as a Secret of cert-manager, or
-    `self-signed`, made by the webhook.
+    `self-signed`, made by the webhook, which keeps it in a Secret that has to exist and may be
+    empty.
     """
 
     certificate: Path = Path("/etc/ray-webhook/tls/tls.crt")
@@ -125,11 +121,6 @@ class Tls(_Section):
 
     key: Path = Path("/etc/ray-webhook/tls/tls.key")
     """Private key in PEM, without a password."""
-
-    poll_seconds: Annotated[float, Field(gt=0, le=600)] = 10
-    """How often the source is asked for a newer certificate. kubelet takes a minute or two to bring
-    one into a pod.
-    """
 
     client_ca: Path | None = None
     """Authorities in PEM; with them, only clients with a certificate of one of these are served.
@@ -140,8 +131,6 @@ class Tls(_Section):
     """Names (common name or DNS name) that a client's certificate may bear; empty allows every
     name. Needs `tls.client_ca`.
     """
-
-    self_signed: SelfSigned = SelfSigned()
 
     @model_validator(mode="after")
     def _names_need_authorities(self) -> Self:
@@ -219,31 +208,9 @@ class Scheduling(_Section):
     pod when nobody does. Set it for both alike.
     """
 
-    discovery_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
-    """How often the API server is asked whether it serves PodGroups, and which KubeRay's CRDs it
-    has: an upgrade or a feature gate may change it.
-    """
-
-    sweep_seconds: Annotated[float, Field(ge=1, le=3600)] = 60
-    """How often all that was published is listed, to repair what others did to it. What RayClusters
-    change needs no sweep.
-    """
-
 
 class Controller(_Section):
     """`ray-webhook controller`: the process that writes to the cluster."""
-
-    host: str = "0.0.0.0"  # noqa: S104 - a pod serves its own address
-    """Address of its listener."""
-
-    port: Port = 8080
-    """Plain HTTP port for its `/livez`, `/readyz` and `/metrics`; 0 takes any free one."""
-
-    lease: str = "ray-webhook-controller"
-    """Lease (`coordination.k8s.io`) by which such processes agree which of them writes."""
-
-    namespace: str = ""
-    """Namespace of the Lease; empty means that of the pod."""
 
     events: bool = True
     """Whether RayClusters are told by events what is wrong with their replicas, and replicas are
@@ -267,20 +234,11 @@ class Dashboard(_Section):
     hosts: list[str] = []
     """Names by which browsers may call it, beside `localhost` and the addresses of loopback."""
 
-    admin_host: str = "0.0.0.0"  # noqa: S104 - kubelet and Prometheus ask the address of the pod
-    """Address of the listener for `/livez`, `/readyz` and `/metrics`, which shows no page."""
-
-    admin_port: Port = 8080
-    """Its plain HTTP port; 0 takes any free one."""
-
 
 class Claims(_Section):
     """Seats and shard indices that processes agree on through Leases; `docs/agreement.md` tells
     more.
     """
-
-    namespace: str = ""
-    """Namespace of the Leases; empty means that of the pod."""
 
     leases: Annotated[int, Field(ge=1, le=256)] = 8
     """How many Leases there are: worker groups are spread over them. All processes need the same
@@ -334,11 +292,6 @@ class Repair(_Section):
     enabled: bool = False
     """Whether `controller` repairs them. It needs the right to patch and delete pods."""
 
-    settle_seconds: Annotated[float, Field(ge=5, le=3600)] = 30
-    """How long a replica is broken, and its RayCluster unchanged, before it is replaced. KubeRay
-    waits 30 s for its own pods.
-    """
-
     per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
     """How many replicas of one worker group are replaced within an hour."""
 
@@ -379,12 +332,14 @@ class Settings(BaseSettings):
         cli_hide_none_type=True,
         cli_avoid_json=True,
         cli_shortcuts={
-            "serving.host": "host",
+            "listen.host": "host",
+            "listen.admin-port": "admin-port",
             "serving.port": "port",
-            "serving.admin-port": "admin-port",
         },
     )
 
+    installation: Installation = Installation()
+    listen: Listen = Listen()
     serving: Serving = Serving()
     tls: Tls = Tls()
     log: Log = Log()
@@ -474,7 +429,7 @@ class _ControllerSettings(Settings):
     """The same settings, with the short flags of `controller`."""
 
     model_config = SettingsConfigDict(
-        cli_shortcuts={"controller.host": "host", "controller.port": "port"},
+        cli_shortcuts={"listen.host": "host", "listen.admin-port": "port"},
     )
 
 

@@ -16,6 +16,7 @@ from webhook.manifest.standalone import load_state
 from webhook.telemetry.log import Log
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
+from webhook.telemetry.reviews import ReviewCounts
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:
@@ -42,7 +43,7 @@ def audited(outcome: Outcome) -> dict[str, str] | None:
 def line_of(outcome: Outcome) -> dict[str, Any]:
     """Return the line of a review in the log."""
     lines = Lines()
-    observer = ReviewObserver(Log(lines), Metrics())
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
     observer.reviewed(outcome, 0.0)
     observer.flush()
     (line,) = lines.read()
@@ -96,8 +97,8 @@ def test_the_journal_tells_the_rules() -> None:
 
 
 def test_warnings_are_counted_by_rule() -> None:
-    metrics = Metrics()
-    observer = ReviewObserver(Log(Lines()), metrics)
+    metrics = Metrics("serve")
+    observer = ReviewObserver(Log(Lines()), ReviewCounts(metrics))
     outcome = validated(a_cluster("c").group("g", replicas=9, minReplicas=0, maxReplicas=3).build())
     observer.reviewed(outcome, 0.0)
     for rule in outcome.answer.warned:

@@ -90,7 +90,14 @@ def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(_kubeconfig(port)))
     serve = [sys.executable, *program, "serve", "--host", "127.0.0.1", "--port", "0"]
-    serve += ["--admin-port", "0", "--kubeconfig", str(kubeconfig), "--claims.namespace", "default"]
+    serve += [
+        "--admin-port",
+        "0",
+        "--kubeconfig",
+        str(kubeconfig),
+        "--installation.namespace",
+        "default",
+    ]
     serve += ["--tls.certificate", str(folder / "tls.crt"), "--tls.key", str(folder / "tls.key")]
     with (
         (folder / "log").open("w") as out,

@@ -10,9 +10,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.admission.codec import decode_pod
 from webhook.admission.pods import Placement
-from webhook.admission.review_cache import ReviewCache
 from webhook.cli.main import main
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
@@ -22,20 +20,13 @@ from webhook.http.bounded import bounded
 from webhook.http.connections import Connections
 from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
-from webhook.kube.review import AdmissionRequest, Answer
+from webhook.kube.review import Answer
 from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.worker import read_replica
 from webhook.serving import endpoint
 from webhook.telemetry import observer
 from webhook.telemetry.batch import Batch
-
-
-def _review_cache() -> None:
-    def read(_self: ReviewCache, body: bytes) -> AdmissionRequest[Pod]:
-        return decode_pod(body)
-
-    ReviewCache.read = read  # type: ignore[method-assign, assignment]
 
 
 def _patch_cache() -> None:
@@ -84,7 +75,6 @@ def _nothing() -> None:
 
 LAYERS: Final[dict[str, Callable[[], None]]] = {
     "nothing": _nothing,
-    "review cache": _review_cache,
     "patch cache": _patch_cache,
     "batches": _batches,
     "one write": _one_write,

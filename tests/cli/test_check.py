@@ -278,7 +278,7 @@ def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
     with serving(Scene(), tmp_path) as (server, kubeconfig):
         installed(server, bundle)
         server.withheld.add(f"leases in {lacking}")
-        where = ["--claims.namespace", "seats"]
+        where = ["--installation.namespace", "seats"]
         assert main(["check", "--kubeconfig", str(kubeconfig), "-o", "json", *where]) == status
     texts = [each["text"] for each in json.loads(capsys.readouterr().out)["checks"]]
     (said,) = [text for text in texts if "update leases in seats" in text]

@@ -103,7 +103,7 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
             await asyncio.to_thread(look, str(kubeconfig(tmp_path, fake.port)))
 
     def look(config: str) -> None:
-        ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_DASHBOARD__ADMIN_PORT": "0"}
+        ports = {"RAY_WEBHOOK_DASHBOARD__PORT": "0", "RAY_WEBHOOK_LISTEN__ADMIN_PORT": "0"}
         with running("--in-cluster", "--kubeconfig", config, **ports) as line:
             page, ready = re.findall(r"http://[^/ ]+", line)
             while httpx.get(f"{ready}/readyz").status_code != httpx.codes.OK:

@@ -62,7 +62,10 @@ def test_the_description_keeps_names_as_they_are_spelt(command: str, capsys: Cap
         (["status", "-o", "tabel"], "there is no tabel; did you mean table?"),
         (["serve", "--prot", "1"], "there is no argument --prot; did you mean --port?"),
         (["serve", "--tls.sorce=x"], "--tls.sorce=x; did you mean --tls.source?"),
-        (["controller", "--lese", "x"], "--lese; did you mean --controller.lease?"),
+        (
+            ["controller", "--controller.evens", "x"],
+            "--controller.evens; did you mean --controller.events?",
+        ),
         (["mutate", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
     ],
 )

@@ -155,7 +155,7 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
     "arguments",
     [
         ("validate", "-f", "examples/gpu-2x8.yaml"),
-        ("validate", "-f", "examples", "-o", "junit"),
+        ("validate", "-f", "examples", "-o", "sarif"),
         ("mutate", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
         ("mutate", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
         ("completion", "bash"),

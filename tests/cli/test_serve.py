@@ -41,7 +41,7 @@ def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
 WRONG = [
     ("--port", "70000", "serving.port", "less than or equal to 65535"),
     ("--port", "-1", "serving.port", "greater than or equal to 0"),
-    ("--serving.admin-port", "http", "serving.admin_port", "valid integer"),
+    ("--listen.admin-port", "http", "listen.admin_port", "valid integer"),
     ("--serving.drain-seconds", "601", "serving.drain_seconds", "less than or equal to 600"),
     ("--log.admissions", "some", "log.admissions", "'all' or 'denied'"),
 ]

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
@@ -386,20 +385,6 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move(validate: Validate, fil
         ]
 
     assert prints(BROKEN) == prints(f"# moved\n\n{BROKEN}")
-
-
-def test_junit_output_has_a_test_for_each_object_and_file(validate: Validate, file: Write) -> None:
-    clean = file(CLEAN, "clean.yaml")
-    out = validate(file(BROKEN), clean, file("a: [1\n", "not.yaml"), "-o", "junit")[1]
-    (suite,) = ET.fromstring(out)  # noqa: S314 - our own
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
-    broken, fine, unread = suite
-    assert broken.get("name") == "RayCluster default/demo"
-    (failure, warned) = broken
-    assert "num-of-hosts-invalid" in str(failure.get("message"))
-    assert "replicas-out-of-bounds" in str(warned.text)
-    assert (fine.get("classname"), len(fine)) == (str(clean), 0)
-    assert unread[0].tag == "error"
 
 
 def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(

@@ -12,7 +12,7 @@ from webhook.control.podgroup_api import V1BETA1
 from webhook.control.podgroup_store import PodGroupStore
 from webhook.follow.client import Api
 from webhook.groups.clusters import facts_of
-from webhook.groups.granularity import WORKER_GROUP
+from webhook.groups.optins import WORKER_GROUP
 from webhook.kube.objects import RayCluster
 
 

@@ -29,7 +29,7 @@ from webhook.control import publisher
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.gangs.lifecycle import Action, Actual, decide
 from webhook.gangs.podgroups import Desired
-from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.optins import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.kube import names
 

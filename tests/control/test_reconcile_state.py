@@ -6,7 +6,7 @@ from tests.control.publishing import a_cluster
 from webhook.control.reconcile_state import ReconcileState, new_state
 from webhook.follow.timing import PublishingTiming, World
 from webhook.groups.clusters import ClusterFacts, facts_of
-from webhook.groups.granularity import WORKER_GROUP
+from webhook.groups.optins import WORKER_GROUP
 from webhook.kube.objects import RayCluster
 
 EMPTY = (frozenset[str](),)

@@ -110,7 +110,7 @@ class Controller(Startable):
             f"--host={HOST}",
             f"--port={port}",
             f"--kubeconfig={self._kubeconfig}",
-            f"--controller.namespace={NAMESPACE}",
+            f"--installation.namespace={NAMESPACE}",
         ]
         command = [sys.executable, "-m", "webhook.cli.main", "controller", *flags]
         return self._plane.process(f"controller-{port}", command, settings)

@@ -43,8 +43,8 @@ class Dashboard(Startable):
         self._kubeconfig = folder / "dashboard-kubeconfig"
         flags = [
             f"--dashboard.port={self._port}",
-            f"--dashboard.admin-host={HOST}",
-            f"--dashboard.admin-port={self._admin_port}",
+            f"--listen.host={HOST}",
+            f"--listen.admin-port={self._admin_port}",
             f"--kubeconfig={self._kubeconfig}",
         ]
         command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "--in-cluster", *flags]

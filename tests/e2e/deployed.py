@@ -96,7 +96,7 @@ class Deployed:
             *(sys.executable, "-m", "webhook.cli.main", "serve"),
             *(f"--host={address}", f"--port={port}", f"--admin-port={admin}"),
             f"--kubeconfig={self._folder / 'kubeconfig'}",
-            f"--claims.namespace={NAMESPACE}",  # a pod finds both in its own files
+            f"--installation.namespace={NAMESPACE}",  # a pod finds both in its own files
             "--serving.drain-seconds=0",
         ]
         program = self._plane.process(f"deployed-{number}", command, self._environment(deployment))

@@ -80,10 +80,9 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
         plane.namespace(NAMESPACE)
         team = plane.namespace("team")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
-        poll = {"RAY_WEBHOOK_TLS__POLL_SECONDS": "1"}
         with (
             applied(plane, own_overlay("cert-manager")),
-            Deployed(plane, poll, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed,
+            Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed,
         ):
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
             apply(plane, own_overlay("cert-manager", ["fail-closed"]))

@@ -192,7 +192,7 @@ def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterato
         "--admin-port",
         "0",
     ]
-    flags += ["--claims.namespace", NAMESPACE]
+    flags += ["--installation.namespace", NAMESPACE]
     command = [
         sys.executable,
         "-m",

@@ -14,7 +14,7 @@ from tests.e2e.kuberay import Operator
 from tests.e2e.process import lines
 from tests.e2e.rays import scale, wait_for_workers, worker_of
 from tests.e2e.webhook_process import Webhook
-from webhook.groups.granularity import GRANULARITIES
+from webhook.groups.optins import GRANULARITIES
 
 pytestmark = pytest.mark.e2e
 

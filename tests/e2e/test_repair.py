@@ -46,7 +46,6 @@ pytestmark = pytest.mark.e2e
 COMPONENT = "manifests/components/repair"
 PER_HOUR = 3
 SETTINGS = {
-    "RAY_WEBHOOK_REPAIR__SETTLE_SECONDS": "5",
     "RAY_WEBHOOK_REPAIR__PER_HOUR": str(PER_HOUR),
 }
 SECONDS = 300

@@ -232,7 +232,7 @@ class Webhook:
         ours = {
             "SERVING__DRAIN_SECONDS": "0",
             "CLAIMS__SETTLE_SECONDS": "0",
-            "CLAIMS__NAMESPACE": NAMESPACE,
+            "INSTALLATION__NAMESPACE": NAMESPACE,
         }
         return {
             **settings,

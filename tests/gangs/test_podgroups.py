@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, facts, uid_of
 from webhook.gangs.podgroups import BASIC, TEMPLATES_MAX, Desired, PodGroup, desired_of, occupied
-from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.membership import Membership
+from webhook.groups.optins import CLUSTER, REPLICA, WORKER_GROUP
 from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
 

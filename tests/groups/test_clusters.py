@@ -17,7 +17,7 @@ def test_a_cluster_without_annotations_has_opted_into_nothing() -> None:
 
 def test_profiles_are_split_at_commas_and_blanks_are_dropped() -> None:
     assert facts(
-        a_cluster("c").annotated(names.ANNOTATION_GPU_PROFILES, " torchrun, vllm ,,")
+        a_cluster("c").annotated(names.ANNOTATION_PROFILES, " torchrun, vllm ,,")
     ).profiles == ("torchrun", "vllm")
 
 

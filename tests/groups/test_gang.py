@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.builders import ClusterBuilder, a_cluster, facts
 from webhook.groups import gang
 from webhook.groups.gang import Gang
-from webhook.groups.granularity import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
+from webhook.groups.optins import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
 from webhook.kube import names
 from webhook.kube.shapes import is_dns_label, is_qualified_name
 

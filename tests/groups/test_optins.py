@@ -7,9 +7,9 @@ import pytest
 
 from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import ALLOWED
-from webhook.groups.granularity import GRANULARITIES
 from webhook.groups.optins import (
     ANNOTATIONS,
+    GRANULARITIES,
     OPT_INS,
     PROFILES,
     SCHEDULING_GROUP,

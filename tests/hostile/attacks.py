@@ -241,9 +241,6 @@ ATTACKS: Final = {
     "large-answers": Attack(
         posted("large-answers"), 4, "reviews", "pods to which up to 490 MB would be added"
     ),
-    "look-alikes": Attack(
-        posted("look-alikes"), 4, "reviews", "pods made to be slow in the review cache"
-    ),
     "long-digits": Attack(posted("long-digits"), 4, "reviews", "numbers of thousands of digits"),
     "one-uid": Attack(posted("one-uid"), 4, "reviews", "one review for a seat, again and again"),
 }

@@ -234,16 +234,16 @@ class Service:
         pods = PodHandler(known.clusters, known.seats)
         shards = ShardHandler(IndexMemory(Shards(known.clusters)))
         resize = ResizeHandler(known.clusters)
-        self._mutation, self._pods = Mutation(pods, None, shards), pods
+        self._pods = pods
         self._endpoints = {
-            MUTATE: ReviewEndpoint(self._mutation, gate, self.observer),
+            MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer),
             VALIDATE: ReviewEndpoint(Validation(RayHandler(), resize), gate, self.observer),
         }
 
     @property
     def hits(self) -> int:
-        """How often a cache knew what it was asked."""
-        return self._mutation.reviews.hits + self._pods.patches.hits
+        """How many answers came from the patch cache."""
+        return self._pods.patches.hits
 
     async def ask(self, body: Body) -> tuple[int, bytes]:
         """Return status and bytes of the answer."""

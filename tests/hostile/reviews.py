@@ -26,19 +26,6 @@ def large_answers() -> list[bytes]:
     return [_request(pod) for pod in (slices, chips, gpus)]
 
 
-def look_alikes() -> list[bytes]:
-    """Return pods that are alike, with many texts that look as if they were made up for each."""
-    found = []
-    for number in range(256):
-        pod = worker("plain")
-        pod["spec"]["containers"][0]["env"] = [
-            {"name": "a", "value": "kube-api-access-abcde"}
-        ] * 1250
-        pod["metadata"]["labels"]["number"] = f"{number:03}"
-        found.append(_request(pod))
-    return found
-
-
 def long_digits() -> list[bytes]:
     """Return numbers of more digits than Python converts, in bodies and in a header."""
     pod = _pod("vast", 1, "4", nodeSelector=_V7X)
@@ -55,7 +42,6 @@ def one_uid() -> list[bytes]:
 
 BODIES: Final = {
     "large-answers": large_answers,
-    "look-alikes": look_alikes,
     "long-digits": long_digits,
     "one-uid": one_uid,
 }

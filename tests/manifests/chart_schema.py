@@ -11,21 +11,17 @@ from webhook.settings import schema
 FILE: Final = Path(__file__).parents[2] / "manifests" / "chart" / "values.schema.json"
 
 ELSEWHERE: Final = (
-    "serving.host",
+    "installation",
+    "listen",
     "serving.port",
-    "serving.admin_port",
     "tls.source",
     "tls.certificate",
     "tls.key",
-    "tls.self_signed",
     "scheduling.publish",
     "repair.enabled",
     "resize.beyond",
     "controller",
     "dashboard.port",
-    "dashboard.admin_host",
-    "dashboard.admin_port",
-    "claims.namespace",
     "file",
     "standalone",
     "state",

@@ -40,13 +40,14 @@ from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
 from webhook.dashboard.access import TokenAccess
 from webhook.follow import kuberay
-from webhook.groups.granularity import WORKER_GROUP
+from webhook.groups.optins import WORKER_GROUP
 from webhook.http.server import GRACE_SECONDS
 from webhook.http.site import Sight
 from webhook.kube import names
-from webhook.settings import Serving, Settings, Tls, known, read_settings, variable
+from webhook.settings import Settings, Tls, known, read_settings, variable
 
 DEFAULTS = Settings()
+LEASE = f"{DEFAULTS.installation.name}-controller"
 
 
 @pytest.fixture(name="server", scope="module")
@@ -72,7 +73,7 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
         assert settings.tls.source == (
             "self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files"
         )
-        assert settings.tls.self_signed == DEFAULTS.tls.self_signed
+        assert settings.installation == DEFAULTS.installation
         assert settings.controller == DEFAULTS.controller
 
 
@@ -98,7 +99,7 @@ def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -
         0
     ]
     listening = {port["name"]: port["containerPort"] for port in container["ports"]}
-    assert listening == {"https": Serving().port, "admin": Serving().admin_port}
+    assert listening == {"https": DEFAULTS.serving.port, "admin": DEFAULTS.listen.admin_port}
     assert {port["targetPort"] for port in ports.values()} == listening.keys()
     for webhook in webhooks(objects):
         service = webhook["clientConfig"]["service"]
@@ -335,7 +336,7 @@ def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Pat
     verbs = {"GET": "get", "PATCH": "patch"}
     wanted = {(verbs[method], resource, name) for method, resource, name in done}
     definition = ("get", *kuberay.PATH.split("/")[-2:])
-    leased = {(verb, "leases", DEFAULTS.controller.lease) for verb in ("get", "patch")}
+    leased = {(verb, "leases", LEASE) for verb in ("get", "patch")}
     assert {*wanted, definition} | leased == set(named_permissions(overlay("self-signed")))
     assert {definition} | leased == set(named_permissions(overlay("cert-manager")))
 
@@ -424,11 +425,11 @@ def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> N
     role = one(objects, "Role", "ray-webhook-controller")
     assert [rule.get("resourceNames") for rule in role["rules"]] == [
         None,
-        [DEFAULTS.controller.lease],
+        [LEASE],
     ]
     pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
     assert pod["containers"][0]["env"] == [
-        {"name": variable("controller.lease"), "value": DEFAULTS.controller.lease}
+        {"name": variable("installation.name"), "value": DEFAULTS.installation.name}
     ]
     assert pod["serviceAccountName"] == "ray-webhook-controller"
 
@@ -483,7 +484,7 @@ def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() 
     (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"][
         "containers"
     ]
-    assert container["ports"] == [{"name": "admin", "containerPort": DEFAULTS.controller.port}]
+    assert container["ports"] == [{"name": "admin", "containerPort": DEFAULTS.listen.admin_port}]
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     service = one(objects, "Service", "ray-webhook-controller")
     monitor = one(kustomize("manifests/monitoring"), "ServiceMonitor")["spec"]
@@ -526,14 +527,15 @@ def test_the_page_listens_and_is_probed_where_its_settings_say(
     objects = with_component("self-signed", "dashboard")
     for key, value in environment(objects, "ray-webhook-dashboard", tmp_path).items():
         monkeypatch.setenv(key, value)
-    found = read_settings([], "dashboard").dashboard
-    assert found == DEFAULTS.dashboard
+    settings = read_settings([], "dashboard")
+    found = settings.dashboard
+    assert (found, settings.listen) == (DEFAULTS.dashboard, DEFAULTS.listen)
     assert found.host == "127.0.0.1"
     pod = one(objects, "Deployment", "ray-webhook-dashboard")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert container["args"] == ["dashboard", "--in-cluster"]
     ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    assert ports == {"page": found.port, "admin": found.admin_port}
+    assert ports == {"page": found.port, "admin": settings.listen.admin_port}
     assert {container[probe]["httpGet"]["port"] for probe in PROBES} == {"admin"}
     service = one(objects, "Service", "ray-webhook-dashboard")["spec"]
     assert {each["targetPort"]: each["port"] for each in service["ports"]} == ports

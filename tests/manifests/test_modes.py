@@ -172,11 +172,8 @@ def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: 
     )
     assert not [text for text in references(objects) if text in {"ray-webhook", "ray-webhook-tls"}]
     settings = environment(objects, "second-ray-webhook", tmp_path)
-    assert settings["RAY_WEBHOOK_TLS__SELF_SIGNED__NAMESPACE"] == "elsewhere"
-    assert (
-        settings["RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"]
-        == one(objects, "Secret")["metadata"]["name"]
-    )
+    named = settings["RAY_WEBHOOK_INSTALLATION__NAME"]
+    assert f"{named}-tls" == one(objects, "Secret")["metadata"]["name"]
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         for webhook in one(objects, kind)["webhooks"]:
             assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"

@@ -5,25 +5,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
-import pytest
-from prometheus_client.parser import text_string_to_metric_families
-
-from tests.apiserver import ApiServer, RefusedError, pod_review
 from tests.manifests.render import ROOT
-from tests.server import serving
-from tests.telemetry.test_replicas import Named, Watch
-from webhook.control.event_recorder import EventCounters
-from webhook.control.publisher import PublishCounters
-from webhook.follow.claims import Counters as ClaimCounters
-from webhook.follow.listwatch import Counters
-from webhook.status.tracker import Look, Tally
-from webhook.telemetry.claims import ClaimCollector
+from tests.telemetry.metrics_page import exposed as exposed_rows
+from tests.telemetry.metrics_page import scraped_name
 from webhook.telemetry.metrics import Metrics
-from webhook.telemetry.process_metrics import ProcessMetrics
-from webhook.telemetry.publishing import PublisherCollector
-from webhook.telemetry.replicas import ReplicaCollector
-from webhook.telemetry.watches import WatchCollector
+from webhook.telemetry.reviews import ReviewCounts
+from webhook.telemetry.table import Metric
 
 MONITORING = ROOT / "manifests" / "monitoring"
 ELSEWHERE = re.compile(
@@ -31,85 +18,10 @@ ELSEWHERE = re.compile(
 )
 
 
-class FailingPublisher:
-    """A publisher that may not do what it should, and whose names others have."""
-
-    counters = PublishCounters(failures={"forbidden": 1})
-    taken_names = 1
-
-
-class Claims:
-    """Claims of which some were written."""
-
-    counters = ClaimCounters(writes=1)
-    unseen = 0
-
-
-@pytest.fixture(name="exposed", scope="module")
-def _exposed(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Return the names of all samples after reviews of every verdict."""
-    with (
-        serving(tmp_path_factory.mktemp("server"), []) as running,
-        ApiServer(running.url, running.authority) as api,
-    ):
-        with pytest.raises(RefusedError):
-            api.admit(
-                {
-                    "metadata": {"labels": {"ray.io/node-type": "worker"}, "namespace": "a"},
-                    "spec": {"containers": []},
-                }
-            )
-        assert not api.review(ray_review(), "/validate")["allowed"]
-        assert api.post("/mutate", b"{}").status_code == httpx.codes.BAD_REQUEST
-        text = httpx.get(f"{running.admin}/metrics").text
-    publishing = ProcessMetrics("controller")
-    watch = Watch(Named(), synced=True, heard_at=0.0, counters=Counters(errors={"refused": 1}))
-    tally = Tally("team", "llama", "tpu", {"waits": 1}, 1, 0.0)
-    look = Look((), (tally,), {("team", "llama", "host-missing"): 1})
-    for collector in (
-        PublisherCollector(FailingPublisher()),
-        WatchCollector(lambda: [watch]),
-        ReplicaCollector(lambda: look, EventCounters({"HostMissing": 1}, {"server": 1})),
-        ClaimCollector(Claims()),
-    ):
-        publishing.registry.register(collector)
-    for name in ("live_reads", "live_read_failures", "malformed_seats"):
-        publishing.counter(f"ray_webhook_{name}", name, lambda: 1)
-    publishing.gauge("ray_webhook_leader", "One leads.", lambda: 1)
-    text = text.replace("# EOF", "") + publishing.exposition()[0].decode()
-    return {
-        sample.name for family in text_string_to_metric_families(text) for sample in family.samples
-    }
-
-
-def ray_review() -> dict[str, Any]:
-    """Return the review of a RayCluster with two worker groups of one name."""
-    group = {
-        "groupName": "a",
-        "replicas": 1,
-        "minReplicas": 0,
-        "maxReplicas": 1,
-        "rayStartParams": {},
-        "template": TEMPLATE,
-    }
-    spec = {
-        "headGroupSpec": {"rayStartParams": {"num_cpus": "1"}, "template": TEMPLATE},
-        "workerGroupSpecs": [group, group],
-    }
-    review = pod_review(
-        {
-            "apiVersion": "ray.io/v1",
-            "kind": "RayCluster",
-            "metadata": {"name": "twice"},
-            "spec": spec,
-        }
-    )
-    review["request"]["kind"] = {"group": "ray.io", "version": "v1", "kind": "RayCluster"}
-    review["request"]["resource"] = {"group": "ray.io", "version": "v1", "resource": "rayclusters"}
-    return review
-
-
-TEMPLATE = {"spec": {"containers": [{"name": "ray", "image": "ray"}]}}
+def samples(row: Metric) -> set[str]:
+    """Return the names of the samples of a metric."""
+    suffixes = ("_bucket", "_count", "_sum") if row.kind == "histogram" else ("",)
+    return {scraped_name(row) + suffix for suffix in suffixes}
 
 
 def expressions() -> Iterator[str]:
@@ -119,7 +31,8 @@ def expressions() -> Iterator[str]:
     yield from re.findall(r"expr: (.+)", (MONITORING / "prometheusrule.yaml").read_text())
 
 
-def test_every_metric_that_is_asked_for_exists(exposed: set[str]) -> None:
+def test_every_metric_that_is_asked_for_exists() -> None:
+    exposed = {name for rows in exposed_rows().values() for row in rows for name in samples(row)}
     asked = {name for text in expressions() for name in re.findall(r"\bray_webhook_\w+", text)}
     assert len(asked) >= 8
     assert asked <= exposed
@@ -173,10 +86,11 @@ def test_the_alerts_of_the_chart_are_those_of_the_manifests() -> None:
 
 
 def test_labels_stay_few_whatever_is_sent() -> None:
-    metrics = Metrics()
+    metrics = Metrics("serve")
+    counts = ReviewCounts(metrics)
     for number in range(200):
-        metrics.reviewed(f"Kind{number}", f"OPERATION{number}", "denied", 0.001)
-        metrics.denied(f"Kind{number}", f"Reason{number}")
+        counts.reviewed(f"Kind{number}", f"OPERATION{number}", "denied", 0.001)
+        counts.denied(f"Kind{number}", f"Reason{number}")
     text = metrics.exposition()[0].decode()
     assert "Kind1" not in text
     assert "Reason1" not in text

@@ -58,7 +58,7 @@ def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook()
         "admin": 9090,
     }
     data = one(objects, "ConfigMap", "ray-webhook-components")["data"]
-    assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_SERVING__ADMIN_PORT"]) == (
+    assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_LISTEN__ADMIN_PORT"]) == (
         "10250",
         "9090",
     )

@@ -193,7 +193,7 @@ def cases(draw: st.DrawFn) -> Case:
         st.fixed_dictionaries(
             {},
             optional={
-                names.ANNOTATION_GPU_PROFILES: st.sampled_from(
+                names.ANNOTATION_PROFILES: st.sampled_from(
                     ["torchrun", "vllm,mnnvl", "unheard-of", "none"]
                 ),
                 names.ANNOTATION_TOPOLOGY_KEY: st.sampled_from(["nvidia.com/gpu.clique", "-bad-"]),

@@ -12,7 +12,6 @@ from webhook.mutation.pipeline import HEAD_ASKED
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
     names.ANNOTATION_PROFILES: "torchrun",
-    names.ANNOTATION_GPU_PROFILES: "torchrun",
     names.ANNOTATION_SCHEDULING_GROUP: "cluster",
     names.ANNOTATION_SHARD_GROUP: "search",
     names.ANNOTATION_DRAIN_SECONDS: "120",

@@ -12,7 +12,7 @@ NEVER = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "CUDA_VISIBLE_D
 
 def profiled(profiles: str) -> dict[str, str]:
     """Return the variables of host 1 of replica 0, eight GPUs, under these profiles."""
-    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, profiles)
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, profiles)
     return env_of(decide(a_pod().worker("g").of("c").gpu(8).seat(0, 1, "g-xh3hf"), cluster).pod)
 
 
@@ -80,9 +80,7 @@ def test_torchrun_reads_its_own() -> None:
 
 
 def test_torchrun_meets_where_the_user_said() -> None:
-    cluster = (
-        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
-    )
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
     env = env_of(
         decide(
             a_pod()
@@ -98,9 +96,7 @@ def test_torchrun_meets_where_the_user_said() -> None:
 
 
 def test_a_sidecar_without_gpus_has_no_processes_per_node() -> None:
-    cluster = (
-        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torchrun")
-    )
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
     pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar"), cluster).pod
     assert names.PET_NPROC_PER_NODE not in env_of(pod, "sidecar")
     assert names.PET_NNODES in env_of(pod, "sidecar")
@@ -129,9 +125,7 @@ def test_the_profile_none_turns_everything_off(profiles: str) -> None:
 
 def test_an_unknown_profile_is_a_warning_that_lists_the_known_ones() -> None:
     cluster = (
-        a_cluster("c")
-        .group("g", hosts=2)
-        .annotated(names.ANNOTATION_GPU_PROFILES, "torchrun,Torch")
+        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun,Torch")
     )
     decided = decide(a_pod().worker("g").of("c").gpu(8), cluster)
     assert [

@@ -177,9 +177,7 @@ def test_what_ray_writes_for_each_worker_process_is_left_to_it(name: str) -> Non
 
 
 def test_the_former_name_of_the_profiles_is_still_read_and_the_new_one_wins() -> None:
-    former = (
-        a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_GPU_PROFILES, "torch-tpu")
-    )
+    former = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torch-tpu")
     assert names.TORCH_TPU_TOPOLOGY in env_of(decide(a_part(), former).pod)
     both = former.annotated(names.ANNOTATION_PROFILES, "vllm")
     assert names.TORCH_TPU_TOPOLOGY not in env_of(decide(a_part(), both).pod)

@@ -22,9 +22,19 @@ from tests.follow.fake_api import CRDS, LEASES, PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
 from webhook.cli.main import main
-from webhook.groups.granularity import REPLICA, WORKER_GROUP
+from webhook.follow.timing import PublishingTiming
+from webhook.groups.optins import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
-from webhook.settings import Claims, Controller, Scheduling, Serving, Settings, Tls, Topology
+from webhook.settings import (
+    Claims,
+    Installation,
+    Listen,
+    Scheduling,
+    Serving,
+    Settings,
+    Tls,
+    Topology,
+)
 from webhook.wiring import controller, serve
 
 ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
@@ -77,7 +87,7 @@ async def serving(
     settings = configured(api, directory, scheduling)
     if topology is not None:
         settings = settings.model_copy(update={"topology": topology})
-    service = serve.build(settings, io.BytesIO())
+    service = serve.build(settings, io.BytesIO(), discovery=1)
     port, admin = service.reviews.bind(), service.admin.bind()
     trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
     async with (
@@ -95,7 +105,12 @@ async def controlling(
     """Run the controller for the cluster of a fake API server, until the end of the block; a client
     of its port.
     """
-    process = controller.build(configured(api, directory, scheduling), log)
+    process = controller.build(
+        configured(api, directory, scheduling),
+        log,
+        discovery=1,
+        publishing=PublishingTiming(sweep=1),
+    )
     port = process.admin.bind()
     async with (
         beside(*(runnable.run() for runnable in process.runnables.values())),
@@ -129,16 +144,17 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "x", **named})
     )
     return Settings(
-        serving=Serving(host="127.0.0.1", port=0, admin_port=0),
-        controller=Controller(host="127.0.0.1", port=0, namespace="ray-webhook"),
+        installation=Installation(namespace="ray-webhook"),
+        listen=Listen(host="127.0.0.1", admin_port=0),
+        serving=Serving(port=0),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
-        claims=Claims(namespace="ray-webhook", settle_seconds=0),
+        claims=Claims(settle_seconds=0),
         kubeconfig=config,
     )
 
 
-KEPT = Scheduling(publish=True, discovery_seconds=1, sweep_seconds=1)
+KEPT = Scheduling(publish=True)
 
 
 def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_groups(

@@ -24,14 +24,14 @@ def test_every_setting_says_what_it_is() -> None:
 def test_flags_stand_above_the_environment_above_the_file_above_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path, "serving: {port: 1, admin_port: 1, drain_seconds: 1}")
+    file = written(tmp_path, "serving: {port: 1, drain_seconds: 1}\nlisten: {admin_port: 1}")
     monkeypatch.setenv("RAY_WEBHOOK_SERVING__PORT", "2")
-    monkeypatch.setenv("RAY_WEBHOOK_SERVING__ADMIN_PORT", "2")
+    monkeypatch.setenv("RAY_WEBHOOK_LISTEN__ADMIN_PORT", "2")
     settings = read_settings(["--file", str(file), "--serving.port", "3"])
     assert settings.serving.port == 3
-    assert settings.serving.admin_port == 2
+    assert settings.listen.admin_port == 2
     assert settings.serving.drain_seconds == 1
-    assert settings.serving.host == "0.0.0.0"  # noqa: S104 - only compared
+    assert settings.listen.host == "0.0.0.0"  # noqa: S104 - only compared
 
 
 @pytest.mark.parametrize("way", ["flag", "flag with =", "variable"])
@@ -92,7 +92,7 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
             "surving: {}",
             (
                 r"setting surving: .*none of this name \(did you mean serving\?\); known are "
-                r"serving, "
+                r"installation, listen, serving, "
                 r".*standalone"
             ),
         ),
@@ -104,8 +104,8 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
         ),
         ("---\nlog: {}", "one document"),
         (
-            "tls: {self_signed: {secrets: a}}",
-            r"setting tls\.self_signed\.secrets: .*tls\.self_signed\.secret",
+            "tls: {client_name: [a]}",
+            r"setting tls\.client_name: .*did you mean tls\.client_names\?",
         ),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_certificate_that_is_not_there_stops_the_start_with_its_path() -> None
 
 
 def test_a_variable_is_the_name_in_capitals() -> None:
-    assert variable("tls.self_signed.secret") == "RAY_WEBHOOK_TLS__SELF_SIGNED__SECRET"
+    assert variable("serving.drain_seconds") == "RAY_WEBHOOK_SERVING__DRAIN_SECONDS"
 
 
 def written(directory: Path, text: str) -> Path:

@@ -12,7 +12,7 @@ from tests.control.publishing import a_cluster
 from tests.follow.fake_api import RAYCLUSTERS, FakeApi
 from tests.follow.objects import a_pod
 from tests.operation.test_scheduling import Served, serving
-from webhook.groups.granularity import WORKER_GROUP
+from webhook.groups.optins import WORKER_GROUP
 from webhook.kube import names
 from webhook.settings import Scheduling, Topology
 

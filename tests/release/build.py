@@ -26,7 +26,12 @@ ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "manifests" / "chart"
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
-NEEDED: Final = ("webhook/py.typed", "webhook/cli/main.py", "dist-info/licenses/LICENSE")
+NEEDED: Final = (
+    "webhook/py.typed",
+    "webhook/cli/main.py",
+    "webhook/validation/crd_table.json",
+    "dist-info/licenses/LICENSE",
+)
 """What has to be in a wheel, by the end of its path."""
 
 

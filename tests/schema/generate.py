@@ -1,4 +1,4 @@
-"""Writes webhook/validation/crd_table.py: `python -m tests.schema.generate 1.6.2=FOLDER
+"""Writes webhook/validation/crd_table.json: `python -m tests.schema.generate 1.6.2=FOLDER
 1.7.0=FOLDER`.
 
 Each folder has the files of `ray-operator/config/crd/bases` of that KubeRay, as they are or with
@@ -9,7 +9,6 @@ import gzip
 import json
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +16,7 @@ import yaml
 
 Json = dict[str, Any]
 
-TABLE = Path(__file__).parents[2] / "webhook" / "validation" / "crd_table.py"
-HEADER = '''"""The fields of KubeRay's four kinds, their types and limits.
-
-Written by `python -m tests.schema.generate` (`make schema`) from the CustomResourceDefinitions
-of KubeRay {versions}; crd.py reads it. Do not edit.
-"""
-
-from typing import Final
-
-# fmt: off
-TABLE: Final = r"""
-{table}
-"""
-'''
+TABLE = Path(__file__).parents[2] / "webhook" / "validation" / "crd_table.json"
 PLAIN = {
     ("string", None): "string",
     ("string", "byte"): "string",
@@ -111,14 +97,20 @@ def _one_of(schema: Json) -> list[str]:
 
 
 def table(folders: dict[str, Path]) -> str:
-    """Return the text of the module."""
+    """Return the text of the file: the releases, the part of each kind, and a part a line."""
     parts, roots = Table(), {}
     for version, folder in folders.items():
         release = version.rpartition(".")[0]
         roots[release] = _roots(parts, folder)
-    text = json.dumps({"roots": roots, "parts": parts.parts})
-    lines = textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
-    return HEADER.format(versions=" and ".join(folders), table="\n".join(lines))
+    return written([*folders], roots, parts.parts)
+
+
+def written(versions: list[str], roots: dict[str, dict[str, str | int]], parts: list[Any]) -> str:
+    """Return the text of the file."""
+    kinds = ",\n".join(f"{json.dumps(each)}: {json.dumps(roots[each])}" for each in roots)
+    lines = ",\n".join(map(json.dumps, parts))
+    head = f'"kuberay": {json.dumps(versions)},\n"roots": {{\n{kinds}\n}},\n"parts": [\n{lines}\n]'
+    return f"{{{head}}}\n"
 
 
 def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
@@ -138,7 +130,7 @@ def _roots(parts: Table, folder: Path) -> dict[str, str | int]:
 
 
 def main(arguments: list[str]) -> None:
-    """Write the module."""
+    """Write the file."""
     pairs = [argument.partition("=")[::2] for argument in arguments]
     if not pairs or not all(version and folder for version, folder in pairs):
         sys.exit("usage: python -m tests.schema.generate VERSION=FOLDER ...")

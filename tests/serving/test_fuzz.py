@@ -163,4 +163,4 @@ def test_warm_caches_and_cold_ones_give_the_same_bytes(
         body = Body(MUTATE, json.dumps(review).encode())
         for _ in range(2):
             assert asyncio.run(warm.ask(body)) == asyncio.run(Service(state()).ask(body))
-    event(f"{warm.hits} read or completed from a cache")
+    event(f"{warm.hits} completed from the patch cache")

@@ -1,26 +1,24 @@
-"""Writes docs/metrics.md from the code that declares metrics: `python -m
-tests.telemetry.metrics_page`.
-"""
+"""Writes docs/metrics.md from what processes expose: `python -m tests.telemetry.metrics_page`."""
 
-import ast
+import asyncio
+import io
 from collections.abc import Iterator
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final
 
-ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "metrics.md"
-PROCESSES = ("serve", "controller", "dashboard")
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
-_KINDS = {
-    "Counter": "counter",
-    "CounterMetricFamily": "counter",
-    "counter": "counter",
-    "Gauge": "gauge",
-    "GaugeMetricFamily": "gauge",
-    "gauge": "gauge",
-    "HistogramMetricFamily": "histogram",
-}
+from webhook.http.server import HttpServer
+from webhook.settings import Installation, Listen, Repair, Scheduling, Settings, Tls
+from webhook.telemetry import table
+from webhook.telemetry.table import Metric
+from webhook.wiring import controller, dashboard, serve
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "metrics.md"
+
+TABLE: Final = [row for row in vars(table).values() if isinstance(row, Metric)]
 
 _HEAD = """# Metrics
 
@@ -33,125 +31,73 @@ Each process exposes its own at `/metrics` of its port for probes, in the Promet
 of `serve` see, such as unseen claims, is the same in each: take the maximum.
 """
 
+_SETTINGS: Final = Settings(
+    installation=Installation(namespace="ray-webhook"),
+    listen=Listen(host="127.0.0.1", admin_port=0),
+    tls=Tls(source="self-signed"),
+    scheduling=Scheduling(publish=True),
+    repair=Repair(enabled=True),
+    kubeconfig=Path("of-no-cluster"),
+)
+"""Everything is switched on."""
 
-class Declared(NamedTuple):
-    """A metric: its name as it is scraped, kind, labels and help, and the module it stands in."""
 
-    name: str
-    kind: str
-    labels: tuple[str, ...]
-    text: str
-    module: str
+def processes() -> dict[str, HttpServer]:
+    """Return the listener with `/metrics` of each process, by its name."""
+    return {
+        "serve": serve.build(_SETTINGS, io.BytesIO()).admin,
+        "controller": controller.build(_SETTINGS, io.BytesIO()).admin,
+        "dashboard": dashboard.build(_SETTINGS, io.BytesIO()).admin,
+    }
+
+
+def exposed() -> dict[str, list[Metric]]:
+    """Return the rows of the table that each process exposes, by name, from a scrape of it.
+
+    Raises KeyError for a metric that is in no row.
+    """
+    rows = {(row.name, row.text): row for row in TABLE}
+    return {
+        process: sorted(
+            (
+                rows[family.name, family.documentation]
+                for family in text_string_to_metric_families(asyncio.run(_scraped(server)))
+                if family.name.startswith("ray_webhook_")
+            ),
+            key=scraped_name,
+        )
+        for process, server in processes().items()
+    }
+
+
+def scraped_name(row: Metric) -> str:
+    """Return the name of a metric as it is scraped."""
+    return f"{row.name}_total" if row.kind == "counter" else row.name
 
 
 def page() -> str:
     """Return the page."""
-    found = sorted({each for path in _modules().values() for each in declared(path)})
-    reach = {process: _reached(f"webhook.wiring.{process}") for process in PROCESSES}
-    parts = [_HEAD]
-    for process in PROCESSES:
-        parts.append(f"\n## {process}\n\n| metric | kind | labels | |\n|---|---|---|---|\n")
-        parts += [
-            f"| `{each.name}` | {each.kind} | {', '.join(f'`{key}`' for key in each.labels)} | "
-            f"{each.text} |\n"
-            for each in found
-            if each.module in reach[process]
-        ]
-    return "".join(parts)
+    return _HEAD + "".join(_sections())
 
 
-def declared(path: Path) -> Iterator[Declared]:
-    """Yield the metrics that a module declares."""
-    tree = _tree(path)
-    named = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        texts = {**named}
-        for node in _in_order(function):
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                texts[node.targets[0].id] = node.value
-            if isinstance(node, ast.Call) and (kind := _kind(node)) and _is_ours(node):
-                name = ast.literal_eval(node.args[0])
-                given = [kw.value for kw in node.keywords if kw.arg == "labels"]
-                labels = next(iter([*given, *node.args[2:3]]), None)
-                yield Declared(
-                    f"{name}_total" if kind == "counter" else name,
-                    kind,
-                    _labels(labels, texts),
-                    ast.literal_eval(_of(node.args[1], texts)),
-                    _name_of(path),
-                )
+def _sections() -> Iterator[str]:
+    for process, rows in exposed().items():
+        yield f"\n## {process}\n\n| metric | kind | labels | |\n|---|---|---|---|\n"
+        for row in rows:
+            labels = ", ".join(f"`{label}`" for label in row.labels)
+            yield f"| `{scraped_name(row)}` | {row.kind} | {labels} | {row.text} |\n"
 
 
-@cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def _in_order(function: ast.FunctionDef) -> list[ast.stmt | ast.expr]:
-    places = [node for node in ast.walk(function) if isinstance(node, ast.stmt | ast.expr)]
-    return sorted(places, key=lambda node: (node.lineno, node.col_offset))
-
-
-def _kind(call: ast.Call) -> str | None:
-    function = call.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return _KINDS.get(name)
-
-
-def _is_ours(call: ast.Call) -> bool:
-    first = call.args[0] if call.args else None
-    return isinstance(first, ast.Constant) and str(first.value).startswith("ray_webhook_")
-
-
-def _of(node: ast.expr, texts: dict[str, ast.expr]) -> ast.expr:
-    return texts.get(node.id, node) if isinstance(node, ast.Name) else node
-
-
-def _labels(node: ast.expr | None, texts: dict[str, ast.expr]) -> tuple[str, ...]:
-    if node is None:
-        return ()
-    known = _of(node, texts)
-    if not isinstance(known, ast.List | ast.Tuple):
-        return ()
-    found: list[str] = []
-    for each in known.elts:
-        if isinstance(each, ast.Starred):
-            found += _labels(each.value, texts)
-        else:
-            found.append(ast.literal_eval(each))
-    return tuple(found)
-
-
-def _modules() -> dict[str, Path]:
-    return {_name_of(path): path for path in sorted((ROOT / "webhook").rglob("*.py"))}
-
-
-def _name_of(path: Path) -> str:
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-def _reached(root: str) -> set[str]:
-    """Return the modules that a process may import: what its composition imports, and so on."""
-    modules, seen, todo = _modules(), set[str](), [root]
-    while todo:
-        name = todo.pop()
-        if name in seen or name not in modules:
-            continue
-        seen.add(name)
-        for node in ast.walk(_tree(modules[name])):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                todo += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                todo += [alias.name for alias in node.names]
-    return seen
+async def _scraped(server: HttpServer) -> str:
+    port = server.bind()
+    running = asyncio.create_task(server.run())
+    try:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
+            return (await client.get("/metrics")).text
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
 
 
 if __name__ == "__main__":

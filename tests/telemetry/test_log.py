@@ -12,10 +12,10 @@ from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation, Outcome
 from webhook.manifest.standalone import load_state
 from webhook.telemetry.batch import Batch
-from webhook.telemetry.log import Log, follow_logs
+from webhook.telemetry.log import DescriptorOutput, Log, follow_logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.reviews import ReviewCounts
 
 
 class Lines:
@@ -45,8 +45,8 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
 
 
 def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:
-    lines, metrics = Lines(), Metrics()
-    observer = ReviewObserver(Log(lines), metrics)
+    lines, metrics = Lines(), Metrics("serve")
+    observer = ReviewObserver(Log(lines), ReviewCounts(metrics))
 
     async def story() -> None:
         good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
@@ -70,8 +70,8 @@ def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None
 
 
 def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
-    lines, metrics = Lines(), Metrics()
-    observer = ReviewObserver(Log(lines), metrics, quiet=True)
+    lines, metrics = Lines(), Metrics("serve")
+    observer = ReviewObserver(Log(lines), ReviewCounts(metrics), quiet=True)
     for outcome in asyncio.run(
         outcomes(a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build())
     ):
@@ -83,7 +83,7 @@ def test_what_is_left_out_when_quiet_is_counted_all_the_same() -> None:
 
 def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
     lines = Lines()
-    observer = ReviewObserver(Log(lines), Metrics())
+    observer = ReviewObserver(Log(lines), ReviewCounts(Metrics("serve")))
 
     async def story() -> None:
         (outcome,) = await outcomes(a_pod().of("c").worker("g").build())

@@ -3,6 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.reviews import ReviewCounts
 
 
 def samples(metrics: Metrics) -> dict[str, float]:
@@ -16,10 +17,11 @@ def samples(metrics: Metrics) -> dict[str, float]:
 
 
 def test_reviews_are_counted_by_kind_operation_and_verdict() -> None:
-    metrics = Metrics()
+    metrics = Metrics("serve")
+    counts = ReviewCounts(metrics)
     for verdict in ("patched", "patched", "denied"):
-        metrics.reviewed("Pod", "CREATE", verdict, 0.001)
-    metrics.reviewed("Unheard", "PATCH", "allowed", 0.001)
+        counts.reviewed("Pod", "CREATE", verdict, 0.001)
+    counts.reviewed("Unheard", "PATCH", "allowed", 0.001)
     found = samples(metrics)
     assert found["ray_webhook_admissions_total['CREATE', 'Pod', 'patched']"] == 2
     assert found["ray_webhook_admissions_total['CREATE', 'Pod', 'denied']"] == 1
@@ -27,14 +29,15 @@ def test_reviews_are_counted_by_kind_operation_and_verdict() -> None:
 
 
 def test_durations_are_a_histogram_for_each_kind_whose_bounds_are_inclusive() -> None:
-    metrics = Metrics()
+    metrics = Metrics("serve")
+    counts = ReviewCounts(metrics)
     for seconds, verdict in (
         (0.0001, "patched"),
         (0.0002, "patched"),
         (0.02, "denied"),
         (9.0, "patched"),
     ):
-        metrics.reviewed("Pod", "CREATE", verdict, seconds)
+        counts.reviewed("Pod", "CREATE", verdict, seconds)
     found = samples(metrics)
     name = "ray_webhook_admission_duration_seconds"
     bounds = {"0.0001": 1, "0.00025": 2, "0.01": 2, "0.025": 3, "5.0": 3, "+Inf": 4}

@@ -1,17 +1,12 @@
-"""The page of metrics has every metric that the processes declare."""
+"""The page of metrics has every metric that the processes expose, and so has the table."""
 
-from tests.telemetry.metrics_page import PAGE, page
-from webhook.telemetry.metrics import Metrics
+from tests.telemetry.metrics_page import PAGE, TABLE, exposed, page
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text() == page(), "run `python -m tests.telemetry.metrics_page`"
 
 
-def test_what_a_process_exposes_is_on_the_page() -> None:
-    text, _ = Metrics().exposition()
-    exposed = {line.split()[2] for line in text.decode().splitlines() if line.startswith("# TYPE")}
-    ours = {name for name in exposed if name.startswith("ray_webhook_")}
-    serve = page().partition("## serve")[2].partition("## controller")[0]
-    assert ours
-    assert [name for name in ours if f"`{name}`" not in serve] == []
+def test_every_metric_of_the_table_is_exposed_by_a_process() -> None:
+    read = {row for rows in exposed().values() for row in rows}
+    assert [row.name for row in TABLE if row not in read] == []

@@ -8,16 +8,16 @@ import pytest
 
 from tests.builders import a_pod
 from tests.telemetry.test_log import Lines, outcomes
-from webhook.telemetry.log import Admission, Event, Log, as_json
+from webhook.telemetry.log import Admission, DescriptorOutput, Event, Log, as_json
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import Format, form_of, readable
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.reviews import ReviewCounts
 
 
 def test_a_review_is_one_line_with_the_seat_that_it_gave() -> None:
     lines = Lines()
-    observer = ReviewObserver(Log(lines, form=readable), Metrics())
+    observer = ReviewObserver(Log(lines, form=readable), ReviewCounts(Metrics("serve")))
     good, bad = a_pod().of("c").worker("g").build(), a_pod().of("c").worker("none").build()
     for outcome in asyncio.run(outcomes(good, bad)):
         observer.reviewed(outcome, 0.0012)

@@ -1,33 +1,27 @@
 """Metrics of replicas, of watches and of the process: labels are names."""
 
-from msgspec import Struct
+from typing import Any
+
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.control.event_recorder import EventCounters
-from webhook.follow.listwatch import Counters
+from webhook.follow.listwatch import Counters, ListWatch
+from webhook.follow.pods import PodFeed, pods_in
+from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.shards import Shards
 from webhook.status.tracker import Look, Tally
-from webhook.telemetry.process_metrics import ProcessMetrics
-from webhook.telemetry.replicas import ReplicaCollector
-from webhook.telemetry.watches import WatchCollector
+from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.table import LIVE_READS
+from webhook.wiring.controller import replica_metrics
+from webhook.wiring.following import watch_metrics
+
+NOBODY: Any = None
+"""The client of a list-watch that does not run."""
 
 
-class Named(Struct):
-    """What a watch is of."""
-
-    plural: str = "pods"
-    namespace: str = ""
-
-
-class Watch(Struct):
-    """A list-watch, as metrics see it."""
-
-    resource: Named
-    synced: bool
-    heard_at: float
-    counters: Counters
-
-
-def samples(metrics: ProcessMetrics) -> dict[str, float]:
+def samples(metrics: Metrics) -> dict[str, float]:
     """Return what is exposed, by name and labels."""
     text = metrics.exposition()[0].decode()
     return {
@@ -41,8 +35,8 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     tally = Tally("team", "llama", "tpu", {"complete": 3, "waits": 1}, 2, 1000.0)
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
     look = Look((), (tally, whole), {("team", "llama", "host-missing"): 1})
-    metrics = ProcessMetrics("controller")
-    metrics.registry.register(ReplicaCollector(lambda: look, EventCounters({"HostMissing": 4}, {})))
+    metrics = Metrics("controller")
+    replica_metrics(metrics, lambda: look, EventCounters({"HostMissing": 4}, {}))
     found = samples(metrics)
     for state, count in (("complete", 3), ("waits", 1), ("coming", 0), ("missing", 0)):
         labels = sorted(["team", "llama", "tpu", state])
@@ -56,28 +50,32 @@ def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
 
 
 def test_a_watch_is_named_by_its_resource_and_tells_its_age() -> None:
-    counters = Counters(lists=1, unreadable=2, errors={"refused": 3})
-    watches = [
-        Watch(Named(), synced=True, heard_at=40.0, counters=counters),
-        Watch(Named("nodes"), synced=False, heard_at=0.0, counters=Counters()),
-    ]
-    metrics = ProcessMetrics("serve")
-    metrics.registry.register(WatchCollector(lambda: watches, lambda: 100.0))
+    clusters, members = ClusterIndex(), Membership()
+    pods = ListWatch(NOBODY, pods_in(""), PodFeed(members))
+    pods.synced, pods.heard_at = True, 40.0
+    pods.counters = Counters(lists=1, unreadable=2, errors={"refused": 3})
+    unsynced = ListWatch(NOBODY, rayclusters_in("team"), RayClusterFeed(clusters, Shards(clusters)))
+    watches: list[ListWatch[Any]] = [pods, unsynced]
+    metrics = Metrics("serve")
+    watch_metrics(metrics, lambda: watches, lambda: 100.0)
     found = samples(metrics)
     assert found["ray_webhook_watch_age_seconds['', 'pods']"] == 60
-    assert "ray_webhook_watch_age_seconds['', 'nodes']" not in found
+    assert "ray_webhook_watch_age_seconds['rayclusters', 'team']" not in found
+    assert found["ray_webhook_watch_synced['', 'pods']"] == 1
+    assert found["ray_webhook_watch_synced['rayclusters', 'team']"] == 0
+    assert found["ray_webhook_watch_lists_total['', 'pods']"] == 1
     assert found["ray_webhook_malformed_objects_total['', 'pods']"] == 2
     assert found["ray_webhook_watch_errors_total['', 'pods', 'refused']"] == 3
 
 
 def test_a_process_tells_of_its_memory_and_its_garbage_collections() -> None:
-    found = samples(ProcessMetrics("serve"))
+    found = samples(Metrics("serve"))
     assert found["process_resident_memory_bytes[]"] > 0
     assert "python_gc_collections_total['0']" in found
 
 
 def test_a_counter_is_read_when_it_is_asked_for() -> None:
-    metrics, count = ProcessMetrics("serve"), [0]
-    metrics.counter("ray_webhook_live_reads", "Reads.", lambda: count[0])
+    metrics, count = Metrics("serve"), [0]
+    metrics.expose(LIVE_READS, lambda: count[0])
     count[0] = 7
     assert samples(metrics)["ray_webhook_live_reads_total[]"] == 7

@@ -60,7 +60,7 @@ class Listener:
         self.notes = Notes()
         self.context = SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
-        self._keeper = Keeper(files, self.context, self.notes, POLL_SECONDS, client_ca)
+        self._keeper = Keeper(files, self.context, self.notes, client_ca, POLL_SECONDS)
         self._server = HttpServer(
             _application(), "127.0.0.1", 0, self.context.listening, client_names
         )

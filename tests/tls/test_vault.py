@@ -83,7 +83,11 @@ def test_a_second_look_writes_nothing(tmp_path: Path) -> None:
 
 def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path: Path) -> None:
     with registry() as objects:
-        flags = ("--tls.source", "self-signed", "--kubeconfig", str(objects.kubeconfig(tmp_path)))
+        kubeconfig = str(objects.kubeconfig(tmp_path))
+        flags = (
+            *("--tls.source", "self-signed", "--kubeconfig", kubeconfig),
+            *("--installation.namespace", "ray-webhook"),
+        )
         with serving(tmp_path, [], *flags) as first, serving(tmp_path, [], *flags) as second:
             for server in (first, second):
                 until(lambda server=server: httpx.get(f"{server.admin}/readyz").is_success)  # type: ignore[misc]  # a default binds it

@@ -62,8 +62,8 @@ def test_every_right_value_passes(row: OptIn[object]) -> None:
 
 @pytest.mark.parametrize("built", [a_job(), a_service()], ids=["RayJob", "RayService"])
 def test_an_annotation_that_kuberay_copies_is_checked_where_it_is_written(built: Built) -> None:
-    assert (RULE, f"metadata.annotations[{names.ANNOTATION_GPU_PROFILES}]") in found(
-        built.annotation(names.ANNOTATION_GPU_PROFILES, "torchrunn")
+    assert (RULE, f"metadata.annotations[{names.ANNOTATION_PROFILES}]") in found(
+        built.annotation(names.ANNOTATION_PROFILES, "torchrunn")
     )
 
 

@@ -5,7 +5,7 @@ no effect.
 import pytest
 
 from tests.validation.builders import ClusterBuilder, a_cluster, a_cron_job, a_job, a_service, found
-from webhook.groups.granularity import GRANULARITIES
+from webhook.groups.optins import GRANULARITIES
 from webhook.kube import names
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check
@@ -157,6 +157,7 @@ def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> No
         (names.PREFIX + "gang-scheduling", "scheduling-group"),
         (names.PREFIX + "x", "docs/annotations.md"),
         (names.PREFIX + "gang-scheduling-group", "do you mean scheduling-group?"),
+        (names.PREFIX + "gpu-profiles", "do you mean profiles?"),
         (names.LABEL_IGNORE, "move it to the labels"),
         (names.ANNOTATION_PRIORITY_CLASS, "unknown"),
     ],

@@ -19,7 +19,6 @@ from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
-from webhook.admission.review_cache import ReviewCache
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
@@ -69,13 +68,12 @@ class Mutation:
         self._reader = reader
         self._shards = shards
         self._ignoring = ignoring
-        self.reviews = ReviewCache()
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
         ClusterUnreadable.
         """
-        request: AdmissionRequest[Any] = self.reviews.read(body)
+        request: AdmissionRequest[Any] = decode_pod(body)
         read: list[Read] = []
         try:
             if is_pod(request):

@@ -9,8 +9,14 @@ from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.indices import read_count, read_index
-from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
+from webhook.groups.optins import (
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    OptIn,
+    read_count,
+    read_index,
+)
 from webhook.groups.shards import Full, Holder, ShardKey, WantedIndex
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta

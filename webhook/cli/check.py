@@ -14,9 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.parsing import add_output, add_wait
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.probes import Probes
 from webhook.groups.clusters import facts_of
@@ -58,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser, all_namespaces=False)
     add_ignoring(parser)
     parser.add_argument(
-        "--claims.namespace",
-        dest="claims",
+        "--installation.namespace",
+        dest="installation",
         default="",
         metavar="NAME",
         help="the webhook's setting of that name (default: the namespace of its Service): where "
@@ -90,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
     ignoring = cluster.ignoring
     made = partial(worker_of, ignoring=ignoring)
-    probes = Probes(cluster.api, cluster.namespace, made, arguments.claims, ignoring=ignoring)
+    probes = Probes(cluster.api, cluster.namespace, made, arguments.installation, ignoring=ignoring)
     if arguments.pre:
         return [_Section("what an installation needs", list(before(await probes.needs())))]
     now = time.time()

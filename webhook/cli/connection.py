@@ -7,17 +7,25 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
 
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
 from webhook.follow.kubeconfig import load_of, locate, namespace_of
+from webhook.kube import names
 from webhook.kube.printable import many_lines
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.reader import Manifest
 
 T = TypeVar("T")
 
 UNREACHABLE: Final = 2
 """The exit status of a command that could not look."""
+
+_SECONDS: Final = 30.0
+"""Deadline of a list."""
 
 _ADVICE: Final = {
     "refused": "is the API server up, and the address in the kubeconfig right?",
@@ -76,3 +84,28 @@ async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitabl
         return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))
     finally:
         await api.close()
+
+
+def ray_objects(arguments: argparse.Namespace) -> list[Manifest | ManifestError] | None:
+    """Return the Ray objects in the cluster, each under its kind, namespace and name; None, after
+    saying why, when the cluster cannot be read. A kind that is not served has none.
+    """
+    return look(arguments, _read_ray_objects)
+
+
+async def _read_ray_objects(cluster: Cluster) -> list[Manifest | ManifestError]:
+    found: list[Manifest | ManifestError] = []
+    for kind in names.RAY_KINDS:
+        within = f"/namespaces/{cluster.namespace}" if cluster.namespace else ""
+        path = f"/apis/{names.RAY_GROUP}/v1{within}/{kind.lower()}s"
+        try:
+            listed: dict[str, Any] = msgspec.json.decode(await cluster.api.get(path, (), _SECONDS))
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+            continue
+        for item in listed.get("items") or ():
+            meta = item["metadata"]
+            name = f"{kind} {meta.get('namespace')}/{meta.get('name')}"
+            found.append(Manifest(name, {"apiVersion": "ray.io/v1", "kind": kind, **item}))
+    return found

@@ -10,7 +10,7 @@ from webhook.cli.parsing import refuse
 from webhook.cli.process import live
 from webhook.follow.errors import ConfigurationError
 from webhook.settings import WrongSettingsError, flags, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.controller import build
 
 
@@ -26,7 +26,7 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  ray-webhook controller --file settings.yaml\n"
-        "  ray-webhook controller --kubeconfig ~/.kube/config --controller.namespace ray-webhook"
+        "  ray-webhook controller --kubeconfig ~/.kube/config --installation.namespace ray-webhook"
         "\n\n"
         "The settings are those of `ray-webhook serve`: docs/settings.md.\n\n"
         "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             "there is nothing to write: set one to true (scheduling.publish for `ray-webhook "
             "serve` too), or do not run this process",
         )
-    own = settings.controller
+    own = settings.listen
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
         port = process.admin.bind()
@@ -67,8 +67,8 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except OSError as error:
         return refuse(
             "controller",
-            f"cannot listen on port {own.port} of {own.host}: {error.strerror}; set another "
-            "controller.port",
+            f"cannot listen on port {own.admin_port} of {own.host}: {error.strerror}; set another "
+            "listen.admin_port",
         )
     host = "127.0.0.1" if own.host in {"0.0.0.0", "::"} else own.host  # noqa: S104 - only compared
     sys.stderr.write(f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready\n")

@@ -10,10 +10,8 @@ import uvloop
 
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.files import read_files
+from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
-from webhook.cli.parsing import refuse
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
 from webhook.cli.process import live
 from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.stated import observed_in
@@ -25,7 +23,7 @@ from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.runtime import supervise
 from webhook.settings import WrongSettingsError, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.dashboard import Page, build, build_own, build_stated
 
 IN_CLUSTER = "--in-cluster"
@@ -103,12 +101,12 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except WrongSettingsError as error:
         see = f"see `ray-webhook dashboard {IN_CLUSTER} --help` for every setting"
         return refuse("dashboard", f"{error}\n{see}")
-    own = settings.dashboard
+    own, admin_port = settings.dashboard, settings.listen.admin_port
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
         port, admin = process.page.bind(), process.admin.bind()
     except OSError as error:
-        ports = f"port {own.port} of {own.host}, or {own.admin_port} of {own.admin_host}"
+        ports = f"port {own.port} of {own.host}, or {admin_port} of {settings.listen.host}"
         return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")
     sys.stderr.write(
         f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "

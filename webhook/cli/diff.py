@@ -12,8 +12,7 @@ import msgspec
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import add_output, refuse
-from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.parsing import add_connection, add_output, refuse
 from webhook.follow.errors import ApiError
 from webhook.kube import names
 from webhook.kube.printable import one_line

@@ -16,9 +16,7 @@ from rich.table import Table
 from webhook.cli.connection import UNREACHABLE, look
 from webhook.cli.connection import Cluster as Connection
 from webhook.cli.drawing import shown_troubles
-from webhook.cli.parsing import meant, refuse
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
 from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.snapshot import Snapshot
 from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell

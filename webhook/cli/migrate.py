@@ -9,9 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.parsing import add_output, add_wait
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
 from webhook.cli.terminal import Text, console, grid, mark, style
 from webhook.follow.former import read_installed
 from webhook.status.installation import FORMER

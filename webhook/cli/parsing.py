@@ -1,4 +1,4 @@
-"""A parser that names what was probably meant."""
+"""The parser of commands, which names what was probably meant, and the arguments they share."""
 
 import argparse
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
+from webhook.kube import names
 from webhook.kube.printable import many_lines
 
 WRONG: Final = 2
@@ -104,3 +105,43 @@ def span(text: str) -> float:
         msg = f"{text!r} is not a time: write 90s, 2m or 1h"
         raise argparse.ArgumentTypeError(msg)
     return float(int(match[1]) * _SECONDS[match[2]])
+
+
+def add_connection(
+    parser: argparse.ArgumentParser,
+    *,
+    all_namespaces: bool = True,
+    namespaces: str = "the context's",
+) -> None:
+    """Describe the arguments that say where to look: in `namespaces` unless told otherwise."""
+    where = parser.add_argument_group("where to look")
+    where.add_argument(
+        "-n",
+        "--namespace",
+        default="",
+        metavar="NAME",
+        help=f"a namespace (default: {namespaces})",
+    )
+    if all_namespaces:
+        where.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
+    where.add_argument(
+        "--context", default=None, metavar="NAME", help="a context of the kubeconfig"
+    )
+    where.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="PATH",
+        help="a kubeconfig (default: KUBECONFIG, else ~/.kube/config)",
+    )
+
+
+def add_ignoring(parser: argparse.ArgumentParser) -> None:
+    """Describe the argument for the one setting of the webhook that changes what is shown."""
+    parser.add_argument(
+        "--ignore.rayclusters",
+        dest="ignoring",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="the webhook's setting of that name (default: on): whether a RayCluster's label "
+        f"{names.LABEL_IGNORE} leaves it alone",
+    )

@@ -1,5 +1,5 @@
-"""What a run of `validate` has found, as text for people, or as JSON, GitHub annotations, SARIF or
-JUnit for machines.
+"""What a run of `validate` has found, as text for people, or as JSON, GitHub annotations or SARIF
+for machines.
 """
 
 import json
@@ -106,12 +106,6 @@ def sarif(report: Report) -> str:
     return written
 
 
-def junit(report: Report) -> str:
-    """Return JUnit's XML, in the same way."""
-    written: str = import_module("webhook.cli.junit").junit(report)
-    return written
-
-
 def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
     """Return what was checked without the findings that a baseline has, and how many those are.
 
@@ -165,5 +159,4 @@ WRITERS: Final[dict[str, Writer]] = {
     "json": as_json,
     "github": github,
     "sarif": sarif,
-    "junit": junit,
 }

@@ -13,7 +13,7 @@ from webhook.cli.process import live
 from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, flags, read_settings
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import DescriptorOutput
 from webhook.tls.errors import CertificateError
 from webhook.wiring.serve import build
 
@@ -60,10 +60,10 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except (CertificateError, ConfigurationError, ManifestError) as error:
         return refuse("serve", str(error))
     except OSError as error:
-        ports_wanted = f"{settings.serving.port} or {settings.serving.admin_port}"
+        ports_wanted = f"{settings.serving.port} or {settings.listen.admin_port}"
         return refuse(
             "serve",
-            f"cannot listen on port {ports_wanted} of {settings.serving.host}: {error.strerror}; "
+            f"cannot listen on port {ports_wanted} of {settings.listen.host}: {error.strerror}; "
             "choose others",
         )
     _announce(sys.stderr, settings, *ports)
@@ -72,7 +72,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:
     # Only compared
-    host = "127.0.0.1" if settings.serving.host in {"0.0.0.0", "::"} else settings.serving.host  # noqa: S104
+    host = "127.0.0.1" if settings.listen.host in {"0.0.0.0", "::"} else settings.listen.host  # noqa: S104
     if not settings.standalone:
         stream.write(
             f"ray-webhook listens: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz "

@@ -13,8 +13,7 @@ from msgspec import structs
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.drawing import draw, drawing
-from webhook.cli.place import add_arguments as add_connection
-from webhook.cli.place import add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring
 from webhook.cli.screen import Screen
 from webhook.cli.terminal import console
 from webhook.follow.observing import Observing

@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from webhook.cli.files import read_files
-from webhook.cli.place import add_arguments as add_connection
+from webhook.cli.parsing import add_connection
 from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, without_known
 from webhook.kube import names
 from webhook.kube.printable import many_lines
@@ -216,8 +216,8 @@ def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] |
 
     Only here the client of the API server is needed, which takes a second to load.
     """
-    live = import_module("webhook.cli.live")
-    found: list[Manifest | ManifestError] | None = live.objects(arguments)
+    connection = import_module("webhook.cli.connection")
+    found: list[Manifest | ManifestError] | None = connection.ray_objects(arguments)
     return found
 
 

@@ -10,7 +10,7 @@ from webhook.follow.discovery import Discovery, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.listwatch import ListWatch, Resource
 from webhook.follow.mirror import Mirror
-from webhook.follow.timing import Timing
+from webhook.follow.timing import DISCOVERY_SECONDS, Timing
 from webhook.follow.wire import Codec, Watched, decoded
 from webhook.kube import names
 from webhook.status.objects import (
@@ -25,8 +25,6 @@ from webhook.status.objects import (
 T = TypeVar("T", bound=Watched)
 T_contra = TypeVar("T_contra", contravariant=True)
 
-DISCOVERY_SECONDS: Final = 60.0
-"""How often the API server is asked whether it serves PodGroups."""
 _NAMESPACE_SECONDS: Final = 60.0
 """How often a namespace is read of which only itself may be read."""
 _DEADLINE: Final = 10.0

@@ -11,7 +11,7 @@ from webhook.follow.listwatch import Resource
 from webhook.follow.versions import Record, VersionTracker
 from webhook.follow.wire import Codec, Event, Page, number
 from webhook.groups.clusters import ClusterFacts, ClusterIndex, facts_of
-from webhook.groups.indices import read_index
+from webhook.groups.optins import read_index
 from webhook.groups.shards import ShardIndex, ShardKey, Shards
 from webhook.kube.objects import ObjectMeta, RayCluster
 

@@ -4,8 +4,14 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from msgspec import Struct
+
+DISCOVERY_SECONDS: Final = 60.0
+"""How often the API server is asked whether it serves PodGroups, of which release it is, and which
+fields KubeRay's CRD has.
+"""
 
 
 class Timing(Struct, frozen=True):

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.groups import gang, granularity
+from webhook.groups import gang, optins
 from webhook.groups.clusters import ClusterFacts
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey
@@ -163,9 +163,9 @@ def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
 
 
 _KINDS: Final = {
-    granularity.CLUSTER: _whole,
-    granularity.WORKER_GROUP: _by_group,
-    granularity.REPLICA: _by_replica,
+    optins.CLUSTER: _whole,
+    optins.WORKER_GROUP: _by_group,
+    optins.REPLICA: _by_replica,
 }
 
 

@@ -3,7 +3,7 @@
 from math import ceil
 from typing import Final
 
-from webhook.kube.numbers import read_number
+from webhook.kube.quantity import read_number
 
 SECONDS_MAX: Final = 86_400
 """A day: who needs longer needs checkpoints."""

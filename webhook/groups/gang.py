@@ -9,8 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.groups.granularity import CLUSTER, REPLICA, WORKER_GROUP
-from webhook.groups.optins import SCHEDULING_GROUP
+from webhook.groups.optins import CLUSTER, REPLICA, SCHEDULING_GROUP, WORKER_GROUP
 from webhook.kube import names
 from webhook.kube.objects import RayCluster, TemplateSpec
 from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label

@@ -11,13 +11,36 @@ from msgspec import Struct
 
 from webhook.accelerators import profiles
 from webhook.groups.drain import SECONDS_MAX, read_seconds
-from webhook.groups.granularity import GRANULARITIES
-from webhook.groups.indices import INDEX_LIMIT, read_count, read_index
 from webhook.kube import names
 from webhook.kube.objects import Strings
+from webhook.kube.quantity import read_number
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 
 T = TypeVar("T")
+
+INDEX_LIMIT: Final = 1 << 20
+"""Shard indices are below this number."""
+
+
+def read_index(text: str) -> int | None:
+    """Return a shard index, or None for a text that is none: decimal, without sign or leading
+    zeros, below the limit.
+    """
+    return read_number(text, INDEX_LIMIT - 1)
+
+
+def read_count(text: str) -> int | None:
+    """Return how many shards a group has, or None for a text that is no such number: as an index is
+    written, but from 1 to the limit.
+    """
+    return read_number(text, INDEX_LIMIT) or None
+
+
+CLUSTER: Final = "cluster"
+WORKER_GROUP: Final = "worker-group"
+REPLICA: Final = "replica"
+GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
+"""Values of the annotation of scheduling groups: which pods are scheduled together."""
 
 _SHOWN: Final = 40
 """Characters of a wrong value that a message repeats."""
@@ -37,16 +60,10 @@ class OptIn(Struct, Generic[T], frozen=True):
     fault: Callable[[T], str]
     page: str
     rule: str = "annotation-value-invalid"
-    former: str = ""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The annotation, and the name that it had before, which is still read."""
-        return (self.annotation, self.former) if self.former else (self.annotation,)
 
     def read(self, annotations: Strings) -> T:
         """Return what annotations say; an absent one says nothing, as an empty one does."""
-        return self.parse(next((annotations[key] for key in self.keys if key in annotations), ""))
+        return self.parse(annotations.get(self.annotation, ""))
 
     def problem(self, text: str) -> str:
         """Return what is wrong with a value and what to write, or nothing."""
@@ -135,7 +152,6 @@ PROFILES: Final = OptIn(
     parse=_listed,
     fault=_unknown_profiles,
     page="../README.md",
-    former=names.ANNOTATION_GPU_PROFILES,
 )
 
 SCHEDULING_GROUP: Final = OptIn(
@@ -238,5 +254,5 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     RESTART,
 )
 
-ANNOTATIONS: Final = tuple(key for row in OPT_INS for key in row.keys)
+ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
 """What people may write on Ray objects with our prefix."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from webhook.groups.claims import ASSUMED_SECONDS, Claimed
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.indices import read_index
+from webhook.groups.optins import read_index
 
 COMING: Final = "a RayCluster that is being created"
 """What holds an index that was handed out for a name that the API server has yet to generate."""

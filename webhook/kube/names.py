@@ -42,8 +42,6 @@ their content.
 """
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
-ANNOTATION_GPU_PROFILES: Final = PREFIX + "gpu-profiles"
-"""The former name of the annotation of profiles."""
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
 ANNOTATION_REPAIR: Final = PREFIX + "repair"
 ANNOTATION_RESTART: Final = PREFIX + "restart"

@@ -1,4 +1,4 @@
-"""Kubernetes quantities: `4`, `500m`, `1.5Gi`, `2e3`, read strictly and exactly."""
+"""Kubernetes quantities (`4`, `500m`, `1.5Gi`, `2e3`) and whole numbers, read strictly."""
 
 import re
 from decimal import Decimal
@@ -60,3 +60,17 @@ def parse_count(text: str | float) -> int:
         msg = f"{text!r} is not a whole number of devices: write an integer such as 4"
         raise ValueError(msg)
     return int(amount)
+
+
+def read_number(text: str, most: int) -> int | None:
+    """Return the whole number in the text of an annotation, or None for any other text: decimal,
+    without sign or leading zeros, at most `most`.
+    """
+    if (
+        not (text.isascii() and text.isdigit())
+        or len(text) > len(str(most))
+        or (text[0] == "0" and text != "0")
+    ):
+        return None
+    number = int(text)
+    return number if number <= most else None

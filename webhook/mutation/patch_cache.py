@@ -83,7 +83,7 @@ class _Group(Struct):
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
         mine, label = self.pod, names.LABEL_LEGACY_REPLICA_INDEX
-        return mine is pod or (
+        return (
             mine.spec == pod.spec
             and mine.metadata.annotations == pod.metadata.annotations
             and mine.labels.get(label) == pod.labels.get(label)
@@ -107,7 +107,6 @@ class PatchCache:
         key = (cluster.uid, group.group_name, assigned, bool(seat.name))
         known = self._groups.get(key)
         if known is not None and known.like(pod, cluster, group, self.policy):
-            known.pod = pod  # the review cache may give the same one again
             found = self._filled(known, seat, assigned=assigned)
             if found is not None:
                 self.hits += 1

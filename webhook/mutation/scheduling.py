@@ -6,15 +6,15 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-schedulin
 
 from typing import Final
 
-from webhook.groups import gang, granularity
+from webhook.groups import gang, optins
 from webhook.kube import names
 from webhook.mutation.edit import Edit, SetField, Warn
 from webhook.mutation.worker import Replica
 
 _WHY: Final = {
-    granularity.CLUSTER: "all pods of the RayCluster are scheduled together",
-    granularity.WORKER_GROUP: "the pods of one group are scheduled together",
-    granularity.REPLICA: "the hosts of a replica are scheduled together",
+    optins.CLUSTER: "all pods of the RayCluster are scheduled together",
+    optins.WORKER_GROUP: "the pods of one group are scheduled together",
+    optins.REPLICA: "the hosts of a replica are scheduled together",
 }
 
 
@@ -57,9 +57,9 @@ def _pod_group(replica: Replica) -> str:
     asked = cluster.gang
     if not asked.active:
         return ""
-    if asked.granularity == granularity.CLUSTER:
+    if asked.granularity == optins.CLUSTER:
         return gang.cluster_pod_group(cluster.name)
-    if asked.granularity == granularity.WORKER_GROUP:
+    if asked.granularity == optins.WORKER_GROUP:
         return (
             gang.head_pod_group(cluster.name)
             if replica.head

@@ -1,6 +1,6 @@
 """Shard variables: which of the RayClusters of a shard group this is."""
 
-from webhook.groups.indices import read_count, read_index
+from webhook.groups.optins import read_count, read_index
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Variable, fill

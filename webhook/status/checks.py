@@ -311,7 +311,7 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 "error",
                 f"{account} may not {right}, by which seats are given",
                 "apply the Role of manifests/base/rbac.yaml there; where the setting "
-                "claims.namespace names another namespace, give it to `check` as well",
+                "installation.namespace names another namespace, give it to `check` as well",
             )
         elif not allowed:
             yield Result(

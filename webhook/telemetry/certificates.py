@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from webhook.telemetry.log import Log
 from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.table import CERTIFICATE_EXPIRY, CERTIFICATE_LOADS, CERTIFICATE_REJECTED
 
 
 class CertificateObserver:
@@ -17,21 +18,9 @@ class CertificateObserver:
         self._expires = expires
         self._rejected = False
         self._loads = 0
-        metrics.gauge(
-            "ray_webhook_certificate_expiry_timestamp_seconds",
-            "When the served certificate expires; 0 without one.",
-            expires,
-        )
-        metrics.gauge(
-            "ray_webhook_certificate_loads",
-            "Certificates taken into service since the start.",
-            lambda: self._loads,
-        )
-        metrics.gauge(
-            "ray_webhook_certificate_rejected",
-            "1 while the newest certificate cannot be used and an older one, or none, is served.",
-            lambda: self._rejected,
-        )
+        metrics.expose(CERTIFICATE_EXPIRY, expires)
+        metrics.expose(CERTIFICATE_LOADS, lambda: self._loads)
+        metrics.expose(CERTIFICATE_REJECTED, lambda: self._rejected)
 
     def expiry(self) -> str:
         """Say when the served certificate expires."""

@@ -1,72 +1,96 @@
-"""Metrics of reviews, in the Prometheus exposition format."""
+"""The metrics of a process: the one collector, which reads the values when they are scraped."""
 
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, Final, NamedTuple
 
-from prometheus_client import Counter
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+from prometheus_client import metrics_core as families
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
 
-from webhook.kube.review import CAUSE_TYPES
-from webhook.telemetry.process_metrics import ProcessMetrics
-from webhook.telemetry.reviews import ReviewCollector
+from webhook import __version__
+from webhook.telemetry.table import BUILD_INFO, Metric
 
-_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
-_KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
+_BURST: Final = 20
+_A_SECOND: Final = 5
+"""How many expositions a second are made in the long run. Each takes milliseconds, in which no
+review is answered.
+"""
 
 
-class Metrics(ProcessMetrics):
-    """All metrics of `serve`. Labels have few values, whatever is sent to us."""
+class Buckets(NamedTuple):
+    """A histogram: how many values each upper bound has, those below included, and their sum."""
 
-    def __init__(self) -> None:
-        super().__init__("serve")
-        self._reviews = ReviewCollector()
-        self.registry.register(self._reviews)
-        self._denials = Counter(
-            "ray_webhook_denials",
-            "Causes of denials, by kind and Kubernetes cause type.",
-            ("kind", "reason"),
-            registry=self.registry,
-        )
-        self._rules = Counter(
-            "ray_webhook_rule_denials",
-            "Denied Ray objects, by the rule that refused them; an object may count for several.",
-            ("rule",),
-            registry=self.registry,
-        )
-        self._warned = Counter(
-            "ray_webhook_rule_warnings",
-            "Admitted or denied Ray objects, by the rule that warned of them.",
-            ("rule",),
-            registry=self.registry,
-        )
-        self._refusals = Counter(
-            "ray_webhook_refused_requests",
-            "Requests that got an HTTP error in place of a review, by status.",
-            ("status",),
-            registry=self.registry,
-        )
+    counts: Sequence[tuple[str, float]]
+    total: float
 
-    def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
-        """Count one review."""
-        if kind not in _KINDS or operation not in _OPERATIONS:
-            kind, operation = (
-                kind if kind in _KINDS else "other",
-                operation if operation in _OPERATIONS else "other",
-            )
-        self._reviews.add(kind, operation, verdict, seconds)
 
-    def denied(self, kind: str, reason: str) -> None:
-        """Count one cause of a denial."""
-        self._denials.labels(
-            kind if kind in _KINDS else "other", reason if reason in CAUSE_TYPES else "other"
-        ).inc()
+Values = float | Mapping[Any, float] | Mapping[Any, Buckets]
+"""One value, or values by their label, or by the tuple of their labels."""
 
-    def ruled_out(self, rule: str) -> None:
-        """Count one object that a rule refused. Rules are ours, so there are only so many."""
-        self._rules.labels(rule).inc()
 
-    def warned_of(self, rule: str) -> None:
-        """Count one object that a rule warned of."""
-        self._warned.labels(rule).inc()
+class Metrics(Collector):
+    """What a process exposes, besides its version, memory, CPU, descriptors and collections."""
 
-    def refused(self, status: int) -> None:
-        """Count one request that was no review."""
-        self._refusals.labels(str(status)).inc()
+    def __init__(self, process: str) -> None:
+        self._read: dict[Metric, Callable[[], Values]] = {}
+        self._registry = CollectorRegistry()
+        for collect in (ProcessCollector, GCCollector):
+            collect(registry=self._registry)
+        self._registry.register(self)
+        self.expose(BUILD_INFO, lambda: {(process, __version__): 1})
+
+    def expose(self, metric: Metric, read: Callable[[], Values]) -> None:
+        """Expose a metric, whose values `read` returns on each scrape."""
+        self._read[metric] = read
+
+    def exposition(self) -> tuple[bytes, str]:
+        """Return the metrics as text, and its content type."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+    def collect(self) -> Iterator[families.Metric]:
+        """Yield the metrics."""
+        for metric, read in self._read.items():
+            values = read()
+            yield _family(metric, values if isinstance(values, Mapping) else {(): values})
+
+
+def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
+    kind, name, text, labels = metric
+    found = [((key,) if isinstance(key, str) else key, value) for key, value in values.items()]
+    if kind == "histogram":
+        histogram = families.HistogramMetricFamily(name, text, labels=labels)
+        for key, (counts, total) in found:
+            histogram.add_metric(key, counts, total)
+        return histogram
+    made = families.CounterMetricFamily if kind == "counter" else families.GaugeMetricFamily
+    family = made(name, text, labels=labels)
+    for key, value in found:
+        family.add_metric(key, value)
+    return family
+
+
+class PacedScrapes:
+    """Makes expositions, a number at once and then so many a second; above that, the last one is
+    shown again.
+    """
+
+    def __init__(
+        self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._make = make
+        self._clock = clock
+        self._left = float(_BURST)
+        self._at = clock()
+        self._last: tuple[bytes, str] | None = None
+
+    def __call__(self) -> tuple[bytes, str]:
+        """Return the exposition and its content type."""
+        now = self._clock()
+        self._left = min(self._left + (now - self._at) * _A_SECOND, _BURST)
+        self._at = now
+        if self._last is None or self._left >= 1:
+            self._left -= 1
+            self._last = self._make()
+        return self._last

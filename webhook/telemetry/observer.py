@@ -1,7 +1,9 @@
 """The observer of reviews: each becomes a line of the log and a count in the metrics."""
 
 import traceback
-from time import time
+from collections.abc import Callable
+from time import monotonic, time
+from typing import Final
 
 from webhook.admission.reviewer import Outcome
 from webhook.kube import names
@@ -9,8 +11,10 @@ from webhook.kube.objects import Pod
 from webhook.kube.review import Answer
 from webhook.telemetry.batch import Batch
 from webhook.telemetry.log import Admission, Log, timestamp
-from webhook.telemetry.metrics import Metrics
-from webhook.telemetry.refusals import RefusalPace
+from webhook.telemetry.reviews import ReviewCounts
+
+REFUSALS_A_SECOND: Final = 10
+"""Log lines of refused requests in one second, as anyone who reaches the port can send them."""
 
 
 class ReviewObserver:
@@ -19,9 +23,9 @@ class ReviewObserver:
     Both are told a moment later; `flush` writes them now.
     """
 
-    def __init__(self, log: Log, metrics: Metrics, *, quiet: bool = False) -> None:
+    def __init__(self, log: Log, counts: ReviewCounts, *, quiet: bool = False) -> None:
         self._log = log
-        self._metrics = metrics
+        self._counts = counts
         self._quiet = quiet
         self._batch = Batch(self._note)
         self._pace = RefusalPace()
@@ -69,15 +73,15 @@ class ReviewObserver:
 
     def _count_reasons(self, kind: str, answer: Answer) -> None:
         for cause in answer.causes:
-            self._metrics.denied(kind, cause.reason)
+            self._counts.denied(kind, cause.reason)
         for rule in answer.rules:
-            self._metrics.ruled_out(rule)
+            self._counts.ruled_out(rule)
         for rule in answer.warned:
-            self._metrics.warned_of(rule)
+            self._counts.warned_of(rule)
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
-        self._metrics.refused(status)
+        self._counts.refused(status)
         self._tell_rest()
         if self._pace.line():
             self._batch.flush()
@@ -103,7 +107,35 @@ class ReviewObserver:
         for line, at, seconds in reviews:
             line.time = timestamp(at)
             line.ms = round(seconds * 1e6) / 1000
-            self._metrics.reviewed(line.kind, line.operation, line.verdict, seconds)
+            self._counts.reviewed(line.kind, line.operation, line.verdict, seconds)
         lines = [line for line, _, _ in reviews if line.reasons or not self._quiet]
         if lines:
             self._log.write(lines)
+
+
+class RefusalPace:
+    """Limits the log lines of refusals, and counts those that got none."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._second = 0
+        self._lines = 0
+        self._left_out = 0
+
+    def line(self) -> bool:
+        """Return whether a refusal gets a line now, and count it if not."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._lines = second, 0
+        self._lines += 1
+        if self._lines <= REFUSALS_A_SECOND:
+            return True
+        self._left_out += 1
+        return False
+
+    def rest(self) -> int:
+        """Return how many got none since the last call, once their second is over, else 0."""
+        if int(self._clock()) == self._second:
+            return 0
+        rest, self._left_out = self._left_out, 0
+        return rest

@@ -5,8 +5,7 @@ from textwrap import indent
 from typing import Literal
 
 from webhook.kube.printable import many_lines, one_line
-from webhook.telemetry.log import Admission, Event, Form, Output, Record, as_json
-from webhook.telemetry.stdout import DescriptorOutput
+from webhook.telemetry.log import Admission, DescriptorOutput, Event, Form, Output, Record, as_json
 
 Format = Literal["auto", "json", "text"]
 

@@ -1,14 +1,18 @@
-"""Metrics of reviews: how many there were, and how long each took."""
+"""Counts of reviews: how many there were, how long each took, and why some were refused."""
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
 from itertools import accumulate
 from operator import add
 from typing import Final
 
-from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.registry import Collector
+from webhook.kube.review import CAUSE_TYPES
+from webhook.telemetry import table
+from webhook.telemetry.metrics import Buckets, Metrics
+
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+_KINDS: Final = frozenset({"Pod", "RayCluster", "RayJob", "RayService", "RayCronJob"})
+_OTHER: Final = "other"
 
 _BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
 """Seconds. A review alone takes well under a millisecond, and waits for those that came with it;
@@ -28,41 +32,64 @@ class _Reviews:
         self.seconds = 0.0
 
 
-class ReviewCollector(Collector):
-    """Counts reviews in plain numbers, and makes metrics of them when they are scraped.
+class ReviewCounts:
+    """Counts reviews in plain numbers, from which a scrape makes metrics.
 
     It is used on the event loop alone, so it needs none of the locks of a Counter and a Histogram,
-    which account for a third of the cost of recording a review.
+    which account for a third of the cost of recording a review. Labels have few values, whatever
+    clients send.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._reviews: defaultdict[tuple[str, str, str], _Reviews] = defaultdict(_Reviews)
+        self._denials: Counter[tuple[str, str]] = Counter()
+        self._rules: Counter[str] = Counter()
+        self._warned: Counter[str] = Counter()
+        self._refusals: Counter[str] = Counter()
+        metrics.expose(table.ADMISSIONS, self._admissions)
+        metrics.expose(table.ADMISSION_DURATION, self._durations)
+        metrics.expose(table.DENIALS, lambda: self._denials)
+        metrics.expose(table.RULE_DENIALS, lambda: self._rules)
+        metrics.expose(table.RULE_WARNINGS, lambda: self._warned)
+        metrics.expose(table.REFUSED_REQUESTS, lambda: self._refusals)
 
-    def add(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
+    def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""
+        if kind not in _KINDS:
+            kind = _OTHER
+        if operation not in _OPERATIONS:
+            operation = _OTHER
         reviews = self._reviews[kind, operation, verdict]
         reviews.buckets[bisect_left(_BOUNDS, seconds)] += 1
         reviews.seconds += seconds
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metrics."""
-        admissions = CounterMetricFamily(
-            "ray_webhook_admissions",
-            "Reviews answered, by kind, operation and verdict (allowed, patched, denied).",
-            labels=("kind", "operation", "verdict"),
-        )
+    def denied(self, kind: str, reason: str) -> None:
+        """Count one cause of a denial."""
+        known = kind if kind in _KINDS else _OTHER, reason if reason in CAUSE_TYPES else _OTHER
+        self._denials[known] += 1
+
+    def ruled_out(self, rule: str) -> None:
+        """Count one object that a rule refused."""
+        self._rules[rule] += 1
+
+    def warned_of(self, rule: str) -> None:
+        """Count one object that a rule warned of."""
+        self._warned[rule] += 1
+
+    def refused(self, status: int) -> None:
+        """Count one request that was no review."""
+        self._refusals[str(status)] += 1
+
+    def _admissions(self) -> dict[tuple[str, str, str], int]:
+        return {labels: sum(reviews.buckets) for labels, reviews in self._reviews.items()}
+
+    def _durations(self) -> dict[str, Buckets]:
         by_kind: defaultdict[str, _Reviews] = defaultdict(_Reviews)
-        for labels, reviews in self._reviews.items():
-            admissions.add_metric(labels, sum(reviews.buckets))
-            of_kind = by_kind[labels[0]]
-            of_kind.buckets = [*map(add, of_kind.buckets, reviews.buckets)]
-            of_kind.seconds += reviews.seconds
-        histogram = HistogramMetricFamily(
-            "ray_webhook_admission_duration_seconds",
-            "Time from the first byte of a review to the last byte of its answer.",
-            labels=("kind",),
-        )
-        for kind, reviews in by_kind.items():
-            buckets = [*zip((*map(str, _BOUNDS), "+Inf"), accumulate(reviews.buckets), strict=True)]
-            histogram.add_metric((kind,), buckets, reviews.seconds)
-        yield from (admissions, histogram)
+        for (kind, _, _), reviews in self._reviews.items():
+            by_kind[kind].buckets = [*map(add, by_kind[kind].buckets, reviews.buckets)]
+            by_kind[kind].seconds += reviews.seconds
+        bounds = (*map(str, _BOUNDS), "+Inf")
+        return {
+            kind: Buckets([*zip(bounds, accumulate(found.buckets), strict=True)], found.seconds)
+            for kind, found in by_kind.items()
+        }

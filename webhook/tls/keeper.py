@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from webhook.tls.certificate_files import read_file
 from webhook.tls.context import SwappingContext
@@ -45,8 +45,12 @@ class _Material(NamedTuple):
     authorities: bytes
 
 
+POLL_SECONDS: Final = 10.0
+"""How often the source is asked. kubelet takes a minute or two to bring a new Secret into a pod."""
+
+
 class Keeper:
-    """Keeps `context` at the newest usable pair of `source`, looking every `seconds`.
+    """Keeps `context` at the newest usable pair of `source`, which it asks every `seconds`.
 
     Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is
     kept up to date as well.
@@ -57,8 +61,8 @@ class Keeper:
         source: CertificateSource,
         context: SwappingContext,
         observer: Observer,
-        seconds: float,
         client_ca: Path | None = None,
+        seconds: float = POLL_SECONDS,
     ) -> None:
         self._source = source
         self._context = context

@@ -1,14 +1,15 @@
-"""KubeRay's CustomResourceDefinitions, as the table has them: what fields there are, and of what
-type.
+"""KubeRay's CustomResourceDefinitions: which fields each release has, and their types and limits.
+
+`crd_table.json` has them; `make schema` writes it.
 """
 
 from functools import cache
+from pkgutil import get_data
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
-from webhook.validation.crd_table import TABLE
 from webhook.validation.finding import KubeRay
 
 INT32: Final = (-(2**31), 2**31 - 1)
@@ -68,7 +69,7 @@ def _plain(name: str) -> Part:
 
 @cache
 def _table() -> _Table:
-    return msgspec.json.decode(TABLE, type=_Table)
+    return msgspec.json.decode(get_data(__package__, "crd_table.json") or b"", type=_Table)
 
 
 def releases() -> list[KubeRay]:

@@ -5,11 +5,11 @@ from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.kube import names
+from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import warn
-from webhook.validation.update import Update
 
 
 def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:

@@ -9,17 +9,16 @@ from typing import Any, Final, TypeVar
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALING
-from webhook.validation.change import only_queued, only_scaled, replicas_of
+from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
-from webhook.validation.metadata import METADATA
+from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
-from webhook.validation.optins import OPT_IN_VALUES
 from webhook.validation.parameters import PARAMETERS
 from webhook.validation.queueing import QUEUEING
 from webhook.validation.ray_object import RayObject, read_ray_object
@@ -36,9 +35,7 @@ from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.termination import DRAIN_VALUES, TERMINATION
 from webhook.validation.tls import TLS
-from webhook.validation.update import read_update
-from webhook.validation.updates import UPDATES
-from webhook.validation.upgrade import UPGRADE
+from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
 

@@ -7,8 +7,7 @@ from typing import Final
 
 from webhook.gangs.podgroups import TEMPLATES_MAX
 from webhook.groups.gang import NO_GANG, Gang, read_gang
-from webhook.groups.granularity import GRANULARITIES, REPLICA
-from webhook.groups.optins import SCHEDULING_GROUP
+from webhook.groups.optins import GRANULARITIES, REPLICA, SCHEDULING_GROUP
 from webhook.kube import names
 from webhook.kube.objects import (
     HeadGroup,

@@ -5,14 +5,13 @@ are created.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.indices import read_count, read_index
-from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX
+from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, read_count, read_index
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
+from webhook.validation.change import Update
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
-from webhook.validation.update import Update
 
 _COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
 """Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""

@@ -1,22 +1,58 @@
-"""What an update will do to a cluster that runs: all of it is allowed, and some of it is not what
-people expect.
+"""Upgrade strategies, and the effects of an update on a running cluster: all of them are allowed,
+and some are not what people expect.
 """
 
 from collections.abc import Iterator
 from typing import Any, Final
 
+from webhook.kube import names
+from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.change import (
     INCREMENTAL,
     NONE,
     RECREATE,
+    Update,
     queued,
     rollout_part,
     unplaced_template,
 )
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import warn
-from webhook.validation.update import Update
+from webhook.validation.rule import deny, warn
+
+
+def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """An upgrade strategy that KubeRay does not have.
+
+    KubeRay refuses the whole RayCluster and creates no pods.
+
+    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
+    """
+    kind = cluster.field / "upgradeStrategy" / "type"
+    if kind.given and kind.text not in (RECREATE, NONE):
+        yield Fault(kind, f"{str(kind.value)[:40]!r}: write {RECREATE} or {NONE}", NOT_SUPPORTED)
+
+
+def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
+    """An upgrade strategy on a RayCluster that a RayJob or RayService owns.
+
+    The owner decides when its cluster is replaced, so KubeRay refuses a cluster that has a strategy
+    of its own.
+
+    KubeRay validation.go (`ValidateRayClusterUpgradeOptions`)
+    """
+    kind = cluster.field / "upgradeStrategy" / "type"
+    if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
+        yield Fault(
+            kind, f"remove it: the {cluster.owner} that owns this cluster replaces it", FORBIDDEN
+        )
+
+
+UPGRADE: Final = (
+    deny(upgrade_strategy_unknown),
+    deny(upgrade_strategy_not_own),
+)
+
 
 _STARTED_WITH: Final = ("template", "rayStartParams", "resources", "labels")
 """Fields of a group that its pods read when they are created, and never again."""

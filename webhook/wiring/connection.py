@@ -16,12 +16,14 @@ def connection(config: Path | None) -> Load:
     return kubeconfig(str(config)) if config else in_cluster()
 
 
-def own_namespace(named: str, setting: str, file: Path = NAMESPACE_FILE) -> str:
-    """Return the namespace that is named, or the pod's own. Raises ConfigurationError where there
-    is neither.
+def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:
+    """Return the namespace that `installation.namespace` names, or the pod's own. Raises
+    ConfigurationError where there is neither.
     """
     try:
         return named or file.read_text().strip()
     except OSError as error:
-        msg = f"no namespace for Leases: set {setting}, as {file} cannot be read: {error.strerror}"
+        msg = (
+            f"no namespace: set installation.namespace, as {file} cannot be read: {error.strerror}"
+        )
         raise ConfigurationError(msg) from error

@@ -4,12 +4,14 @@ logic.
 See docs/decisions/0019-a-controller-of-its-own.md.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from socket import gethostname
+from typing import Final
 from uuid import uuid4
 
-from webhook.control.event_recorder import EventRecorder
+from webhook.control.event_recorder import EventCounters, EventRecorder
 from webhook.control.leader import Leader, Work, Works
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
@@ -19,7 +21,7 @@ from webhook.control.reporter import Reporter
 from webhook.follow.discovery import Discovery, PodGroupsServed
 from webhook.follow.observing import Observing
 from webhook.follow.state import ClusterState, Known
-from webhook.follow.timing import PublishingTiming
+from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
@@ -30,14 +32,18 @@ from webhook.repair.plan import Limits
 from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
 from webhook.settings import Settings
+from webhook.status.tracker import Look, Tally
+from webhook.telemetry import table
 from webhook.telemetry.log import Log, Output, follow_logs
-from webhook.telemetry.process_metrics import ProcessMetrics
-from webhook.telemetry.publishing import PublisherCollector
+from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.readable import form_of
-from webhook.telemetry.repair import RepairCollector
-from webhook.telemetry.replicas import ReplicaCollector
 from webhook.wiring.connection import connection, own_namespace
 from webhook.wiring.following import follow_metrics
+
+_STATES: Final = ("complete", "coming", "waits", "missing")
+
+_Group = tuple[str, str, str]
+"""Namespace, name of the RayCluster, and name of a worker group."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,13 @@ class Controller:
     log: Log
 
 
-def build(settings: Settings, output: Output) -> Controller:
+def build(
+    settings: Settings,
+    output: Output,
+    *,
+    discovery: float = DISCOVERY_SECONDS,
+    publishing: PublishingTiming | None = None,
+) -> Controller:
     """Return the process: it follows the cluster, and while it leads it writes events on
     RayClusters and keeps the PodGroups of those that ask for them, as far as the settings say so.
 
@@ -58,7 +70,7 @@ def build(settings: Settings, output: Output) -> Controller:
     """
     log, metrics = (
         Log(output, "controller", form_of(settings.log.format, output)),
-        ProcessMetrics("controller"),
+        Metrics("controller"),
     )
     follow_logs(log)
     ignoring = settings.ignore.rayclusters
@@ -66,16 +78,14 @@ def build(settings: Settings, output: Output) -> Controller:
     members = Membership()
     known = Known(clusters, members, Shards(clusters))
     cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
-    discovery = Discovery(PodGroupsServed(cluster.api), settings.scheduling.discovery_seconds)
+    served = Discovery(PodGroupsServed(cluster.api), discovery)
     identity = f"{gethostname()}_{uuid4()}"
     works: list[Work] = []
     reporter: Reporter | None = None
     if settings.scheduling.publish:
-        publisher = Publisher(
-            cluster, clusters, members, PublishingTiming(sweep=settings.scheduling.sweep_seconds)
-        )
-        discovery.subscribe(publisher.serve)
-        metrics.registry.register(PublisherCollector(publisher))
+        publisher = Publisher(cluster, clusters, members, publishing)
+        served.subscribe(publisher.serve)
+        _publisher_metrics(metrics, publisher)
         works.append(publisher)
     if settings.controller.events:
         reporter = Reporter(
@@ -83,10 +93,10 @@ def build(settings: Settings, output: Output) -> Controller:
             EventRecorder(cluster.api, identity),
             ignoring=ignoring,
         )
-        metrics.registry.register(ReplicaCollector(lambda: reporter.last, reporter.counters))
+        replica_metrics(metrics, lambda: reporter.last, reporter.counters)
         works.append(reporter)
     if settings.repair.enabled:
-        limits = Limits(settings.repair.settle_seconds, settings.repair.per_hour)
+        limits = Limits(per_hour=settings.repair.per_hour)
         repairer = Repairer(
             cluster,
             clusters,
@@ -94,29 +104,25 @@ def build(settings: Settings, output: Output) -> Controller:
             EventRecorder(cluster.api, identity),
             limits,
         )
-        metrics.registry.register(RepairCollector(repairer))
+        _repairer_metrics(metrics, repairer)
         works.append(repairer)
     lease = Lease(
         cluster.api,
-        own_namespace(settings.controller.namespace, "controller.namespace"),
-        settings.controller.lease,
+        own_namespace(settings.installation.namespace),
+        f"{settings.installation.name}-controller",
     )
     leader = Leader(lease, identity, Works(works))
-    cluster.beside |= {"discovery": discovery, "leader": leader}
+    cluster.beside |= {"discovery": served, "leader": leader}
 
-    metrics.gauge("ray_webhook_members", "Worker pods that hold a seat.", lambda: len(members))
-    metrics.gauge("ray_webhook_clusters", "RayClusters that are known.", lambda: len(clusters))
-    metrics.gauge(
-        "ray_webhook_leader",
-        "1 while this process leads, so that it writes.",
-        lambda: float(leader.leading),
-    )
+    metrics.expose(table.MEMBERS, lambda: len(members))
+    metrics.expose(table.CLUSTERS, lambda: len(clusters))
+    metrics.expose(table.LEADER, lambda: leader.leading)
     follow_metrics(metrics, cluster, lambda: reporter.watches if reporter else ())
     gate = Gate(
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
-            "discovery": lambda: discovery.answered,
+            "discovery": lambda: served.answered,
             "leader election": lambda: leader.answered,
         },
         {
@@ -125,12 +131,52 @@ def build(settings: Settings, output: Output) -> Controller:
             )
         },
     )
-    own, bounds = settings.controller, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
+    own, bounds = settings.listen, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
     admin = HttpServer(
-        admin_application(gate, metrics.exposition), own.host, own.port, bounds=bounds
+        admin_application(gate, metrics.exposition), own.host, own.admin_port, bounds=bounds
     )
 
     async def drain() -> None:
         gate.draining = True
 
     return Controller({"admin": admin, "cluster": cluster}, admin, drain, log)
+
+
+def _publisher_metrics(metrics: Metrics, publisher: Publisher) -> None:
+    metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.counters.done)
+    metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.counters.failures)
+    metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
+
+
+def _repairer_metrics(metrics: Metrics, repairer: Repairer) -> None:
+    metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.counters.deleted)
+    metrics.expose(table.REPAIR_FAILURES, lambda: repairer.counters.failures)
+    metrics.expose(
+        table.REPAIR_WAITING_REPLICAS,
+        lambda: Counter(why for found in repairer.waiting.values() for why in found.values()),
+    )
+
+
+def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:
+    """Expose what the last look found, a series for each group and state, and the events."""
+
+    def by_group(value: Callable[[Tally], float | None]) -> Callable[[], dict[_Group, float]]:
+        return lambda: {
+            (tally.namespace, tally.cluster, tally.group): found
+            for tally in last().tallies
+            if (found := value(tally)) is not None
+        }
+
+    metrics.expose(
+        table.REPLICAS,
+        lambda: {
+            (tally.namespace, tally.cluster, tally.group, state): tally.replicas.get(state, 0)
+            for tally in last().tallies
+            for state in _STATES
+        },
+    )
+    metrics.expose(table.REPLICA_INCOMPLETE_SINCE, by_group(lambda tally: tally.incomplete_since))
+    metrics.expose(table.PODS_WITHOUT_SEAT, by_group(lambda tally: tally.unseated))
+    metrics.expose(table.TROUBLES, lambda: last().troubles)
+    metrics.expose(table.EVENTS, lambda: counters.written)
+    metrics.expose(table.EVENT_FAILURES, lambda: counters.failures)

@@ -21,12 +21,12 @@ from webhook.settings import Settings
 from webhook.status.observed import Observed
 from webhook.status.survey import Survey
 from webhook.status.world import World
-from webhook.telemetry.failures import FailureCollector
+from webhook.telemetry import table
 from webhook.telemetry.log import Log, Output, follow_logs
-from webhook.telemetry.process_metrics import ProcessMetrics
+from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.readable import form_of
-from webhook.telemetry.watches import WatchCollector
 from webhook.wiring.connection import connection
+from webhook.wiring.following import watch_metrics
 
 _BOUNDS = Bounds(connections=200, in_flight=PROBES_IN_FLIGHT)
 
@@ -74,7 +74,7 @@ class _Followed:
 def build(settings: Settings, output: Output) -> Dashboard:
     """Return the process as it runs in a cluster, for all whose token the API server knows."""
     log = Log(output, "dashboard", form_of(settings.log.format, output))
-    metrics, own = ProcessMetrics("dashboard"), settings.dashboard
+    metrics, own = Metrics("dashboard"), settings.dashboard
     follow_logs(log)
     api, world = Api(connection(settings.kubeconfig)), World(ignoring=settings.ignore.rayclusters)
     observing = Observing(api, world, settings.namespaces)
@@ -82,21 +82,20 @@ def build(settings: Settings, output: Output) -> Dashboard:
     page = _page(observing, world, access, own.host, own.port, LOOPBACK | {*own.hosts})
 
     live, survey = page.live, page.live.survey
-    metrics.gauge("ray_webhook_clusters", "RayClusters known.", lambda: len(world.clusters.all))
-    metrics.gauge("ray_webhook_pods", "Pods of Ray known.", lambda: len(world.pods.all))
-    metrics.gauge("ray_webhook_dashboard_looks", "Looks at changes.", lambda: live.looks)
-    metrics.gauge("ray_webhook_dashboard_seconds", "CPU of these.", lambda: live.seconds)
-    metrics.gauge(
-        "ray_webhook_dashboard_remembered", "Replicas remembered.", lambda: survey.remembered
-    )
-    metrics.gauge(
-        "ray_webhook_dashboard_worked_out", "Replicas worked out anew.", lambda: survey.worked_out
-    )
-    metrics.registry.register(FailureCollector(lambda: live.failures))
-    metrics.registry.register(WatchCollector(lambda: observing.watches))
+    metrics.expose(table.DASHBOARD_CLUSTERS, lambda: len(world.clusters.all))
+    metrics.expose(table.DASHBOARD_PODS, lambda: len(world.pods.all))
+    metrics.expose(table.DASHBOARD_LOOKS, lambda: live.looks)
+    metrics.expose(table.DASHBOARD_SECONDS, lambda: live.seconds)
+    metrics.expose(table.DASHBOARD_REMEMBERED, lambda: survey.remembered)
+    metrics.expose(table.DASHBOARD_WORKED_OUT, lambda: survey.worked_out)
+    metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
+    watch_metrics(metrics, lambda: observing.watches)
     gate = Gate({"RayClusters and pods": lambda: observing.synced})
     admin = HttpServer(
-        admin_application(gate, metrics.exposition), own.admin_host, own.admin_port, bounds=_BOUNDS
+        admin_application(gate, metrics.exposition),
+        settings.listen.host,
+        settings.listen.admin_port,
+        bounds=_BOUNDS,
     )
 
     async def drain() -> None:

@@ -1,31 +1,53 @@
 """The metrics of what follows a cluster, which every process that does so has."""
 
 from collections.abc import Callable, Iterable
+from time import monotonic
+from typing import Any
 
+from webhook.follow.listwatch import ListWatch
 from webhook.follow.state import ClusterState
-from webhook.telemetry.process_metrics import ProcessMetrics
-from webhook.telemetry.watches import WatchCollector, Watching
+from webhook.telemetry import table
+from webhook.telemetry.metrics import Metrics
+
+Watches = Callable[[], Iterable[ListWatch[Any]]]
 
 
-def follow_metrics(
-    metrics: ProcessMetrics,
-    cluster: ClusterState,
-    others: Callable[[], Iterable[Watching]] = lambda: (),
-) -> None:
+def follow_metrics(metrics: Metrics, cluster: ClusterState, others: Watches = lambda: ()) -> None:
     """Expose the watches of a cluster and others, live reads, and invalid seat labels."""
-    metrics.registry.register(WatchCollector(lambda: [*cluster.watches, *others()]))
-    metrics.counter(
-        "ray_webhook_live_reads",
-        "Live reads of RayClusters and groups that were begun.",
-        lambda: cluster.reader.reads,
+    watch_metrics(metrics, lambda: [*cluster.watches, *others()])
+    metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
+    metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
+    metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
+
+
+def watch_metrics(
+    metrics: Metrics, watches: Watches, clock: Callable[[], float] = monotonic
+) -> None:
+    """Expose what each list-watch has done, and whether it is in step."""
+
+    def by_watch(
+        value: Callable[[ListWatch[Any]], float],
+    ) -> Callable[[], dict[tuple[str, str], float]]:
+        return lambda: {_labels(watch): value(watch) for watch in watches()}
+
+    metrics.expose(table.WATCH_SYNCED, by_watch(lambda watch: watch.synced))
+    metrics.expose(
+        table.WATCH_AGE,
+        lambda: {_labels(each): clock() - each.heard_at for each in watches() if each.synced},
     )
-    metrics.counter(
-        "ray_webhook_live_read_failures",
-        "Live reads that failed; the review was answered with 503.",
-        lambda: cluster.reader.failures,
+    metrics.expose(table.WATCH_LISTS, by_watch(lambda watch: watch.counters.lists))
+    metrics.expose(table.WATCH_OPENED, by_watch(lambda watch: watch.counters.watches))
+    metrics.expose(table.WATCH_EVENTS, by_watch(lambda watch: watch.counters.events))
+    metrics.expose(table.MALFORMED_OBJECTS, by_watch(lambda watch: watch.counters.unreadable))
+    metrics.expose(
+        table.WATCH_ERRORS,
+        lambda: {
+            (*_labels(watch), reason): count
+            for watch in watches()
+            for reason, count in watch.counters.errors.items()
+        },
     )
-    metrics.counter(
-        "ray_webhook_malformed_seats",
-        "Worker pods whose seat labels are invalid.",
-        lambda: cluster.malformed,
-    )
+
+
+def _labels(watch: ListWatch[Any]) -> tuple[str, str]:
+    return watch.resource.plural, watch.resource.namespace

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
-from pathlib import Path
 from time import time
 
 from msgspec import structs
@@ -22,7 +21,7 @@ from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
 from webhook.follow.reader import LiveReader
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState, Known, Leases
-from webhook.follow.timing import ClaimTiming
+from webhook.follow.timing import DISCOVERY_SECONDS, ClaimTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory
@@ -37,15 +36,14 @@ from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Serving, Settings, Tls
-from webhook.telemetry.caches import CacheCollector
+from webhook.settings import Serving, Settings
+from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
-from webhook.telemetry.claims import ClaimCollector
 from webhook.telemetry.log import Log, Output, follow_logs
-from webhook.telemetry.metrics import Metrics
+from webhook.telemetry.metrics import Metrics, PacedScrapes
 from webhook.telemetry.observer import ReviewObserver
 from webhook.telemetry.readable import form_of
-from webhook.telemetry.scrape import PacedScrapes
+from webhook.telemetry.reviews import ReviewCounts
 from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
 from webhook.tls.keeper import Keeper
@@ -87,48 +85,41 @@ class _Knowledge:
     runnables: dict[str, Runnable] = field(default_factory=dict)
 
 
-def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) -> Service:
-    """Return the service; standalone, it begins with `state`.
+def build(
+    settings: Settings,
+    output: Output,
+    state: Sequence[Manifest] = (),
+    *,
+    discovery: float = DISCOVERY_SECONDS,
+) -> Service:
+    """Return the service; standalone, it begins with `state`. Every `discovery` seconds, it asks
+    the API server what it serves.
 
     Raises CertificateError, or ManifestError for the state.
     """
     ignoring = settings.ignore.rayclusters
     known = (
-        _standing_in(state, ignoring=ignoring) if settings.standalone else _from_cluster(settings)
+        _standing_in(state, ignoring=ignoring)
+        if settings.standalone
+        else _from_cluster(settings, discovery)
     )
-    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics()
-    metrics.gauge(
-        "ray_webhook_members", "Worker pods that hold a seat.", lambda: len(known.members)
-    )
-    metrics.gauge(
-        "ray_webhook_assumed_seats",
-        "Seats handed out whose pod was not seen yet.",
-        lambda: known.members.assumed,
-    )
-    metrics.gauge(
-        "ray_webhook_assumed_shards",
-        "Shard indices handed out, RayCluster not seen yet.",
-        lambda: known.shards.assumed,
-    )
-    metrics.gauge(
-        "ray_webhook_clusters", "RayClusters that are known.", lambda: len(known.clusters)
-    )
+    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics("serve")
+    metrics.expose(table.MEMBERS, lambda: len(known.members))
+    metrics.expose(table.ASSUMED_SEATS, lambda: known.members.assumed)
+    metrics.expose(table.ASSUMED_SHARDS, lambda: known.shards.assumed)
+    metrics.expose(table.CLUSTERS, lambda: len(known.clusters))
     if known.cluster is not None:
         follow_metrics(metrics, known.cluster)
     if known.claims is not None:
-        metrics.registry.register(ClaimCollector(known.claims))
+        _claim_metrics(metrics, known.claims)
     kept = settings.scheduling.publish or settings.standalone
-    metrics.gauge(
-        "ray_webhook_scheduling_kept",
-        "1 when PodGroups are kept, by `ray-webhook controller`.",
-        lambda: float(kept),
-    )
-    observer = ReviewObserver(log, metrics, quiet=settings.log.admissions == "denied")
+    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
+    observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
     follow_logs(log)
 
     tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
-    keepers = _keepers(settings.tls, settings.kubeconfig, tls, certificates)
+    keepers = _keepers(settings, tls, certificates)
     gate = Gate(
         {"certificate": lambda: tls.valid(time()), **known.conditions},
         {"certificate": certificates.expiry},
@@ -155,9 +146,8 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
-    metrics.registry.register(
-        CacheCollector({"reviews": mutation.reviews, "patches": pods.patches})
-    )
+    metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
+    metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
         "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
@@ -167,7 +157,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
         observer.flush()
         return metrics.exposition()
 
-    host = settings.serving.host
+    host = settings.listen.host
     bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
@@ -181,7 +171,7 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     admin = HttpServer(
         admin_application(gate, PacedScrapes(exposition)),
         host,
-        settings.serving.admin_port,
+        settings.listen.admin_port,
         bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
         refused=observer.refused,
     )
@@ -200,6 +190,16 @@ def build(settings: Settings, output: Output, state: Sequence[Manifest] = ()) ->
     )
 
 
+def _claim_metrics(metrics: Metrics, claims: LeaseClaims) -> None:
+    counters = claims.counters
+    metrics.expose(table.CLAIM_WRITES, lambda: counters.writes)
+    metrics.expose(table.CLAIM_WRITE_SECONDS, lambda: counters.write_seconds)
+    metrics.expose(table.CLAIM_CONFLICTS, lambda: counters.conflicts)
+    metrics.expose(table.CLAIM_FAILURES, lambda: counters.failures)
+    metrics.expose(table.CLAIM_READS, lambda: counters.reads)
+    metrics.expose(table.CLAIMS_UNSEEN, lambda: claims.unseen)
+
+
 def _bounds(serving: Serving) -> Bounds:
     """Return the bounds of a listener: no more connections than there are descriptors for, with two
     listeners.
@@ -215,12 +215,13 @@ def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge
     return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
 
 
-def _from_cluster(settings: Settings) -> _Knowledge:
+def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
     shards = Shards(clusters)
-    namespace = own_namespace(settings.claims.namespace, "claims.namespace")
     leases = Leases(
-        namespace, settings.claims.leases, ClaimTiming(settle=settings.claims.settle_seconds)
+        own_namespace(settings.installation.namespace),
+        settings.claims.leases,
+        ClaimTiming(settle=settings.claims.settle_seconds),
     )
     known = Known(clusters, members, shards)
     cluster = ClusterState(
@@ -230,7 +231,6 @@ def _from_cluster(settings: Settings) -> _Knowledge:
     if claims is None:
         msg = "the state of a cluster that was given Leases has claims"
         raise RuntimeError(msg)
-    seconds = settings.scheduling.discovery_seconds
     discovery = Discovery(PodGroupsServed(cluster.api), seconds)
     release = Discovery(KubeRayStored(cluster.api), seconds)
     cluster.beside["discovery"] = discovery
@@ -282,21 +282,24 @@ def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
 
 
 def _keepers(
-    tls: Tls, config: Path | None, context: SwappingContext, observer: CertificateObserver
+    settings: Settings, context: SwappingContext, observer: CertificateObserver
 ) -> dict[str, Runnable]:
     """Return what looks after the certificate. A pair in files has to be usable at the start.
-    Raises CertificateError.
+    Raises CertificateError, or ConfigurationError.
     """
+    tls = settings.tls
     if tls.source == "files":
         files = CertificateFiles(tls.certificate, tls.key)
-        keeper = Keeper(files, context, observer, tls.poll_seconds, tls.client_ca)
+        keeper = Keeper(files, context, observer, tls.client_ca)
         keeper.take(files.read())
         return {"certificate": keeper}
-    own = tls.self_signed
-    vault = SecretVault(connection(config), own.namespace, own.secret, own.mutating, own.validating)
-    name = f"{own.service}.{own.namespace}.svc"
+    own, namespace = settings.installation, own_namespace(settings.installation.namespace)
+    vault = SecretVault(
+        connection(settings.kubeconfig), namespace, f"{own.name}-tls", own.name, own.name
+    )
+    name = f"{own.name}.{namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {
-        "certificate": Keeper(source, context, observer, tls.poll_seconds, tls.client_ca),
+        "certificate": Keeper(source, context, observer, tls.client_ca),
         "secret": vault,
     }

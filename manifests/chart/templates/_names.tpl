@@ -67,7 +67,7 @@ RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
 RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
 {{- end }}
 {{- if ne (int .Values.webhook.adminPort) 8080 }}
-RAY_WEBHOOK_SERVING__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
+RAY_WEBHOOK_LISTEN__ADMIN_PORT: {{ .Values.webhook.adminPort | quote }}
 {{- end }}
 {{- with .Values.webhook.clientAuthorities }}
 {{- if and .configMap .secret }}

@@ -239,7 +239,7 @@ def test_what_somebody_deletes_is_made_again_by_the_one_of_two_that_leads(
 ) -> None:
     api, namespace = gated_plane.api, gated_plane.namespace("deleted")
     wanted = {"one-head": HEAD, "one-worker-workers": 3}
-    with publisher.controller.replica({"RAY_WEBHOOK_SCHEDULING__SWEEP_SECONDS": "1"}) as other:
+    with publisher.controller.replica({}) as other:
         assert (publisher.controller.leads, other.leads) == (True, False)
         publisher.controller.stop()
         (*_, last) = of_leases(publisher.controller.lines())

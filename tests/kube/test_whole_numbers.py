@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.kube.numbers import read_number
+from webhook.kube.quantity import read_number
 
 
 @pytest.mark.parametrize("text", ["0", "7", "10", "120"])
