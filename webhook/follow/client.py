@@ -8,8 +8,8 @@ informers and requests are not used: docs/decisions/0031-requests-to-the-api-ser
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -38,6 +38,7 @@ Operation = Mapping[str, object]
 """One operation of a JSON Patch."""
 
 _log: Final = logging.getLogger("webhook.follow")
+_package_log: Final = logging.getLogger(load_kube_config.__module__)
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
@@ -77,11 +78,34 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
     """
 
     async def load(configuration: Configuration) -> None:
-        await load_kube_config(
-            path, context=context, client_configuration=configuration, persist_config=False
-        )  # type: ignore[no-untyped-call] # as above
+        with _reporting_plugins():
+            await load_kube_config(
+                path, context=context, client_configuration=configuration, persist_config=False
+            )  # type: ignore[no-untyped-call] # as above
 
     return load
+
+
+@contextmanager
+def _reporting_plugins() -> Iterator[None]:
+    """Raise ConfigException when an exec plugin fails: the package logs that, and goes on without
+    credentials.
+    """
+    failures: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            failures.append(record.getMessage())
+        return record.levelno < logging.ERROR
+
+    _package_log.addFilter(note)
+    try:
+        yield
+    finally:
+        _package_log.removeFilter(note)
+    if failures:
+        msg = f"the exec plugin of the kubeconfig failed: {'; '.join(failures)}"
+        raise ConfigException(msg)
 
 
 class _Send(NamedTuple):
@@ -121,6 +145,7 @@ class Api:
         self._load = load
         self._configuration: Configuration  # from `open` on
         self._transport: Transport | None = None
+        self._files: Sequence[tuple[int, ...]] = ()
         self._closed = False
 
     async def open(self) -> None:
@@ -250,6 +275,7 @@ class Api:
                 "file that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", text) from error
+        self._trust(transport)
         headers = {**what.headers, "Authorization": value} if value else what.headers
         return await transport.request(what.method, target, headers, body, idle)
 
@@ -266,19 +292,54 @@ class Api:
         if self._closed:  # while the credentials were loaded
             return
         if former is None or former.server != server:
+            self._files = _stamps(configuration)
             self._transport = Transport(server, RESTClientObject(configuration).ssl_context)
             if former is not None:
                 await former.close()
 
+    def _trust(self, transport: Transport) -> None:
+        """Use the certificates of authority and client as they are by now: their files may have
+        been replaced.
+        """
+        files = _stamps(self._configuration)
+        if files == self._files:
+            return
+        self._files = files
+        try:
+            transport.tls = RESTClientObject(self._configuration).ssl_context
+        except (OSError, ValueError) as error:
+            _log.warning(
+                "the certificates for the API server cannot be read again, so those from before "
+                "are used: %s",
+                error,
+            )
+
     async def _renew(self) -> None:
         """Load the credentials again: a token file or the answer of an exec plugin may have changed
-        since.
+        since. Raises ApiError.
         """
         try:
             async with asyncio.timeout(_RENEW_SECONDS):
                 await self._configure()
         except _UNUSABLE as error:
-            _log.warning("credentials for the API server cannot be renewed: %s", error)
+            text = (
+                "the API server does not accept the credentials, and they cannot be loaded again: "
+                f"{str(error) or type(error).__name__}"
+            )
+            raise ApiError("unauthorized", text) from error
+
+
+def _stamps(configuration: Configuration) -> Sequence[tuple[int, ...]]:
+    """Return what changes with the files that have the certificates."""
+    stamps: list[tuple[int, ...]] = []
+    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
+        try:
+            stat = os.stat(path or "")  # noqa: PTH116 - at each request, in a quarter of the time
+        except OSError:
+            stamps.append(())
+        else:
+            stamps.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return stamps
 
 
 def _proxy_for(url: str) -> str | None:
