@@ -12,13 +12,18 @@ Script = Callable[["Visit"], Awaitable[None]]
 class Visit:
     """One connection to the server."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, server: "Scripted", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.reader = reader
         self.writer = writer
+        self._server = server
 
     async def request(self) -> bytes:
         """Return the head of the next request."""
-        return await self.reader.readuntil(b"\r\n\r\n")
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        self._server.asked += 1
+        return head
 
     async def say(self, *pieces: bytes) -> None:
         """Send pieces, each in a packet of its own as far as that can be had."""
@@ -29,11 +34,14 @@ class Visit:
 
 
 class Scripted:
-    """The server: its port, and how often somebody connected."""
+    """The server: its port, how often somebody connected, and how many connections have ended."""
 
     def __init__(self, script: Script) -> None:
         self.port = 0
         self.visits = 0
+        self.ended = 0
+        self.asked = 0
+        """How many requests came."""
         self._script = script
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,9 +60,10 @@ class Scripted:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             try:
-                await self._script(Visit(reader, writer))
+                await self._script(Visit(self, reader, writer))
             finally:
                 writer.close()
+                self.ended += 1
                 await writer.wait_closed()
 
 

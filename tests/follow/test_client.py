@@ -2,11 +2,13 @@
 
 import asyncio
 import base64
+import ssl
 import threading
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from kubernetes.aio.client.configuration import Configuration
@@ -14,11 +16,14 @@ from kubernetes.aio.config import ConfigException
 
 from tests.follow.certificates import server_tls
 from tests.follow.fake_api import PODS, FakeApi
-from tests.follow.following import eventually, following, plain
+from tests.follow.following import QUICK, eventually, following, plain
 from tests.follow.objects import a_pod
 from tests.follow.scripted import Visit, scripted
 from webhook.follow.client import Api, in_cluster, kubeconfig
-from webhook.follow.errors import ApiError
+from webhook.follow.errors import ApiError, ConfigurationError
+from webhook.follow.listwatch import ListWatch
+from webhook.follow.pods import PodFeed, pods_in
+from webhook.groups.membership import Membership
 from webhook.groups.reads import ReadCluster
 from webhook.groups.seat import Seat
 
@@ -26,7 +31,7 @@ from webhook.groups.seat import Seat
 def write_kubeconfig(
     path: Path,
     server: str,
-    user: dict[str, str],
+    user: Mapping[str, object],
     pki: Path | None = None,
     cluster: Mapping[str, str] | None = None,
 ) -> str:
@@ -139,6 +144,174 @@ def test_a_kubeconfig_may_say_which_name_the_certificate_has(
             assert bool(fake.requests) is trusted
 
     asyncio.run(story())
+
+
+def test_an_authority_that_is_replaced_is_trusted_from_the_next_request_on(
+    pki: Path, tmp_path: Path
+) -> None:
+    """`stranger.crt` is a certificate of its own, as an authority's is."""
+    stranger = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    stranger.load_cert_chain(pki / "stranger.crt", pki / "stranger.key")
+    token, bundle = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("it")
+
+    def write(name: str) -> None:
+        """As the kubelet does: the file is another one."""
+        new = tmp_path / "new"
+        new.write_bytes((pki / name).read_bytes() if name else b"-----BEGIN")
+        new.replace(bundle)
+
+    async def asked(api: Api) -> str:
+        try:
+            await api.get("/api/v1/pods", [], 5.0)
+        except ApiError as error:
+            return error.reason
+        return ""
+
+    async def story() -> None:
+        fake = FakeApi()
+        write("ca.crt")
+        async with fake.serving(server_tls(pki)):
+            port = str(fake.port)
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+            api = Api(in_cluster(str(token), str(bundle), environ))
+            await api.open()
+            assert await asked(api) == ""
+            write("")  # which is no bundle, so the one from before counts
+            assert await asked(api) == ""
+        async with fake.serving(stranger):
+            assert await asked(api) == "tls"
+            write("stranger.crt")
+            assert await asked(api) == ""
+            write("ca.crt")  # and a connection that is open is not trusted for what it was
+            assert await asked(api) == "tls"
+            bundle.unlink()
+            assert await asked(api) == "tls"
+        await api.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("url", "user", "sent"),
+    [
+        ("it:s%40fe@", {}, "Basic " + base64.b64encode(b"it:s@fe").decode()),
+        ("it@", {}, "Basic " + base64.b64encode(b"it:").decode()),
+        ("it:s%40fe@", {"token": "own"}, "Bearer own"),
+        (
+            "",
+            {"username": "it", "password": "safe"},
+            "Basic " + base64.b64encode(b"it:safe").decode(),
+        ),
+    ],
+)
+def test_user_and_password_are_sent_where_there_is_no_token(
+    tmp_path: Path, url: str, user: dict[str, str], sent: str
+) -> None:
+    async def story() -> None:
+        async with FakeApi(accepts=sent).serving() as fake:
+            server = f"http://{url}127.0.0.1:{fake.port}"
+            api = Api(kubeconfig(write_kubeconfig(tmp_path / "config", server, user)))
+            await api.open()
+            await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+
+    asyncio.run(story())
+
+
+PLUGIN = (
+    """echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential","""
+    """ "status": {"TOKEN": "old"}}'"""
+)
+"""A command that prints a credential."""
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("echo no ticket >&2; exit 3", "exec plugin .* returned 3.*no ticket"),
+        ("echo nonsense", "exec plugin .* failed to decode"),
+        (PLUGIN.replace("TOKEN", "other"), "exec plugin .* missing token"),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_an_exec_plugin_that_fails_is_named(
+    tmp_path: Path,
+    script: str,
+    told: str,
+    late: bool,  # noqa: FBT001
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plugin, path = tmp_path / "plugin", tmp_path / "config"
+    user = {"command": str(plugin), "apiVersion": "client.authentication.k8s.io/v1"}
+
+    def write(command: str) -> None:
+        plugin.write_text(f"#!/bin/sh\n{command}\n")
+        plugin.chmod(0o755)
+
+    async def story() -> None:
+        async with FakeApi(accepts="Bearer new").serving() as fake:
+            api = Api(kubeconfig(write_kubeconfig(path, fake.url, {"exec": user})))
+            write(PLUGIN.replace("TOKEN", "token") if late else script)
+            if not late:
+                with pytest.raises(ConfigurationError, match=told):
+                    await api.open()
+                return
+            await api.open()
+            write(script)
+            with pytest.raises(ApiError, match=told) as caught:
+                await api.get("/api/v1/pods", [], 5.0)
+            await api.close()
+            assert caught.value.reason == "unauthorized"
+
+    asyncio.run(story())
+    assert not caplog.records
+
+
+NASTY = "\x1b[31mall\x07 is\x9b well\u202e\r\nINFO: it\x00"
+
+
+def test_what_a_server_says_reaches_messages_and_log_lines_without_control_characters(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusal = msgspec.json.encode({"message": NASTY})
+    empty = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": []})
+    event = msgspec.json.encode({"type": "ERROR", "object": {"code": 500, "message": NASTY}})
+    said = [
+        b"HTTP/1.1 500 It\r\nContent-Length: %d\r\n\r\n%b" % (len(refusal), refusal),
+        b"HTTP/1.1 500 It\r\nContent-Length: %d\r\n\r\n%b" % (8, b"\x1b[31mall\x07"[:8]),
+        b"\x1b[31mHTTP\x07\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(empty), empty),
+        b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b\n" % (len(event) + 1, event),
+    ]
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(said.pop(0))
+
+    async def story() -> None:
+        async with scripted(script) as server:
+
+            async def load(configuration: Configuration) -> None:
+                configuration.host = f"http://127.0.0.1:{server.port}"
+
+            api = Api(load)
+            await api.open()
+            for _ in range(3):
+                with pytest.raises(ApiError) as caught:
+                    await api.create("/it", {}, 5.0)
+                assert str(caught.value).isprintable()
+            watch = ListWatch(api, pods_in(""), PodFeed(Membership()), QUICK)
+            task = asyncio.create_task(watch.run())
+            await eventually(lambda: watch.counters.errors.get("server"))
+            task.cancel()
+            await asyncio.wait([task])
+            await api.close()
+
+    asyncio.run(story())
+    told = [record.getMessage() for record in caplog.records]
+    assert any("all" in line for line in told)
+    assert all(line.isprintable() for line in told)
 
 
 def test_an_api_that_was_not_opened_says_so() -> None:

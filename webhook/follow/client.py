@@ -8,9 +8,8 @@ informers and requests are not used: docs/decisions/0031-requests-to-the-api-ser
 import asyncio
 import logging
 import os
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -26,10 +25,8 @@ from kubernetes.aio.config.incluster_config import (
     InClusterConfigLoader,
 )
 
-from webhook.follow.connection import SUCCESSES, Connection
-from webhook.follow.dialing import Server, Unreachable, quoted, written
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
-from webhook.follow.pool import Pool, Response
+from webhook.follow.transport import SUCCESSES, Response, Server, Transport
 from webhook.follow.wire import Status, oneline
 
 Load = Callable[[Configuration], Awaitable[None]]
@@ -41,10 +38,13 @@ Operation = Mapping[str, object]
 """One operation of a JSON Patch."""
 
 _log: Final = logging.getLogger("webhook.follow")
+_package_log: Final = logging.getLogger(load_kube_config.__module__)
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
+_UNAUTHORIZED: Final = 401
+_SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
 _encode: Final = msgspec.json.Encoder().encode
 _REASONS: Final = {
     401: "unauthorized",
@@ -78,27 +78,51 @@ def kubeconfig(path: str, context: str | None = None) -> Load:
     """
 
     async def load(configuration: Configuration) -> None:
-        await load_kube_config(
-            path, context=context, client_configuration=configuration, persist_config=False
-        )  # type: ignore[no-untyped-call] # as above
+        with _reporting_plugins():
+            await load_kube_config(
+                path, context=context, client_configuration=configuration, persist_config=False
+            )  # type: ignore[no-untyped-call] # as above
 
     return load
 
 
+@contextmanager
+def _reporting_plugins() -> Iterator[None]:
+    """Raise ConfigException when an exec plugin fails: the package logs that, and goes on without
+    credentials.
+    """
+    failures: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            failures.append(record.getMessage())
+        return record.levelno < logging.ERROR
+
+    _package_log.addFilter(note)
+    try:
+        yield
+    finally:
+        _package_log.removeFilter(note)
+    if failures:
+        msg = f"the exec plugin of the kubeconfig failed: {'; '.join(failures)}"
+        raise ConfigException(msg)
+
+
 class _Send(NamedTuple):
-    """What a request is: its method, and the headers that all such requests have."""
+    """The method of a request, and the headers that all such requests have."""
 
     method: str
-    lines: bytes
+    headers: Mapping[str, str]
 
 
 def _read(accept: str) -> _Send:
     """Return a GET. The API server compresses what has more than 128 KiB, and no watch."""
-    return _Send("GET", written({"Accept": accept, "Accept-Encoding": "gzip"}))
+    return _Send("GET", {"Accept": accept, "Accept-Encoding": "gzip"})
 
 
 def _write(method: str, content_type: str = "application/json") -> _Send:
-    return _Send(method, written({"Accept": "application/json", "Content-Type": content_type}))
+    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+    return _Send(method, headers | {"Content-Type": content_type})
 
 
 _GET: Final = _read("application/json")
@@ -120,7 +144,8 @@ class Api:
     def __init__(self, load: Load) -> None:
         self._load = load
         self._configuration: Configuration  # from `open` on
-        self._pool: Pool | None = None
+        self._transport: Transport | None = None
+        self._files: Sequence[tuple[int, ...]] = ()
         self._closed = False
 
     async def open(self) -> None:
@@ -139,9 +164,9 @@ class Api:
     async def close(self) -> None:
         """Close all connections."""
         self._closed = True
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            await pool.close()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.close()
 
     async def get(
         self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
@@ -196,16 +221,16 @@ class Api:
         Raises ApiError.
         """
         what = _GET_OWN_METADATA if metadata_only else _GET
-        connection: Connection | None = None
+        response: Response | None = None
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                connection = (await self._request(what, path, query, streaming=True)).connection
-            yield connection.chunks(idle)
-        except OSError as error:
-            raise _failure(error, f"for {idle:g} s") from error
+                response = await self._request(what, path, query, idle=idle)
+            yield response.chunks
+        except TimeoutError as error:
+            raise _silent(f"for {idle:g} s") from error
         finally:
-            if connection is not None:
-                connection.abort()
+            if response is not None:
+                response.close()
 
     async def _answer(
         self, what: _Send, path: str, query: Query, deadline: float, content: object = None
@@ -214,42 +239,45 @@ class Api:
         try:
             async with asyncio.timeout(deadline):
                 return (await self._request(what, path, query, body)).body
-        except OSError as error:
-            raise _failure(error, f"within {deadline:g} s") from error
+        except TimeoutError as error:
+            raise _silent(f"within {deadline:g} s") from error
 
     async def _request(
-        self, what: _Send, path: str, query: Query, body: bytes = b"", *, streaming: bool = False
+        self, what: _Send, path: str, query: Query, body: bytes = b"", idle: float | None = None
     ) -> Response:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
         repeated once.
         """
-        target = quoted(path)
+        target = quote(path, safe=_SAFE)  # whatever it contains, a request stays one line
         if query:
             target = f"{target}?{urlencode(query, quote_via=quote)}"
-        response = await self._send(what, target, body, streaming=streaming)
-        if response.status == 401:  # noqa: PLR2004 - the HTTP status
+        response = await self._send(what, target, body, idle)
+        if response.status == _UNAUTHORIZED:
             await self._renew()
-            response = await self._send(what, target, body, streaming=streaming)
+            response = await self._send(what, target, body, idle)
         if response.status not in SUCCESSES:
             raise _refusal(response)
         return response
 
-    async def _send(self, what: _Send, target: str, body: bytes, *, streaming: bool) -> Response:
-        pool = self._pool
-        if pool is None:
+    async def _send(self, what: _Send, target: str, body: bytes, idle: float | None) -> Response:
+        transport = self._transport
+        if transport is None:
             raise ApiError("closed", "the connection to the API server is not open")
         try:
             token = (await self._configuration.auth_settings()).get("BearerToken")
             # Its file may end with a line end
             value = token["value"].strip() if token is not None and token["value"] else ""
-            lines = what.lines + (written({"Authorization": value}) if value else b"")
+            if not value.isprintable():
+                raise ValueError("the token is not one line")
         except _UNUSABLE as error:  # a file with a token is read again now and then
             text = (
                 f"the credentials for the API server cannot be read: {error}; look at the token "
                 "file that the kubeconfig or the service account names"
             )
             raise ApiError("unauthorized", text) from error
-        return await pool.request(what.method, target, lines, body, streaming=streaming)
+        self._trust(transport)
+        headers = {**what.headers, "Authorization": value} if value else what.headers
+        return await transport.request(what.method, target, headers, body, idle)
 
     async def _configure(self) -> None:
         """Load the configuration; another server than before is what the next requests go to."""
@@ -259,25 +287,59 @@ class Api:
             configuration.host,
             configuration.tls_server_name or "",
             configuration.proxy or _proxy_for(configuration.host) or "",
-            configuration.proxy_headers or {},
         )
-        former = self._pool
+        former = self._transport
         if self._closed:  # while the credentials were loaded
             return
         if former is None or former.server != server:
-            self._pool = Pool(server, RESTClientObject(configuration).ssl_context)
+            self._files = _stamps(configuration)
+            self._transport = Transport(server, RESTClientObject(configuration).ssl_context)
             if former is not None:
                 await former.close()
 
+    def _trust(self, transport: Transport) -> None:
+        """Use the certificates of authority and client as they are by now: their files may have
+        been replaced.
+        """
+        files = _stamps(self._configuration)
+        if files == self._files:
+            return
+        self._files = files
+        try:
+            transport.tls = RESTClientObject(self._configuration).ssl_context
+        except (OSError, ValueError) as error:
+            _log.warning(
+                "the certificates for the API server cannot be read again, so those from before "
+                "are used: %s",
+                error,
+            )
+
     async def _renew(self) -> None:
         """Load the credentials again: a token file or the answer of an exec plugin may have changed
-        since.
+        since. Raises ApiError.
         """
         try:
             async with asyncio.timeout(_RENEW_SECONDS):
                 await self._configure()
         except _UNUSABLE as error:
-            _log.warning("credentials for the API server cannot be renewed: %s", error)
+            text = (
+                "the API server does not accept the credentials, and they cannot be loaded again: "
+                f"{str(error) or type(error).__name__}"
+            )
+            raise ApiError("unauthorized", text) from error
+
+
+def _stamps(configuration: Configuration) -> Sequence[tuple[int, ...]]:
+    """Return what changes with the files that have the certificates."""
+    stamps: list[tuple[int, ...]] = []
+    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
+        try:
+            stat = os.stat(path or "")  # noqa: PTH116 - at each request, in a quarter of the time
+        except OSError:
+            stamps.append(())
+        else:
+            stamps.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
+    return stamps
 
 
 def _proxy_for(url: str) -> str | None:
@@ -302,16 +364,8 @@ def _within(host: str, networks: str) -> bool:
     return False
 
 
-def _failure(error: OSError, waited: str) -> ApiError:
-    """Return what a failure of the transport is called."""
-    if isinstance(error, TimeoutError):
-        return ApiError("timeout", f"the API server sent nothing {waited}")
-    if isinstance(error, ssl.SSLError):
-        return ApiError("tls", f"no TLS connection to the API server: {error}")
-    if isinstance(error, Unreachable):
-        return ApiError("refused", f"no connection to the API server: {error}")
-    text = str(error) or type(error).__name__
-    return ApiError("disconnected", f"the connection to the API server broke: {text}")
+def _silent(waited: str) -> ApiError:
+    return ApiError("timeout", f"the API server sent nothing {waited}")
 
 
 def _refusal(response: Response) -> ApiError:

@@ -1,10 +1,16 @@
 """What can go wrong between us and the API server. Each failure has a short `reason`, which metrics
-are labelled with.
+are labelled with. Messages quote servers, proxies and plugins: they are one line without control
+characters.
 """
+
+from webhook.kube.printable import one_line
 
 
 class ConfigurationError(Exception):
     """There is no usable in-cluster configuration or kubeconfig. The message says what to set."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
 
 
 class ApiError(Exception):
@@ -13,7 +19,7 @@ class ApiError(Exception):
     """
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
+        super().__init__(one_line(message))
         self.reason = reason
         self.retry_after = retry_after
 

@@ -16,7 +16,7 @@ from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError, Expired, Garbled
 from webhook.follow.lines import Lines
 from webhook.follow.timing import Backoff, Timing, World
-from webhook.follow.wire import Codec, Stub, Watched, failure, number, oneline
+from webhook.follow.wire import Codec, Stub, Watched, failure, number, oneline, pages
 
 T = TypeVar("T", bound=Watched)
 T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
@@ -27,6 +27,8 @@ _FRUITLESS: Final = 5
 """After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from
 working, a list does without.
 """
+_LINE_BYTES: Final = 1 << 24
+"""Limit of one line of a watch. etcd stores objects of 1.5 MiB."""
 _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
@@ -158,20 +160,11 @@ class ListWatch(Generic[T]):
     async def _list(self) -> None:
         self.counters.lists += 1
         begun = self._clock()
-        token: str | None = None
         version = ""
-        while True:
-            query = [
-                ("limit", str(self._timing.page_items)),
-                *([("continue", token)] if token else ()),
-            ]
-            body = await self._api.get(
-                self.resource.path,
-                self._selected(query),
-                self._timing.page_deadline,
-                metadata_only=self.resource.metadata_only,
-            )
-            meta, items = self.resource.codec.page(body)
+        found = pages(
+            self._page, self.resource.codec.page, self._selected(()), self._timing.page_items
+        )
+        async for meta, items in found:
             self.counters.unreadable += meta.unreadable
             if not version:
                 version = meta.resource_version
@@ -184,11 +177,16 @@ class ListWatch(Generic[T]):
                 self._output.begin(number(version))
             for item in items:
                 self._output.item(item)
-            token = meta.token
-            if not token:
-                break
         self._listed(version, self._output.end())
         self._heard(begun)
+
+    async def _page(self, query: Query) -> bytes:
+        return await self._api.get(
+            self.resource.path,
+            query,
+            self._timing.page_deadline,
+            metadata_only=self.resource.metadata_only,
+        )
 
     def _listed(self, version: str, gone: int) -> None:
         """Note a complete list."""
@@ -221,6 +219,9 @@ class ListWatch(Generic[T]):
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     self._take(line)
+                if lines.rest > _LINE_BYTES:
+                    text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
+                    raise Garbled("garbled", text)
                 self._heard(self._clock())
                 self._progressed()
         if lines.rest:

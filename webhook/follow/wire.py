@@ -2,13 +2,13 @@
 of a failure.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
 
-from webhook.follow.errors import Garbled
+from webhook.follow.errors import ApiError, Garbled
 
 
 class Status(Struct):
@@ -163,26 +163,46 @@ def listed(body: bytes, kind: type[Page[T]]) -> tuple[ListMeta, list[T]]:
     return page.metadata, page.items or []
 
 
+async def pages(
+    get: Callable[[Selection], Awaitable[bytes]],
+    read: Callable[[bytes], tuple[ListMeta, list[K]]],
+    selection: Selection,
+    limit: int,
+) -> AsyncIterator[tuple[ListMeta, list[K]]]:
+    """Yield the pages of a list. Raises what `get` and `read` raise.
+
+    `get` asks for one page, of `limit` objects at most, and `read` takes it apart. After a page
+    that is too large, the next ones are of half as many objects.
+    """
+    more: Selection = ()
+    while True:
+        try:
+            body = await get([*selection, ("limit", str(limit)), *more])
+        except ApiError as error:
+            if error.reason != "large" or limit == 1:
+                raise
+            limit //= 2
+            continue
+        meta, items = read(body)
+        yield meta, items
+        if not meta.token:
+            return
+        more = [("continue", meta.token)]
+
+
 async def read_pages(
     get: Callable[[Selection], Awaitable[bytes]],
     read: Callable[[bytes], tuple[ListMeta, list[K]]],
     selection: Selection,
     limit: int,
 ) -> tuple[list[K], str]:
-    """Return the objects of a list, and its resourceVersion. Raises what `get` and `read` raise.
-
-    `get` asks for one page, of `limit` objects at most, and `read` takes it apart.
-    """
+    """Return the objects of a list, and its resourceVersion, as `pages` does."""
     found: list[K] = []
     version = ""
-    more: Selection = ()
-    while True:
-        meta, items = read(await get([*selection, ("limit", str(limit)), *more]))
+    async for meta, items in pages(get, read, selection, limit):
         version = version or meta.resource_version
         found += items
-        if not meta.token:
-            return found, version
-        more = [("continue", meta.token)]
+    return found, version
 
 
 def failure(line: bytes) -> Status:
