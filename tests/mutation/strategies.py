@@ -134,7 +134,14 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
             container["resizePolicy"] = draw(RESIZE_RULES)
         if not draw(st.integers(0, 3)):
             container["lifecycle"] = draw(
-                st.sampled_from([None, {}, {"postStart": {"exec": {"command": ["true"]}}}])
+                st.sampled_from(
+                    [
+                        None,
+                        {},
+                        {"stopSignal": "SIGUSR1"},
+                        {"postStart": {"exec": {"command": ["true"]}}},
+                    ]
+                )
             )
         if kind == "init" and draw(st.booleans()):
             container["restartPolicy"] = "Always"

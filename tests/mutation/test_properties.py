@@ -121,8 +121,10 @@ def _claim(pod: Object, edit: Edit) -> None:
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
         case SetPreStop(path, command):
-            assert not at(pod, path).get("lifecycle")
-            at(pod, path)["lifecycle"] = {"preStop": {"exec": {"command": [*command]}}}
+            present = at(pod, path).get("lifecycle") or {}
+            assert not {"preStop", "postStart"} & present.keys()
+            added = {"preStop": {"exec": {"command": [*command]}}}
+            at(pod, path)["lifecycle"] = present | added
         case SetEnv() | Warn() | Note():
             pass
 

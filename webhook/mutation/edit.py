@@ -69,11 +69,15 @@ class AppendResizeRule(Struct, frozen=True, gc=False):
 
 
 class SetPreStop(Struct, frozen=True, gc=False):
-    """Give a container without `lifecycle` a command that runs before it is stopped."""
+    """Give a container without hooks a command that runs before it is stopped.
+
+    With `beside`, the container has a `lifecycle`, whose other fields stay.
+    """
 
     container: str
     command: tuple[str, ...]
     why: str
+    beside: bool = False
 
 
 class Warn(Struct, frozen=True, gc=False):

@@ -76,8 +76,7 @@ def _sorted(
         elif type(edit) is SetAnnotation:
             operations.append(_annotation(replica.pod, edit))
         elif type(edit) is SetPreStop:
-            hook = {"preStop": {"exec": {"command": edit.command}}}
-            operations.append(Operation("add", f"{edit.container}/lifecycle", hook))
+            operations.append(_pre_stop(edit))
         elif type(edit) is AppendTerm:
             terms.append(edit)
         elif type(edit) is AppendResizeRule:
@@ -102,6 +101,13 @@ def _annotation(pod: Pod, edit: SetAnnotation) -> Operation:
     if pod.metadata.annotations is None:
         return Operation("add", "/metadata/annotations", {edit.key: edit.value})
     return Operation("add", f"/metadata/annotations/{escape(edit.key)}", edit.value)
+
+
+def _pre_stop(edit: SetPreStop) -> Operation:
+    path, hook = f"{edit.container}/lifecycle", {"exec": {"command": edit.command}}
+    if edit.beside:
+        return Operation("add", f"{path}/preStop", hook)
+    return Operation("add", path, {"preStop": hook})
 
 
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
