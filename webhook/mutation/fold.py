@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from webhook.kube.objects import Container, Pod
 from webhook.kube.paths import escape, pointer
@@ -25,11 +25,11 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Operation(Struct, frozen=True, gc=False):
-    """One operation of a JSON Patch."""
+    """One operation of a JSON Patch; a removal has no value."""
 
     op: str
     path: str
-    value: Any
+    value: Any = UNSET
 
 
 def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
@@ -111,18 +111,23 @@ def _pre_stop(edit: SetPreStop) -> Operation:
 
 
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
-    """Return replacements in place, then insertions behind an entry from the last one on, then
-    additions at the front.
+    """Return replacements in place, then insertions behind an entry and removals of what moves
+    there, from the last entry on, then additions at the front.
     """
     if empty:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
-    replaced = [edit for edit in changes if edit.slot >= 0]
-    behind = [edit for edit in changes if edit.slot < 0 <= edit.after]
+    replaced = [edit for edit in changes if edit.slot >= 0 > edit.after]
     front = [edit for edit in changes if edit.slot < 0 > edit.after]
-    behind.sort(key=lambda edit: -edit.after)
+    behind = [(edit.after + 1, edit) for edit in changes if edit.after >= 0]
+    moved = [(edit.slot, None) for _, edit in behind if edit.slot >= 0]
     return [
         *(Operation("replace", f"{path}/env/{edit.slot}", _entry(edit)) for edit in replaced),
-        *(Operation("add", f"{path}/env/{edit.after + 1}", _entry(edit)) for edit in behind),
+        *(
+            Operation("add", f"{path}/env/{at}", _entry(edit))
+            if edit
+            else Operation("remove", f"{path}/env/{at}")
+            for at, edit in sorted([*moved, *behind], key=lambda each: -each[0])
+        ),
         *(Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)),
     ]
 

@@ -255,8 +255,15 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     ):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
+        after = slot.env.get(variable.after, -1)  # the kubelet resolves only what comes before
         return SetEnv(
-            slot.path, variable.name, variable.value, variable.why, index, variable.field_path
+            slot.path,
+            variable.name,
+            variable.value,
+            variable.why,
+            index,
+            variable.field_path,
+            after if after > index else -1,
         )
     if variable.identity or variable.name in IDENTITIES:
         where = slot.name or slot.path
