@@ -21,6 +21,8 @@ _OPERATORS_ENDING: Final = "-cluster"
 namespace has.
 """
 
+EXCLUDED: Final = "evictionResponders exclude a scheduling group (Kubernetes 1.37)"
+
 _POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
 """Characters of the name of a group's PodGroup: it leaves room for the suffix of a replica."""
 
@@ -75,6 +77,8 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
                 f"schedulerName {template.scheduler_name} brings gangs of its own; remove it or "
                 "the annotation"
             )
+        if template.eviction_responders:
+            return f"{EXCLUDED}; remove them or the annotation"
     if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
         return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
     if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:

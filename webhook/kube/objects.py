@@ -151,6 +151,7 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    eviction_responders: Any = None
     termination_grace_period_seconds: int | None = None
 
 
@@ -186,10 +187,11 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
 
 
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod template's `spec` that all pods of a gang must agree on."""
+    """The part of a pod template's `spec` that decides whether its pods can be in a gang."""
 
     priority_class_name: str = ""
     scheduler_name: str = ""
+    eviction_responders: Any = None
 
 
 class Template(Struct, frozen=True, gc=False):

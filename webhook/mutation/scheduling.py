@@ -36,6 +36,8 @@ def replica_edits(replica: Replica) -> list[Edit]:
                 f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own"
             )
         ]
+    if spec.eviction_responders:
+        return [Warn(f"no scheduling group: {gang.EXCLUDED}")]
     if not replica.policy.pod_groups:
         return [
             Warn(
