@@ -181,6 +181,16 @@ def test_an_identity_in_an_init_container_is_wrong_too() -> None:
     assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
 
 
+@pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
+def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
+    hosts: int,
+    *,
+    warned: bool,
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
+    assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
+
+
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])
 def test_devices_come_whole(amount: str | float) -> None:
     cluster = (

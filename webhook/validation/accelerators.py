@@ -264,11 +264,15 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """The identity of one host, written into the template of a multi-host group.
 
-    Every host of every replica then claims the same place, and the slice does not come up. A
-    `valueFrom` that reads the pod's own labels is fine.
+    Every host of every replica then claims the same place, and the slice does not come up. With a
+    `hostname`, no peer finds the others. A `valueFrom` that reads the pod's own labels is fine.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
+    for group in cluster.groups:
+        field = group.pod / "hostname"
+        if group.needs_names and field.text:
+            yield Fault(field, "remove hostname: each host gets its own, by which peers find it")
     for group, container in _containers(cluster):
         if group.hosts <= 1:
             continue
