@@ -145,6 +145,7 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     init_containers: list[Container] | None = None
     hostname: str | None = None
     subdomain: str | None = None
+    set_hostname_as_fqdn: bool | None = field(name="setHostnameAsFQDN", default=None)
     node_selector: Strings | None = None
     affinity: Affinity | None = None
     restart_policy: str | None = None

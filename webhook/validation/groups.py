@@ -4,7 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name, pod_prefix
+from webhook.groups.naming import (
+    REPLICA_NAME_GROUP_MAX,
+    headless_service,
+    host_name,
+    long_nodename,
+    pod_prefix,
+)
 from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS
 from webhook.kube import names
 from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
@@ -183,6 +189,24 @@ def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
+    """A pod that is to have its full name as host name, where that is too long for the kernel.
+
+    The kubelet cannot start it. The name is that of the host, with the headless service, the
+    namespace and the domain of the Kubernetes cluster, which is taken to be `cluster.local`.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-sethostnameasfqdn-field
+    """
+    namespace = (cluster.meta / "namespace").text or "default"
+    for group in cluster.groups:
+        field = group.pod / "setHostnameAsFQDN"
+        if field.flag and group.needs_names and 1 <= group.hosts <= MAX_HOSTS:
+            service = (group.pod / "subdomain").text or headless_service(cluster.name)
+            last = host_name(group.name, max(group.scale.desired, 1) - 1, group.hosts - 1)
+            if problem := long_nodename(last, service, namespace):
+                yield Fault(field, problem)
+
+
 def _last_replica(group: Group) -> int:
     return min(group.scale.max_replicas or 0, MAX_REPLICAS) - 1
 
@@ -289,6 +313,7 @@ GROUPS: Final = (
     deny(group_name_invalid),
     deny(group_name_no_host_name),
     deny(subdomain_invalid),
+    warn(fqdn_too_long),
     deny(num_of_hosts_invalid),
     deny(replica_bounds_invalid, since=(1, 6)),
     warn(replicas_out_of_bounds),
