@@ -8,6 +8,7 @@ from webhook.groups.naming import (
     REPLICA_NAME_GROUP_MAX,
     headless_service,
     host_name,
+    host_prefix,
     long_nodename,
     pod_prefix,
 )
@@ -71,6 +72,29 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
                 DUPLICATE,
             )
         seen.add(group.name)
+
+
+def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
+    """Two worker groups whose hosts would have the same host names.
+
+    Host names are in lower case and have at most 63 characters, so groups such as `TPU` and `tpu`
+    share theirs, and with them `TPU_WORKER_HOSTNAMES` and `MASTER_ADDR`. Groups whose hosts need no
+    names may be called so.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
+    """
+    seen: dict[str, str] = {}
+    for group in cluster.groups:
+        if not group.needs_names:
+            continue
+        other = seen.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
+        if other != group.name:
+            yield Fault(
+                group.field / "groupName",
+                f"hosts of group {group.name[:20]} and of group {other[:20]} would have the same "
+                "names: rename one",
+                DUPLICATE,
+            )
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -309,6 +333,7 @@ GROUPS: Final = (
     deny(containers_missing),
     warn(too_many_groups),
     deny(group_name_duplicate),
+    deny(group_host_names_duplicate),
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
