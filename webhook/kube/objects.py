@@ -4,6 +4,7 @@ bytes.
 Views are trees, so the garbage collector need not look at them (`gc=False`).
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -211,14 +212,11 @@ class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
     map_to: str = ""
 
 
-class Topology(Struct, rename="camel", frozen=True, gc=False):
-    """`topology` of a worker group."""
-
-    label_mappings: list[LabelMapping] | None = None
-
-
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
+    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD.
+
+    `topology` and `label_mappings` are in no CRD yet, so they may have any shape.
+    """
 
     group_name: str = ""
     num_of_hosts: int = 1
@@ -227,16 +225,20 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     max_replicas: int | None = 2147483647
     suspend: bool | None = None
     template: Template = field(default_factory=Template)
-    topology: Topology | None = None
-    label_mappings: list[LabelMapping] | None = None
+    topology: Any = None
+    label_mappings: Any = None
 
     @property
     def mappings(self) -> list[LabelMapping]:
-        """Return the mappings of labels, at either place that KubeRay has had for them."""
-        return [
-            *((self.topology and self.topology.label_mappings) or ()),
-            *(self.label_mappings or ()),
-        ]
+        """Return the mappings of labels, at either place that KubeRay has had for them; none of
+        another shape.
+        """
+        inner = self.topology.get("labelMappings") if isinstance(self.topology, dict) else None
+        found: list[LabelMapping] = []
+        for listed in (inner, self.label_mappings):
+            with suppress(msgspec.ValidationError):
+                found += msgspec.convert(listed or [], list[LabelMapping])
+        return found
 
     @property
     def desired(self) -> int:
