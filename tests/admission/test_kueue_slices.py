@@ -149,6 +149,19 @@ def test_a_shard_gets_its_index_beside_it() -> None:
     assert annotations_of(stored)[0][names.KUEUE_SLICE_SIZE] == "4"
 
 
+@pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}])
+def test_a_template_is_extended_whatever_it_lacks(metadata: Object | None) -> None:
+    cluster = an_asking_cluster().annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    document = cluster.group("g", hosts=4).group("h", hosts=4).build()
+    first, second = document["spec"]["workerGroupSpecs"]
+    first["template"] = {"metadata": metadata}
+    del second["template"]
+    stored, _ = reviewed(document)
+    added = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "rack", names.KUEUE_SLICE_SIZE: "4"}
+    first["template"]["metadata"] = {"annotations": added}
+    assert stored == document
+
+
 @pytest.mark.parametrize("groups", ["x", [1], [{"template": "x"}], [{"numOfHosts": "two"}]])
 def test_a_spec_that_is_none_is_left_to_the_api_server(groups: object) -> None:
     document = an_asking_cluster().build()

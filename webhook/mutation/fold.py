@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from webhook.kube.objects import Container, Pod
+from webhook.kube.objects import Container, Pod, Strings
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import (
     AppendResizeRule,
@@ -36,9 +36,10 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """Return the operations that make `edits` in a pod of `replica`; parents that are missing are
     created first.
     """
-    labels, variables, terms, rules, operations = _sorted(replica, edits)
-    if labels:
-        operations += _labels(replica.pod, labels)
+    labels, annotations, variables, terms, rules, operations = _sorted(edits)
+    meta = replica.pod.metadata
+    operations += extended("/metadata/labels", meta.labels, labels)
+    operations += extended("/metadata/annotations", meta.annotations, annotations)
     for path, changes in variables.items():
         operations += _variables(path, changes, empty=not replica.slot(path).variables)
     if terms:
@@ -49,19 +50,20 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
 
 
 def _sorted(
-    replica: Replica,
     edits: Sequence[Edit],
 ) -> tuple[
-    dict[str, str],
+    Strings,
+    Strings,
     dict[str, list[SetEnv]],
     list[AppendTerm],
     list[AppendResizeRule],
     list[Operation],
 ]:
-    """Return labels, variables by container, affinity terms and resize rules, and the operations of
-    fields.
+    """Return labels, annotations, variables by container, affinity terms and resize rules, and the
+    operations of fields.
     """
-    labels: dict[str, str] = {}
+    labels: Strings = {}
+    annotations: Strings = {}
     variables: dict[str, list[SetEnv]] = {}
     terms: list[AppendTerm] = []
     rules: list[AppendResizeRule] = []
@@ -74,14 +76,14 @@ def _sorted(
         elif type(edit) is SetField:
             operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
         elif type(edit) is SetAnnotation:
-            operations.append(_annotation(replica.pod, edit))
+            annotations[edit.key] = edit.value
         elif type(edit) is SetPreStop:
             operations.append(_pre_stop(edit))
         elif type(edit) is AppendTerm:
             terms.append(edit)
         elif type(edit) is AppendResizeRule:
             rules.append(edit)
-    return labels, variables, terms, rules, operations
+    return labels, annotations, variables, terms, rules, operations
 
 
 def encode(operations: Sequence[Operation]) -> bytes:
@@ -89,18 +91,13 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
-    if pod.metadata.labels is None:
-        return [Operation("add", "/metadata/labels", labels)]
-    return [
-        Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()
-    ]
-
-
-def _annotation(pod: Pod, edit: SetAnnotation) -> Operation:
-    if pod.metadata.annotations is None:
-        return Operation("add", "/metadata/annotations", {edit.key: edit.value})
-    return Operation("add", f"/metadata/annotations/{escape(edit.key)}", edit.value)
+def extended(path: str, present: Strings | None, added: Strings) -> list[Operation]:
+    """Return the operations that add entries to the map at `path`, which is `present` or is created
+    with them. The parent of the map exists.
+    """
+    if present is None:
+        return [Operation("add", path, added)] if added else []
+    return [Operation("add", f"{path}/{escape(key)}", value) for key, value in added.items()]
 
 
 def _pre_stop(edit: SetPreStop) -> Operation:
