@@ -105,6 +105,8 @@ def reviews() -> list[tuple[str, Object]]:
             old = copy.deepcopy(document)
             shard = document["metadata"].setdefault("annotations", {})
             shard |= {names.ANNOTATION_SHARD_GROUP: "x", names.ANNOTATION_KUEUE_SLICES: "true"}
+            labels = document["metadata"].setdefault("labels", {})
+            labels[names.LABEL_KUEUE_QUEUE] = "tpus"
             asked = object_review(document), object_review(document, old=old)
             found += [(path, review) for path in (VALIDATE, MUTATE) for review in asked]
     return found

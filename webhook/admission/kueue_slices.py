@@ -12,7 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
-from webhook.groups.optins import KUEUE_SLICES, TOPOLOGY_KEY
+from webhook.groups.kueue import read_kueue
+from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta, Strings
 from webhook.kube.paths import pointer
@@ -88,8 +89,8 @@ def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) ->
 
 
 def asks(meta: ObjectMeta) -> bool:
-    """Tell whether a RayCluster asks for Kueue's slices."""
-    return KUEUE_SLICES.read(meta.annotations or {}) == "true"
+    """Return whether Kueue's slices are written into the templates of a RayCluster."""
+    return read_kueue(meta.annotations or {}, meta.labels or {}).slices
 
 
 def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:

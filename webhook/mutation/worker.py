@@ -200,7 +200,8 @@ def read_replica(
         [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
     )
     chips = devices.get(TPU.name, 0) * group.num_of_hosts
-    whole = read_slice(pod.annotations, spec.node_selector or {}, pod.gates, chips)
+    placed = cluster.kueue.places(pod.annotations, pod.gates)
+    whole = read_slice(pod.annotations, spec.node_selector or {}, chips, placed=placed)
     return Replica(
         pod=pod,
         index=seat.replica,
