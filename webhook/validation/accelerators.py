@@ -119,8 +119,8 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _queued(cluster: Cluster, group: Group) -> bool:
-    """Return whether Kueue may queue a group. Annotations of its template show that the installation
-    may queue RayClusters without a label, too.
+    """Return whether Kueue may queue a group. Annotations of its template show that it
+    takes RayClusters without a label, too.
     """
     return cluster.kueue.queued or bool(
         group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
