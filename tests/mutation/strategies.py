@@ -21,7 +21,8 @@ OURS = [
     names.TPU_DEVICE_PLUGIN_HOST_IP,
     names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES,
     names.MEGASCALE_SLICE_ID, names.NODE_RANK,
-    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
+    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.PET_MASTER_ADDR,
+    names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
     names.RAY_SHARD_GROUP, names.RAY_SHARD_COUNT, names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE,
     names.RAY_OVERRIDE_LABELS,
 ]  # fmt: skip

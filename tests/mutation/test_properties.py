@@ -39,7 +39,12 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
 """Fields of `spec` that are only set where they are empty."""
-REFERRING = (names.TPU_DEVICE_PLUGIN_ADDR,)
+REFERRING = (
+    names.TPU_DEVICE_PLUGIN_ADDR,
+    names.PET_NNODES,
+    names.PET_MASTER_ADDR,
+    names.PET_MASTER_PORT,
+)
 """Variables whose value refers to another one, behind which they stand."""
 GRACE = "terminationGracePeriodSeconds"
 """A field of `spec` that only grows."""

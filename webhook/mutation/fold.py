@@ -123,7 +123,7 @@ def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operati
             Operation("add", f"{path}/env/{at}", _entry(edit))
             if edit
             else Operation("remove", f"{path}/env/{at}")
-            for at, edit in sorted([*moved, *behind], key=lambda each: -each[0])
+            for at, edit in sorted([*moved, *reversed(behind)], key=lambda each: -each[0])
         ),
         *(Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)),
     ]
