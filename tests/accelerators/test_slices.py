@@ -24,28 +24,28 @@ def named(topology: str) -> dict[str, str]:
 
 
 def test_the_selector_says_which_slice_it_is() -> None:
-    found = read_slice({}, selecting("4x4"), (), 16)
+    found = read_slice({}, selecting("4x4"), 16, placed=False)
     assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
 
 
 def test_the_annotation_says_it_where_it_is_there() -> None:
-    found = read_slice(named("2x4"), selecting("4x4"), (), 8)
+    found = read_slice(named("2x4"), selecting("4x4"), 8, placed=False)
     assert (found.topology, found.parent, found.owns_pool) == ("2x4", "4x4", False)
 
 
 def test_an_annotation_that_repeats_the_selector_changes_nothing() -> None:
-    found = read_slice(named("4x4"), selecting("4x4"), (), 16)
+    found = read_slice(named("4x4"), selecting("4x4"), 16, placed=False)
     assert (found.topology, found.parent, found.owns_pool) == ("4x4", "", True)
 
 
 def test_a_slice_of_v7x_that_is_formed_of_nodes_may_span_pools() -> None:
-    found = read_slice(named("4x4x8"), selecting("4x4x8", "tpu7x"), (), 128)
+    found = read_slice(named("4x4x8"), selecting("4x4x8", "tpu7x"), 128, placed=False)
     assert (found.topology, found.parent, found.owns_pool) == ("4x4x8", "", False)
 
 
 def test_an_empty_annotation_names_nothing() -> None:
-    assert read_slice(named(""), selecting("4x4"), (), 16) == read_slice(
-        {}, selecting("4x4"), (), 16
+    assert read_slice(named(""), selecting("4x4"), 16, placed=False) == read_slice(
+        {}, selecting("4x4"), 16, placed=False
     )
 
 
@@ -73,17 +73,12 @@ def test_an_empty_annotation_names_nothing() -> None:
 def test_where_kueue_forms_the_slice_it_follows_from_the_level_or_from_the_chips_or_nobody_knows(
     annotation: str, value: str, selector: dict[str, str], chips: int, topology: str
 ) -> None:
-    found = read_slice({annotation: value}, selector, (), chips)
+    found = read_slice({annotation: value}, selector, chips, placed=True)
     assert (found.topology, found.placed, found.owns_pool) == (topology, True, False)
 
 
 def test_without_kueue_nothing_is_made_up() -> None:
-    assert read_slice({}, V6E, (), 8).topology == ""
-
-
-def test_a_gate_of_kueue_tells_that_it_chooses_the_nodes() -> None:
-    assert read_slice({}, selecting("4x4"), (names.KUEUE_GATE_TOPOLOGY,), 16).placed
-    assert not read_slice({}, selecting("4x4"), (names.KUEUE_ELASTIC_JOB,), 16).placed
+    assert read_slice({}, V6E, 8, placed=False).topology == ""
 
 
 @pytest.mark.parametrize(
@@ -101,13 +96,13 @@ def test_a_sub_slice_has_as_many_dimensions_and_none_is_larger(
     whole: str,
     too_large: bool,  # noqa: FBT001
 ) -> None:
-    assert read_slice(named(part), selecting(whole), (), 8).too_large == too_large
+    assert read_slice(named(part), selecting(whole), 8, placed=False).too_large == too_large
 
 
 @pytest.mark.parametrize(("part", "whole"), [("2x", "4x4"), ("2x4", "4x")])
 def test_what_cannot_be_read_cannot_be_compared(part: str, whole: str) -> None:
     with pytest.raises(TopologyError):
-        _ = read_slice(named(part), selecting(whole), (), 8).too_large
+        _ = read_slice(named(part), selecting(whole), 8, placed=False).too_large
 
 
 @given(
@@ -119,11 +114,15 @@ def test_what_cannot_be_read_cannot_be_compared(part: str, whole: str) -> None:
         st.sampled_from([names.NODE_TPU_ACCELERATOR, names.NODE_TPU_TOPOLOGY]), st.text(max_size=20)
     ),
     st.integers(-1, 10_000),
+    st.booleans(),
 )
 def test_whatever_people_write_is_some_slice(
-    annotations: dict[str, str], selector: dict[str, str], chips: int
+    annotations: dict[str, str],
+    selector: dict[str, str],
+    chips: int,
+    placed: bool,  # noqa: FBT001
 ) -> None:
-    found = read_slice(annotations, selector, (), chips)
+    found = read_slice(annotations, selector, chips, placed=placed)
     assert isinstance(found, Slice)
     assert (
         found.readable

@@ -28,8 +28,9 @@ def template(annotations: object = None, **spec: object) -> Object:
 
 
 def an_asking_cluster() -> ClusterBuilder:
-    """Return a RayCluster that asks for slices."""
-    return a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "true")
+    """Return a RayCluster in a queue that asks for slices."""
+    cluster = a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "true")
+    return cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus")
 
 
 def created(cluster: ClusterBuilder) -> tuple[Object, list[str]]:
@@ -123,11 +124,13 @@ def test_a_group_of_0_replicas_gets_none_as_kueue_would_refuse_the_cluster(
     assert len(warning) <= 120
 
 
-def test_only_who_asks_for_it_and_only_when_it_is_created() -> None:
+def test_only_who_asks_in_a_queue_of_its_own_and_only_when_it_is_created() -> None:
     group = template(nodeSelector=SELECTING)
     for cluster in (
         a_cluster("c"),
-        a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "false"),
+        a_cluster("c").annotated(names.ANNOTATION_KUEUE_SLICES, "true"),
+        an_asking_cluster().annotated(names.ANNOTATION_KUEUE_SLICES, "false"),
+        an_asking_cluster().labelled(names.LABEL_ORIGIN_KIND, "RayJob"),
     ):
         assert created(cluster.group("g", hosts=4, template=group)) == (cluster.build(), [])
     asking = an_asking_cluster().group("g", hosts=4, template=group)
@@ -147,6 +150,19 @@ def test_a_shard_gets_its_index_beside_it() -> None:
     stored, _ = created(cluster)
     assert stored["metadata"]["annotations"][names.ANNOTATION_SHARD_INDEX] == "0"
     assert annotations_of(stored)[0][names.KUEUE_SLICE_SIZE] == "4"
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}])
+def test_a_template_is_extended_whatever_it_lacks(metadata: Object | None) -> None:
+    cluster = an_asking_cluster().annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    document = cluster.group("g", hosts=4).group("h", hosts=4).build()
+    first, second = document["spec"]["workerGroupSpecs"]
+    first["template"] = {"metadata": metadata}
+    del second["template"]
+    stored, _ = reviewed(document)
+    added = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: "rack", names.KUEUE_SLICE_SIZE: "4"}
+    first["template"]["metadata"] = {"annotations": added}
+    assert stored == document
 
 
 @pytest.mark.parametrize("groups", ["x", [1], [{"template": "x"}], [{"numOfHosts": "two"}]])

@@ -503,6 +503,7 @@ def test_a_cluster_that_asks_for_slices_of_kueue_shows_them_and_its_pods_have_th
     cluster = (
         a_cluster("c")
         .annotated(names.ANNOTATION_KUEUE_SLICES, "true")
+        .labelled(names.LABEL_KUEUE_QUEUE, "tpus")
         .group("g", hosts=2, template=template)
     )
     cluster.group("other", hosts=2)

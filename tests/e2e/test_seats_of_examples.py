@@ -20,7 +20,6 @@ from tests.e2e.rays import EXAMPLES, example, wait_for_workers, well_seated
 from tests.e2e.webhook_process import Webhook
 from tests.seats import Held, seat_of
 from webhook.kube import names
-from webhook.kube.placers import kueue_places
 
 pytestmark = pytest.mark.e2e
 
@@ -145,7 +144,7 @@ def test_the_hosts_of_a_replica_keep_together_and_apart_from_others(
         on_tpu = any(
             names.RESOURCE_TPU in each["resources"]["limits"] for each in pod["spec"]["containers"]
         )
-        placed = kueue_places(pod["metadata"].get("annotations", {}), ())
+        placed = pod["metadata"].get("annotations", {}).keys() & set(names.KUEUE_TOPOLOGIES)
         if held.name and not placed and (on_tpu or stem == "gpu-nvlink-domain"):
             assert [term["labelSelector"]["matchLabels"] for term in together] == [wanted]
             assert len({term["topologyKey"] for term in together}) == 1

@@ -1,11 +1,13 @@
 """Fuzzed bodies: `python -m tests.hostile.bodies --count 1000000 --seed 1`.
 
 They go to the endpoints of a standalone service in this process, caches and all. It ends with 1 at
-the first answer with HTTP 500, and prints that body; else it prints how many got which status.
+the first answer with HTTP 500, or with a patch that does not apply, and prints that
+body; else it prints how many got which status.
 """
 
 import argparse
 import asyncio
+import base64
 import copy
 import json
 import random
@@ -17,6 +19,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import jsonpatch
 
 from tests.apiserver import Object, object_review, pod_review
 from tests.builders import NAMESPACE, a_cluster, a_pod
@@ -101,6 +105,8 @@ def reviews() -> list[tuple[str, Object]]:
             old = copy.deepcopy(document)
             shard = document["metadata"].setdefault("annotations", {})
             shard |= {names.ANNOTATION_SHARD_GROUP: "x", names.ANNOTATION_KUEUE_SLICES: "true"}
+            labels = document["metadata"].setdefault("labels", {})
+            labels[names.LABEL_KUEUE_QUEUE] = "tpus"
             asked = object_review(document), object_review(document, old=old)
             found += [(path, review) for path in (VALIDATE, MUTATE) for review in asked]
     return found
@@ -261,6 +267,24 @@ class Service:
         return int(sent[0]["status"]), bytes(sent[1]["body"])
 
 
+def applied(body: Body, answer: bytes) -> Object | None:
+    """Return the object of a body after the patch of its answer, None where there is no patch or
+    where damage outside of what is read makes the body no JSON.
+
+    Raises jsonpatch.JsonPatchException or jsonpatch.JsonPointerException for a patch that does not
+    apply.
+    """
+    patch = json.loads(answer)["response"].get("patch")
+    if patch is None:
+        return None
+    try:
+        sent = json.loads(body.data.decode(errors="replace"), strict=False)["request"]["object"]
+    except json.JSONDecodeError:
+        return None
+    after: Object = jsonpatch.apply_patch(sent, json.loads(base64.b64decode(patch)))
+    return after
+
+
 async def _run(count: int, seed: int) -> int:
     make, documents = bodies(random.Random(seed)), state()  # noqa: S311 - no secrets
     found: Counter[int] = Counter()
@@ -272,6 +296,12 @@ async def _run(count: int, seed: int) -> int:
         found[status] += 1
         if status == 200:
             assert isinstance(json.loads(answer)["response"]["allowed"], bool)
+            try:
+                applied(body, answer)
+            except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+                print(f"body {number} of seed {seed} got a patch that does not apply: {error}")
+                print(f"{body.path} {body.data!r}")
+                return 1
         elif status != 400:
             print(f"body {number} of seed {seed} got {status}: {body.path} {body.data!r}")
             print(f"{service.observer.error!r}")

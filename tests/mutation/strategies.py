@@ -21,7 +21,8 @@ OURS = [
     names.TPU_DEVICE_PLUGIN_HOST_IP,
     names.TPU_DEVICE_PLUGIN_ADDR, names.TPU_PROCESS_PORT, names.MEGASCALE_NUM_SLICES,
     names.MEGASCALE_SLICE_ID, names.NODE_RANK,
-    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
+    names.NNODES, names.MASTER_ADDR, names.PET_NNODES, names.PET_MASTER_ADDR,
+    names.VLLM_HOST_IP, names.RAY_SHARD_INDEX,
     names.RAY_SHARD_GROUP, names.RAY_SHARD_COUNT, names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE,
     names.RAY_OVERRIDE_LABELS,
 ]  # fmt: skip
@@ -134,7 +135,14 @@ def _containers(draw: st.DrawFn, kind: str, least: int) -> list[Object]:
             container["resizePolicy"] = draw(RESIZE_RULES)
         if not draw(st.integers(0, 3)):
             container["lifecycle"] = draw(
-                st.sampled_from([None, {}, {"postStart": {"exec": {"command": ["true"]}}}])
+                st.sampled_from(
+                    [
+                        None,
+                        {},
+                        {"stopSignal": "SIGUSR1"},
+                        {"postStart": {"exec": {"command": ["true"]}}},
+                    ]
+                )
             )
         if kind == "init" and draw(st.booleans()):
             container["restartPolicy"] = "Always"

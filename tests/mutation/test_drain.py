@@ -76,6 +76,12 @@ def test_an_empty_lifecycle_gets_the_hook() -> None:
     assert hook(decide(a_worker(OLD, lifecycle={}), draining())) is not None
 
 
+def test_a_stop_signal_of_the_user_stays_beside_the_hook() -> None:
+    decided = decide(a_worker(OLD, lifecycle={"stopSignal": "SIGUSR1"}), draining())
+    assert decided.pod["spec"]["containers"][0]["lifecycle"]["stopSignal"] == "SIGUSR1"
+    assert hook(decided) == ["python3", "-c", HOOK, "120"]
+
+
 def test_a_longer_grace_period_stays_and_a_shorter_one_does_not() -> None:
     longer, shorter = a_worker(), a_worker()
     assert grace(decide(longer.spec(terminationGracePeriodSeconds=600), draining())) == 600

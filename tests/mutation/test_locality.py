@@ -112,3 +112,17 @@ def test_asking_twice_adds_nothing() -> None:
     again = decide(once, labelled(), ZONES)
     assert again.patch == []
     assert not again.answer.warnings
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"topology": "rack"},
+        {"topology": {"labelMappings": {"a": "b"}}},
+        {"labelMappings": {"zone": names.RAY_LABEL_ZONE}},
+        {"labelMappings": ["zone", 1]},
+    ],
+)
+def test_mappings_of_another_shape_count_as_absent_and_the_pod_is_admitted(group: Object) -> None:
+    decided = decide(a_pod().of("c").worker("g"), a_cluster("c").group("g", **group), ZONES)
+    assert env_of(decided.pod)[names.RAY_NODE_ZONE] == ZONE

@@ -29,6 +29,18 @@ def test_the_group_name_is_lower_case_in_the_host_name() -> None:
     assert spec["hostname"] == "tpu-group-0-0"
 
 
+@pytest.mark.parametrize(("cluster", "warned"), [("c", False), ("c" * 40, True)])
+def test_a_full_name_that_the_kernel_cannot_have_is_a_warning(
+    cluster: str,
+    *,
+    warned: bool,
+) -> None:
+    pod = a_pod().worker("g").of(cluster).spec(setHostnameAsFQDN=True)
+    decided = decide(pod, a_cluster(cluster).group("g", hosts=2))
+    assert any("setHostnameAsFQDN" in text for text in decided.answer.warnings) == warned
+    assert all(len(text) <= 120 for text in decided.answer.warnings)
+
+
 def test_a_single_host_pod_gets_neither() -> None:
     assert (
         not {"hostname", "subdomain"}

@@ -39,6 +39,13 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 EMPTY_ONLY = ("hostname", "subdomain", "schedulingGroup")
 """Fields of `spec` that are only set where they are empty."""
+REFERRING = (
+    names.TPU_DEVICE_PLUGIN_ADDR,
+    names.PET_NNODES,
+    names.PET_MASTER_ADDR,
+    names.PET_MASTER_PORT,
+)
+"""Variables whose value refers to another one, behind which they stand."""
 GRACE = "terminationGracePeriodSeconds"
 """A field of `spec` that only grows."""
 
@@ -121,22 +128,25 @@ def _claim(pod: Object, edit: Edit) -> None:
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
         case SetPreStop(path, command):
-            assert not at(pod, path).get("lifecycle")
-            at(pod, path)["lifecycle"] = {"preStop": {"exec": {"command": [*command]}}}
+            present = at(pod, path).get("lifecycle") or {}
+            assert not {"preStop", "postStart"} & present.keys()
+            added = {"preStop": {"exec": {"command": [*command]}}}
+            at(pod, path)["lifecycle"] = present | added
         case SetEnv() | Warn() | Note():
             pass
 
 
 def _variables(env: list[Object], changes: list[SetEnv]) -> list[Object]:
-    """Return the entries of one container: new ones first, then the old, each replaced, or followed
-    by what refers to it.
+    """Return the entries of one container: new ones first, then the old, each replaced, moved, or
+    followed by what refers to it.
     """
     found = [_entry(edit) for edit in changes if edit.slot < 0 and edit.after < 0]
     for number, old in enumerate(env):
         replacements = [edit for edit in changes if edit.slot == number]
         assert [edit.name for edit in replacements] in ([], [old["name"]])
-        found += [_entry(edit) for edit in replacements] or [old]
-        found += [_entry(edit) for edit in changes if edit.slot < 0 and edit.after == number]
+        if not any(edit.after >= 0 for edit in replacements):
+            found += [_entry(edit) for edit in replacements] or [old]
+        found += [_entry(edit) for edit in changes if edit.after == number]
     return found
 
 
@@ -221,16 +231,22 @@ def _drop_lifecycle(old: Object, new: Object) -> None:
 
 
 def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
-    """Check that entries of the user stay in order, and that only the last of a name gives way,
-    when it says nothing.
+    """Check that entries of the user stay in order but for one that refers to another, and that
+    only the last of a name gives way, when it says nothing.
 
     Entries are told apart by place: a placeholder may receive the very value that an earlier entry
     of its name has.
     """
     last = {entry["name"]: number for number, entry in enumerate(old)}
-    for number, (was, now) in enumerate(
-        zip(old, [entry for entry in new if entry["name"] in last], strict=True)
-    ):
+    kept = [entry for entry in new if entry["name"] in last]
+    order = [entry["name"] for entry in kept]
+    for name in REFERRING:
+        if name in last and order[last[name]] != name:  # it has moved, and may follow the others
+            at = len(order) - 1 - order[::-1].index(name)
+            assert at > last[name]
+            kept.insert(last[name], kept.pop(at))
+            order.insert(last[name], order.pop(at))
+    for number, (was, now) in enumerate(zip(old, kept, strict=True)):
         assert now["name"] == was["name"]
         if now != was:
             assert last[was["name"]] == number
@@ -264,8 +280,8 @@ def _references_resolve(before: Object, after: Object) -> None:
     """Check that each new variable stands before every entry of the user that refers to it, and
     behind what it refers to.
 
-    Only the device plugin's address may come late: it must follow an address of the host that the
-    user gave.
+    Only the device plugin's address may come late to an entry of the user that refers to it: it
+    must follow an address of the host that the user gave.
     """
     for mine, theirs in zip(containers(before), containers(after), strict=True):
         known = {entry["name"] for entry in mine.get("env") or []}
@@ -276,7 +292,7 @@ def _references_resolve(before: Object, after: Object) -> None:
                 if (
                     name in order
                     and name not in late
-                    and (name not in known or entry["name"] not in known)
+                    and (name not in known or entry not in (mine.get("env") or []))
                 ):
                     assert order.index(name) < number, (
                         f"{entry['name']} refers to {name}, which comes later"

@@ -95,6 +95,36 @@ def test_torchrun_meets_where_the_user_said() -> None:
     assert (env[names.PET_MASTER_ADDR], env[names.PET_MASTER_PORT]) == ("mine", "1234")
 
 
+@pytest.mark.parametrize("placeholder", [False, True])
+@pytest.mark.parametrize("reference", [False, True])
+def test_torchrun_refers_to_a_master_whose_value_the_kubelet_knows(
+    placeholder: bool,  # noqa: FBT001
+    reference: bool,  # noqa: FBT001
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
+    pod = a_pod().worker("g").of("c").gpu(8)
+    if placeholder:
+        pod.env(names.PET_MASTER_ADDR, "")
+    if reference:
+        pod.env("MINE", "mine").env(names.MASTER_ADDR, "$(MINE)")
+    else:
+        pod.env_from(names.MASTER_ADDR, "metadata.annotations['master']")
+    decided = decide(pod.env("B", "b"), cluster).pod
+    assert env_of(decided)[names.PET_MASTER_ADDR] == "$(MASTER_ADDR)"
+    order = env_names(decided)
+    assert order[-3:] == [names.MASTER_ADDR, names.PET_MASTER_ADDR, "B"]
+
+
+def test_torchrun_has_as_many_nodes_as_the_user_said_with_a_warning() -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
+    pod = a_pod().worker("g").of("c").gpu(8).env(names.NNODES, "16")
+    decided = decide(pod, cluster)
+    env = env_of(decided.pod)
+    assert (env[names.NNODES], env[names.PET_NNODES]) == ("16", "16")
+    (warning,) = decided.answer.warnings
+    assert warning.startswith(names.NNODES)
+
+
 def test_a_sidecar_without_gpus_has_no_processes_per_node() -> None:
     cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_PROFILES, "torchrun")
     pod = decide(a_pod().worker("g").of("c").gpu(8).container("sidecar"), cluster).pod

@@ -8,6 +8,7 @@ from webhook.kube import names
 from webhook.mutation.policy import Policy
 
 ASK = names.ANNOTATION_SCHEDULING_GROUP
+RESPONDERS = [{"name": "drain.example.com"}]
 
 
 def asking(granularity: str) -> ClusterBuilder:
@@ -97,6 +98,7 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
         asking("cluster").spec(enableInTreeAutoscaling=True),
         asking("worker-group").spec(enableInTreeAutoscaling=True),
         asking("everything"),
+        asking("replica").head(evictionResponders=RESPONDERS),
     ],
 )
 def test_a_cluster_that_cannot_have_its_gang_is_not_grouped_and_its_pods_say_why(
@@ -123,6 +125,13 @@ def test_replicas_are_grouped_while_autoscaling() -> None:
         group_of(decide(a_host(), asking("replica").spec(enableInTreeAutoscaling=True)))
         == "c-worker-g-xh3hf"
     )
+
+
+def test_a_pod_with_eviction_responders_is_not_grouped_as_kubernetes_forbids_both() -> None:
+    decided = decide(a_host().spec(evictionResponders=RESPONDERS), asking("worker-group"))
+    assert group_of(decided) is None
+    (warning,) = decided.answer.warnings
+    assert "evictionResponders" in warning
 
 
 def test_a_pod_of_another_scheduler_is_not_grouped() -> None:

@@ -91,8 +91,8 @@ def test_pods_that_differ_in_their_annotations_alone_do_not_share_an_answer() ->
         keys_of(webhook.admit(a_part("2x4", "2x4").gated(names.KUEUE_GATE_TOPOLOGY).build()).pod)
         == set()
     )
-    other = webhook.admit(whole.annotated(names.KUEUE_UNCONSTRAINED_TOPOLOGY, "true").build())
-    assert keys_of(other.pod) == set()
+    other = webhook.admit(whole.annotated(names.ANNOTATION_SLICE_TOPOLOGY, "2x2").build())
+    assert not other.answer.allowed
 
 
 def test_kueue_forms_a_slice_that_follows_from_the_chips() -> None:
@@ -112,7 +112,36 @@ def test_what_nobody_knows_is_left_out_and_what_follows_from_the_chips_is_not() 
 @pytest.mark.parametrize("key", names.KUEUE_TOPOLOGIES)
 def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: str) -> None:
     pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice").annotated(key, "true")
-    assert keys_of(decide(pod, CLUSTER).pod) == set()
+    queued = a_cluster("c").group("g", hosts=2).labelled(names.LABEL_KUEUE_QUEUE, "tpus")
+    assert keys_of(decide(pod, queued).pod) == set()
+    assert keys_of(decide(pod, a_cluster("c").group("g", hosts=2)).pod) == {names.NODE_POOL}
+
+
+def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_says() -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
+    cluster = a_cluster("c").group("g", hosts=2)
+    assert keys_of(decide(pod.gated(names.KUEUE_ELASTIC_JOB), cluster).pod) == {names.NODE_POOL}
+    assert keys_of(decide(pod.gated(names.KUEUE_GATE_TOPOLOGY), cluster).pod) == set()
+
+
+@pytest.mark.parametrize(
+    ("labels", "key"),
+    [
+        ({}, "rack"),
+        ({names.LABEL_KUEUE_QUEUE: "tpus"}, None),
+        ({names.LABEL_KUEUE_QUEUE: "tpus", names.LABEL_ORIGIN_KIND: "RayJob"}, "rack"),
+    ],
+)
+def test_a_topology_key_is_kueues_level_only_where_the_webhook_writes_slices(
+    labels: dict[str, str], key: str | None
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    cluster.annotated(names.ANNOTATION_KUEUE_SLICES, "true")
+    for label, value in labels.items():
+        cluster.labelled(label, value)
+    pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
+    pod.annotated(names.KUEUE_SLICE_REQUIRED_TOPOLOGY, "rack")
+    assert keys_of(decide(pod, cluster).pod) == ({key} if key else set())
 
 
 def test_the_user_may_want_affinity_beside_kueue() -> None:

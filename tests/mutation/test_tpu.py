@@ -222,6 +222,24 @@ def test_the_device_plugin_address_stands_behind_the_address_that_it_refers_to()
     assert env_of(decided.pod)[names.TPU_DEVICE_PLUGIN_HOST_IP] == "10.0.0.1"
 
 
+def test_an_empty_address_of_the_device_plugin_moves_behind_the_address_it_refers_to() -> None:
+    pod = a_pod().worker("g").of("c").tpu(4).env(names.TPU_DEVICE_PLUGIN_ADDR, "").env("A", "a")
+    pod.env(names.TPU_DEVICE_PLUGIN_HOST_IP, "10.0.0.1").env("B", "b")
+    env = decide(pod, CLUSTER).pod["spec"]["containers"][0]["env"]
+    address = {
+        "name": names.TPU_DEVICE_PLUGIN_ADDR,
+        "value": "$(TPU_DEVICE_PLUGIN_HOST_IP):2112",
+    }
+    host_ip = {"name": names.TPU_DEVICE_PLUGIN_HOST_IP, "value": "10.0.0.1"}
+    assert env[-4:] == [
+        {"name": "A", "value": "a"},
+        host_ip,
+        address,
+        {"name": "B", "value": "b"},
+    ]
+    assert [entry["name"] for entry in env].count(names.TPU_DEVICE_PLUGIN_ADDR) == 1
+
+
 def a_v7x_host(host: int, *chips: int) -> PodBuilder:
     """Return a v7x pod of the four-host group, with one TPU container for each number of chips, and
     a sidecar.

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.apiserver import ApiServer, pod_review
-from tests.hostile.bodies import MUTATE, Body, Service, bodies, changed, reviews, state
+from tests.hostile.bodies import MUTATE, Body, Service, applied, bodies, changed, reviews, state
 from tests.serving.pods import Object, worker
 
 SCALARS = st.one_of(
@@ -134,12 +134,16 @@ def test_a_review_with_damaged_bytes_never_gets_a_500(api: ApiServer, data: st.D
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(choose=st.randoms(use_true_random=False))
-def test_any_body_gets_a_verdict_or_a_400_at_either_path(choose: random.Random) -> None:
+def test_any_body_gets_a_400_or_a_verdict_whose_patch_applies_to_what_was_sent(
+    choose: random.Random,
+) -> None:
     service, make = Service(state()), bodies(choose)
     for _ in range(3):
         body = make()
-        status, _answer = asyncio.run(service.ask(body))
+        status, answer = asyncio.run(service.ask(body))
         assert status in {200, 400}, (body, service.observer.error)
+        if status == httpx.codes.OK and applied(body, answer) is not None:
+            event("patched")
 
 
 PODS = [each for _, each in reviews() if each["request"]["kind"]["kind"] == "Pod"]

@@ -69,7 +69,8 @@ def test_a_job_over_two_groups_counts_the_slices_of_both() -> None:
 def placed(replicas: int) -> Scene:
     """Return slices that Kueue keeps within blocks of nodes, all in one but the last host."""
     annotations = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: LEVEL}
-    scene = Scene(llama_of({"metadata": {"annotations": annotations}}, replicas))
+    cluster = llama_of({"metadata": {"annotations": annotations}}, replicas)
+    scene = Scene(cluster.labelled(names.LABEL_KUEUE_QUEUE, "tpus"))
     for node in scene.nodes:
         node["metadata"]["labels"] = {LEVEL: "first"}
     assert scene.ids() == []

@@ -118,6 +118,23 @@ def test_a_topology_that_cannot_be_read_is_reported_where_it_stands(topology: st
     assert rules == ({"tpu-topology-mismatch"} if topology else {"tpu-node-selector-missing"})
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "hosts", "refused"),
+    [
+        ("TPU", "tpu", 2, True),
+        ("g" * 63 + "a", "g" * 63 + "b", 2, True),
+        ("g" * 56 + "a", "g" * 56 + "b", 2, False),
+        ("TPU", "tpu", 1, False),
+    ],
+)
+def test_groups_whose_hosts_would_share_their_names_are_refused(
+    first: str, second: str, hosts: int, *, refused: bool
+) -> None:
+    cluster = a_cluster().group(first, hosts=hosts).group(second, hosts=hosts)
+    rules = {rule for rule, path in found(cluster) if path.endswith("[1].groupName")}
+    assert ("group-host-names-duplicate" in rules) == refused
+
+
 def test_chips_that_do_not_divide_over_hosts_are_reported_at_the_topology() -> None:
     assert found(a_cluster().group(hosts=2).tpu("2x4", 3)) == {("tpu-topology-mismatch", TOPOLOGY)}
 
@@ -179,6 +196,16 @@ def test_an_identity_in_an_init_container_is_wrong_too() -> None:
         a_cluster().group(hosts=2).tpu("2x4", 4).init(env=[{"name": "TPU_WORKER_ID", "value": "1"}])
     )
     assert found(cluster) == {("identity-by-hand", f"{POD}.initContainers[0].env[0].value")}
+
+
+@pytest.mark.parametrize(("hosts", "warned"), [(1, False), (4, True)])
+def test_a_host_name_in_the_template_of_several_hosts_is_found_before_the_pods_are(
+    hosts: int,
+    *,
+    warned: bool,
+) -> None:
+    cluster = a_cluster().group(hosts=hosts).pod(hostname="mine")
+    assert found(cluster) == ({("identity-by-hand", f"{POD}.hostname")} if warned else set())
 
 
 @pytest.mark.parametrize("amount", ["0.5", "-1", "500m", -1, 1.5])

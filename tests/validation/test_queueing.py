@@ -168,7 +168,8 @@ def test_nobody_writes_them_into_the_cluster_of_a_job_or_service(
 ) -> None:
     queued = embed(a_cluster().group(hosts=2)).label(names.LABEL_KUEUE_QUEUE, "q")
     asking = queued.annotation(names.ANNOTATION_KUEUE_SLICES, "true")
-    assert "kueue-slices-missing" in {rule for rule, _ in found(asking)}
+    rules = {rule for rule, _ in found(asking)}
+    assert {"kueue-slices-missing", "kueue-slices-without-effect"} <= rules
 
 
 def test_a_group_of_0_replicas_is_not_told_what_kueue_would_refuse() -> None:

@@ -52,6 +52,16 @@ def test_autoscaling_leaves_only_replicas_and_says_so(granularity: str, *, fine:
     assert all("use replica" in finding.message for finding in faults)
 
 
+def test_eviction_responders_in_a_template_stand_in_the_way() -> None:
+    cluster = asking("replica").build()
+    pod = cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    pod["evictionResponders"] = [{"name": "drain.example.com"}]
+    (finding,) = [
+        each for each in check("RayCluster", cluster) if each.rule == "scheduling-group-obstacle"
+    ]
+    assert "evictionResponders" in finding.message
+
+
 @pytest.mark.parametrize(
     "label", [names.LABEL_GANG, "volcano.sh/queue-name", "kai.scheduler/queue"]
 )

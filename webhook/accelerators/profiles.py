@@ -110,7 +110,7 @@ PROFILES: Final = (
         "torchrun",
         "torchrun finds its arguments in the environment",
         (
-            Setting(names.PET_NNODES, "{hosts}", _TORCHRUN, identity=True),
+            Setting(names.PET_NNODES, f"{{{names.NNODES}}}", _TORCHRUN, identity=True),
             Setting(names.PET_NODE_RANK, "{rank}", _TORCHRUN),
             Setting(names.PET_MASTER_ADDR, f"{{{names.MASTER_ADDR}}}", _TORCHRUN),
             Setting(names.PET_MASTER_PORT, f"{{{names.MASTER_PORT}}}", _TORCHRUN),

@@ -3,7 +3,7 @@ uses.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from webhook.accelerators.topology import (
     parse_topology,
 )
 from webhook.kube import names
-from webhook.kube.placers import kueue_places
 
 # A level of GKE's topology that is a slice or a partition of one shape.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing
@@ -99,10 +98,12 @@ class Slice(Struct, frozen=True, gc=False):
 def read_slice(
     annotations: Mapping[str, str],
     selector: Mapping[str, str],
-    gates: Iterable[str],
     chips: int,
+    *,
+    placed: bool,
 ) -> Slice:
-    """Return the slice that a template asks for, whose replicas have `chips` chips over all hosts.
+    """Return the slice that a template asks for, whose replicas have `chips` chips over all hosts,
+    and whose nodes Kueue chooses where they are `placed`.
 
     The annotation names it, else the node selector does. Where Kueue chooses nodes and neither is
     there, it follows from the shape by which Kueue's annotation names a level of the topology, or
@@ -113,7 +114,6 @@ def read_slice(
     accelerator = selector.get(names.NODE_TPU_ACCELERATOR, "")
     selected = selector.get(names.NODE_TPU_TOPOLOGY, "")
     named = annotations.get(names.ANNOTATION_SLICE_TOPOLOGY, "")
-    placed = kueue_places(annotations, gates)
     inferred = "" if named or selected or not placed else _inferred(accelerator, annotations, chips)
     return Slice(
         accelerator=accelerator,

@@ -7,19 +7,19 @@ nothing of this is ever written later.
 https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
 """
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
-from webhook.groups.optins import KUEUE_SLICES, TOPOLOGY_KEY
+from webhook.groups.kueue import read_kueue
+from webhook.groups.optins import TOPOLOGY_KEY
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta, Strings
 from webhook.kube.paths import pointer
 from webhook.kube.review import AdmissionRequest, Answer
 from webhook.kube.shapes import is_qualified_name
-from webhook.mutation.fold import Operation, encode
+from webhook.mutation.fold import Operation, encode, extended
 
 _SAID: Final = (
     names.KUEUE_SLICE_REQUIRED_TOPOLOGY,
@@ -38,16 +38,16 @@ class _Template(Struct, frozen=True, gc=False):
     metadata: ObjectMeta | None = None
     spec: _Spec = field(default_factory=_Spec)
 
+    @property
+    def annotations(self) -> Strings:
+        return (self.metadata and self.metadata.annotations) or {}
+
 
 class _Group(Struct, rename="camel", frozen=True, gc=False):
     group_name: str = ""
     num_of_hosts: int = 1
     replicas: int | None = 0
-    template: _Template = field(default_factory=_Template)
-
-    @property
-    def annotations(self) -> Strings:
-        return (self.template.metadata and self.template.metadata.annotations) or {}
+    template: _Template | None = None
 
 
 class _Groups(Struct, rename="camel", frozen=True, gc=False):
@@ -85,12 +85,12 @@ def with_slices(answer: Answer, request: AdmissionRequest[Bare], body: bytes) ->
     if not cluster:
         return answer
     added, warnings = operations(cluster)
-    return extended(answer, added, warnings)
+    return joined(answer, added, warnings)
 
 
 def asks(meta: ObjectMeta) -> bool:
-    """Tell whether a RayCluster asks for Kueue's slices."""
-    return KUEUE_SLICES.read(meta.annotations or {}) == "true"
+    """Return whether Kueue's slices are written into the templates of a RayCluster."""
+    return read_kueue(meta.annotations or {}, meta.labels or {}).slices
 
 
 def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
@@ -101,14 +101,15 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
     found: list[Operation] = []
     warnings = []
     for index, group in enumerate(cluster.spec.worker_group_specs or ()):
-        if group.num_of_hosts <= 1 or group.annotations.keys() & set(_SAID):
+        template = group.template
+        if template is None or group.num_of_hosts <= 1 or template.annotations.keys() & set(_SAID):
             continue
-        level = key or _usual_level(group)
+        level = key or _usual_level(template)
         if (group.replicas or 0) < 1:  # Kueue refuses a slice of more pods than there are
             text = f"no slices for Kueue in group {group.group_name[:20]}: it has 0 replicas"
             warnings.append(text)
         elif is_qualified_name(level):
-            found += _written(index, group, level)
+            found += _written(index, group.num_of_hosts, template, level)
         else:
             text = (
                 f"no slices for Kueue in group {group.group_name[:20]}: name a topology level by "
@@ -118,32 +119,25 @@ def operations(cluster: Templates) -> tuple[list[Operation], tuple[str, ...]]:
     return found, tuple(warnings)
 
 
-def _usual_level(group: _Group) -> str:
+def _usual_level(template: _Template) -> str:
     """Return the level that is one slice: the node pool, where pods select a whole TPU slice."""
-    selector = group.template.spec.node_selector or {}
+    selector = template.spec.node_selector or {}
     whole = (
         names.NODE_TPU_TOPOLOGY in selector
-        and names.ANNOTATION_SLICE_TOPOLOGY not in group.annotations
+        and names.ANNOTATION_SLICE_TOPOLOGY not in template.annotations
     )
     return names.NODE_POOL if whole else ""
 
 
-def _written(index: int, group: _Group, level: str) -> Iterator[Operation]:
-    values = {
-        names.KUEUE_SLICE_REQUIRED_TOPOLOGY: level,
-        names.KUEUE_SLICE_SIZE: str(group.num_of_hosts),
-    }
-    path = ("spec", "workerGroupSpecs", index, "template", "metadata")
-    if group.template.metadata is None:
-        yield Operation("add", pointer(*path), {"annotations": values})
-    elif group.template.metadata.annotations is None:
-        yield Operation("add", pointer(*path, "annotations"), values)
-    else:
-        for key, value in values.items():
-            yield Operation("add", pointer(*path, "annotations", key), value)
+def _written(index: int, hosts: int, template: _Template, level: str) -> list[Operation]:
+    values = {names.KUEUE_SLICE_REQUIRED_TOPOLOGY: level, names.KUEUE_SLICE_SIZE: str(hosts)}
+    path = pointer("spec", "workerGroupSpecs", index, "template", "metadata")
+    if template.metadata is None:
+        return [Operation("add", path, {"annotations": values})]
+    return extended(f"{path}/annotations", template.metadata.annotations, values)
 
 
-def extended(answer: Answer, added: list[Operation], warnings: tuple[str, ...]) -> Answer:
+def joined(answer: Answer, added: list[Operation], warnings: tuple[str, ...]) -> Answer:
     """Return an answer with more operations behind its own, and more warnings."""
     before: list[Any] = _operations(answer.patch) if answer.patch else []
     patch = encode([*before, *added]) if added else answer.patch

@@ -11,7 +11,7 @@ import jsonpatch
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.kueue_slices import Templates, asks, extended, operations
+from webhook.admission.kueue_slices import Templates, asks, joined, operations
 from webhook.admission.shards import PATH as SHARD_INDEX
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of, is_ignored
@@ -101,7 +101,7 @@ async def sharded(
             )
             continue
         if old is None and not alone and asks(meta):
-            answer = extended(answer, *operations(msgspec.convert(manifest.document, Templates)))
+            answer = joined(answer, *operations(msgspec.convert(manifest.document, Templates)))
         patch = json.loads(answer.patch or b"[]")
         stored = replace(manifest, document=jsonpatch.apply_patch(manifest.document, patch))
         yield Sharded(stored, tuple(map(_told, patch)), answer.warnings)

@@ -6,9 +6,9 @@ from msgspec import Struct, structs
 
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
+from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.optins import (
     DRAIN_SECONDS,
-    KUEUE_SLICES,
     PROFILES,
     REPAIR,
     REPLICA_LABEL,
@@ -42,7 +42,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     shard_group: str = ""
     shard_index: str = ""
     shard_count: str = ""
-    kueue_slices: bool = False
+    kueue: Kueue = NO_KUEUE
     drain_seconds: str = ""
     ray_version: str = ""
     replica_label: bool = False
@@ -82,7 +82,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         shard_group=SHARD_GROUP.read(annotations),
         shard_count=SHARD_COUNT.read(annotations),
         shard_index=SHARD_INDEX.read(annotations),
-        kueue_slices=KUEUE_SLICES.read(annotations) == "true",
+        kueue=read_kueue(annotations, meta.labels or {}),
         drain_seconds=DRAIN_SECONDS.read(annotations),
         repair=REPAIR.read(annotations) == "true",
         restart=RESTART.read(annotations) == names.RESTART_REPLICA,

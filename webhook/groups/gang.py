@@ -69,16 +69,20 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
         *(group.template.spec for group in cluster.groups),
     ]
     for template in templates:
-        if template.scheduler_name in names.BATCH_SCHEDULERS:
-            return (
-                f"schedulerName {template.scheduler_name} brings gangs of its own; remove it or "
-                "the annotation"
-            )
+        if problem := excluded(template.scheduler_name, template.eviction_responders):
+            return f"{problem}; remove it or the annotation"
     if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
         return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
     if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
         return f"priorityClassName or schedulerName differs between groups; use {WORKER_GROUP}"
     return ""
+
+
+def excluded(scheduler: str | None, responders: object) -> str:
+    """Return what in the `spec` of a pod excludes a scheduling group, or nothing."""
+    if scheduler in names.BATCH_SCHEDULERS:
+        return f"schedulerName {scheduler} brings gangs of its own"
+    return "Kubernetes 1.37 forbids it beside evictionResponders" if responders else ""
 
 
 def _agreed(template: TemplateSpec) -> tuple[str, str]:

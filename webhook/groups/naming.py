@@ -55,6 +55,24 @@ def host_name(group: str, replica: int, host: int) -> str:
     return f"{host_prefix(group, replica)}{host}"
 
 
+# https://github.com/kubernetes/kubernetes/blob/v1.37.0/pkg/kubelet/util/util.go
+# (`GetNodenameForKernel`)
+_NODENAME_MAX: Final = 64
+
+
+def long_nodename(host: str, service: str, namespace: str) -> str:
+    """Return what to say of a pod with `setHostnameAsFQDN` whose name is too long for the kernel,
+    or nothing. The cluster domain is taken to be Kubernetes' default.
+    """
+    name = f"{host}.{service}.{namespace}.svc.cluster.local"
+    if len(name) <= _NODENAME_MAX:
+        return ""
+    return (
+        f"the FQDN has {len(name)} characters, at most {_NODENAME_MAX} are possible: remove it, or "
+        "shorten names"
+    )
+
+
 def slice_name(group: str, replica: int) -> str:
     """Return the name of a replica that Ray and its first autoscaler know: `<group>-<replica>`."""
     return f"{group}-{replica}"

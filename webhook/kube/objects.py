@@ -4,6 +4,7 @@ bytes.
 Views are trees, so the garbage collector need not look at them (`gc=False`).
 """
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -145,12 +146,14 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     init_containers: list[Container] | None = None
     hostname: str | None = None
     subdomain: str | None = None
+    set_hostname_as_fqdn: bool | None = field(name="setHostnameAsFQDN", default=None)
     node_selector: Strings | None = None
     affinity: Affinity | None = None
     restart_policy: str | None = None
     scheduler_name: str | None = None
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    eviction_responders: Any = None
     termination_grace_period_seconds: int | None = None
 
 
@@ -186,10 +189,11 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
 
 
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod template's `spec` that all pods of a gang must agree on."""
+    """The part of a pod template's `spec` that decides whether its pods can be in a gang."""
 
     priority_class_name: str = ""
     scheduler_name: str = ""
+    eviction_responders: Any = None
 
 
 class Template(Struct, frozen=True, gc=False):
@@ -208,14 +212,11 @@ class LabelMapping(Struct, rename="camel", frozen=True, gc=False):
     map_to: str = ""
 
 
-class Topology(Struct, rename="camel", frozen=True, gc=False):
-    """`topology` of a worker group."""
-
-    label_mappings: list[LabelMapping] | None = None
-
-
 class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
-    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD."""
+    """One entry of `spec.workerGroupSpecs`; defaults are those of the RayCluster CRD.
+
+    `topology` and `label_mappings` are in no CRD yet, so they may have any shape.
+    """
 
     group_name: str = ""
     num_of_hosts: int = 1
@@ -224,16 +225,20 @@ class WorkerGroup(Struct, rename="camel", frozen=True, gc=False):
     max_replicas: int | None = 2147483647
     suspend: bool | None = None
     template: Template = field(default_factory=Template)
-    topology: Topology | None = None
-    label_mappings: list[LabelMapping] | None = None
+    topology: Any = None
+    label_mappings: Any = None
 
     @property
     def mappings(self) -> list[LabelMapping]:
-        """Return the mappings of labels, at either place that KubeRay has had for them."""
-        return [
-            *((self.topology and self.topology.label_mappings) or ()),
-            *(self.label_mappings or ()),
-        ]
+        """Return the mappings of labels, at either place that KubeRay has had for them; none of
+        another shape.
+        """
+        inner = self.topology.get("labelMappings") if isinstance(self.topology, dict) else None
+        found: list[LabelMapping] = []
+        for listed in (inner, self.label_mappings):
+            with suppress(msgspec.ValidationError):
+                found += msgspec.convert(listed or [], list[LabelMapping])
+        return found
 
     @property
     def desired(self) -> int:

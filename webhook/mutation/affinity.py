@@ -28,7 +28,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return []
     placed = replica.slice.placed
     key = (
-        not (placed and replica.cluster.kueue_slices) and replica.cluster.topology_key
+        not (placed and replica.cluster.kueue.slices) and replica.cluster.topology_key
     ) or _usual_key(replica)
     if not key:
         return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.count(TPU) else []

@@ -51,7 +51,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     """Return the drain of a worker: variable, grace period, and the hook for an older Ray.
 
     A variable of the user stays, and the grace period is made for it; with 0 nothing drains. A
-    longer grace period stays, as does a container's own `lifecycle`.
+    longer grace period stays, as do a container's own hooks and stop signal.
     """
     cluster, containers = replica.cluster, replica.pod.spec.containers
     if not (cluster.drain_seconds or replica.policy.drain_seconds) or not containers:
@@ -91,4 +91,6 @@ def _hook(replica: Replica, path: str, seconds: int) -> Edit:
     if lifecycle is not None and (lifecycle.pre_stop or lifecycle.post_start):
         return Note("no preStop: the container has a lifecycle of its own")
     command = ("python3", "-c", HOOK, str(seconds))
-    return SetPreStop(path, command, "asks a Ray before 2.57 to drain")
+    return SetPreStop(
+        path, command, "asks a Ray before 2.57 to drain", beside=lifecycle is not None
+    )

@@ -39,7 +39,7 @@ class SetEnv(Struct, frozen=True, gc=False):
     """Give a container's variable a value, or the field of the pod at `field_path`.
 
     `slot` is the index of the entry to replace, or -1 to add the variable: at the front of `env`,
-    or right behind the entry `after`, which its value refers to.
+    or right behind the entry `after`, which its value refers to. With both, the entry moves there.
     """
 
     container: str
@@ -69,11 +69,15 @@ class AppendResizeRule(Struct, frozen=True, gc=False):
 
 
 class SetPreStop(Struct, frozen=True, gc=False):
-    """Give a container without `lifecycle` a command that runs before it is stopped."""
+    """Give a container without hooks a command that runs before it is stopped.
+
+    With `beside`, the container has a `lifecycle`, whose other fields stay.
+    """
 
     container: str
     command: tuple[str, ...]
     why: str
+    beside: bool = False
 
 
 class Warn(Struct, frozen=True, gc=False):

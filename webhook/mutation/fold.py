@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
-from webhook.kube.objects import Container, Pod
+from webhook.kube.objects import Container, Pod, Strings
 from webhook.kube.paths import escape, pointer
 from webhook.mutation.edit import (
     AppendResizeRule,
@@ -25,20 +25,21 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 class Operation(Struct, frozen=True, gc=False):
-    """One operation of a JSON Patch."""
+    """One operation of a JSON Patch; a removal has no value."""
 
     op: str
     path: str
-    value: Any
+    value: Any = UNSET
 
 
 def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """Return the operations that make `edits` in a pod of `replica`; parents that are missing are
     created first.
     """
-    labels, variables, terms, rules, operations = _sorted(replica, edits)
-    if labels:
-        operations += _labels(replica.pod, labels)
+    labels, annotations, variables, terms, rules, operations = _sorted(edits)
+    meta = replica.pod.metadata
+    operations += extended("/metadata/labels", meta.labels, labels)
+    operations += extended("/metadata/annotations", meta.annotations, annotations)
     for path, changes in variables.items():
         operations += _variables(path, changes, empty=not replica.slot(path).variables)
     if terms:
@@ -49,19 +50,20 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
 
 
 def _sorted(
-    replica: Replica,
     edits: Sequence[Edit],
 ) -> tuple[
-    dict[str, str],
+    Strings,
+    Strings,
     dict[str, list[SetEnv]],
     list[AppendTerm],
     list[AppendResizeRule],
     list[Operation],
 ]:
-    """Return labels, variables by container, affinity terms and resize rules, and the operations of
-    fields.
+    """Return labels, annotations, variables by container, affinity terms and resize rules, and the
+    operations of fields.
     """
-    labels: dict[str, str] = {}
+    labels: Strings = {}
+    annotations: Strings = {}
     variables: dict[str, list[SetEnv]] = {}
     terms: list[AppendTerm] = []
     rules: list[AppendResizeRule] = []
@@ -74,15 +76,14 @@ def _sorted(
         elif type(edit) is SetField:
             operations.append(Operation("add", f"/spec/{edit.name}", edit.value))
         elif type(edit) is SetAnnotation:
-            operations.append(_annotation(replica.pod, edit))
+            annotations[edit.key] = edit.value
         elif type(edit) is SetPreStop:
-            hook = {"preStop": {"exec": {"command": edit.command}}}
-            operations.append(Operation("add", f"{edit.container}/lifecycle", hook))
+            operations.append(_pre_stop(edit))
         elif type(edit) is AppendTerm:
             terms.append(edit)
         elif type(edit) is AppendResizeRule:
             rules.append(edit)
-    return labels, variables, terms, rules, operations
+    return labels, annotations, variables, terms, rules, operations
 
 
 def encode(operations: Sequence[Operation]) -> bytes:
@@ -90,33 +91,40 @@ def encode(operations: Sequence[Operation]) -> bytes:
     return _encode(operations)
 
 
-def _labels(pod: Pod, labels: dict[str, str]) -> list[Operation]:
-    if pod.metadata.labels is None:
-        return [Operation("add", "/metadata/labels", labels)]
-    return [
-        Operation("add", f"/metadata/labels/{escape(key)}", value) for key, value in labels.items()
-    ]
+def extended(path: str, present: Strings | None, added: Strings) -> list[Operation]:
+    """Return the operations that add entries to the map at `path`, which is `present` or is created
+    with them. The parent of the map exists.
+    """
+    if present is None:
+        return [Operation("add", path, added)] if added else []
+    return [Operation("add", f"{path}/{escape(key)}", value) for key, value in added.items()]
 
 
-def _annotation(pod: Pod, edit: SetAnnotation) -> Operation:
-    if pod.metadata.annotations is None:
-        return Operation("add", "/metadata/annotations", {edit.key: edit.value})
-    return Operation("add", f"/metadata/annotations/{escape(edit.key)}", edit.value)
+def _pre_stop(edit: SetPreStop) -> Operation:
+    path, hook = f"{edit.container}/lifecycle", {"exec": {"command": edit.command}}
+    if edit.beside:
+        return Operation("add", f"{path}/preStop", hook)
+    return Operation("add", path, {"preStop": hook})
 
 
 def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operation]:
-    """Return replacements in place, then insertions behind an entry from the last one on, then
-    additions at the front.
+    """Return replacements in place, then insertions behind an entry and removals of what moves
+    there, from the last entry on, then additions at the front.
     """
     if empty:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
-    replaced = [edit for edit in changes if edit.slot >= 0]
-    behind = [edit for edit in changes if edit.slot < 0 <= edit.after]
+    replaced = [edit for edit in changes if edit.slot >= 0 > edit.after]
     front = [edit for edit in changes if edit.slot < 0 > edit.after]
-    behind.sort(key=lambda edit: -edit.after)
+    behind = [(edit.after + 1, edit) for edit in changes if edit.after >= 0]
+    moved = [(edit.slot, None) for _, edit in behind if edit.slot >= 0]
     return [
         *(Operation("replace", f"{path}/env/{edit.slot}", _entry(edit)) for edit in replaced),
-        *(Operation("add", f"{path}/env/{edit.after + 1}", _entry(edit)) for edit in behind),
+        *(
+            Operation("add", f"{path}/env/{at}", _entry(edit))
+            if edit
+            else Operation("remove", f"{path}/env/{at}")
+            for at, edit in sorted([*moved, *reversed(behind)], key=lambda each: -each[0])
+        ),
         *(Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)),
     ]
 

@@ -2,26 +2,33 @@
 one.
 """
 
-from webhook.groups.naming import headless_service
+from webhook.groups.naming import headless_service, host_name, long_nodename
 from webhook.mutation.edit import Edit, SetField, Warn
 from webhook.mutation.worker import Replica, Worker
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the subdomain, if it is empty.
+    """Return the subdomain, if it is empty, and a warning of host names that no pod can have.
 
     KubeRay creates the service `<cluster>-headless` only if some group of the cluster has several
     hosts.
     """
-    if not replica.needs_names or replica.pod.spec.subdomain:
+    if not replica.needs_names:
         return []
-    edits: list[Edit] = [
+    edits: list[Edit] = []
+    if replica.pod.spec.set_hostname_as_fqdn:
+        last = host_name(replica.group_name, replica.index, replica.hosts - 1)
+        problem = long_nodename(last, replica.service, replica.cluster.namespace)
+        edits += [Warn(f"setHostnameAsFQDN: {problem}")] if problem else []
+    if replica.pod.spec.subdomain:
+        return edits
+    edits.append(
         SetField(
             "subdomain",
             headless_service(replica.cluster.name),
             "KubeRay's headless service resolves it",
         )
-    ]
+    )
     if not replica.cluster.multi_host:
         text = (
             f"KubeRay creates service {replica.service} only if a group has numOfHosts > 1: "

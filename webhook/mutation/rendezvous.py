@@ -71,17 +71,22 @@ def _variables(
     devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
     if devices:
         known[profiles.DEVICES] = str(devices)
+    read: set[str] = set()
     for setting in settings:
         value = setting.filled(known)
         if value is None:
             continue
-        given = slot.variable(setting.variable)
-        # Whatever meets elsewhere because the user said so, all of it has to meet there.
-        known[setting.variable] = (given and given.value) or value
+        name, given = setting.variable, slot.variable(setting.variable)
+        # A rendezvous that the user moved elsewhere is there for all variables.
+        known[name] = (given and given.value) or value
+        if given is not None and (given.value_from is not None or "$(" in known[name]):
+            known[name] = f"$({name})"  # the kubelet fills it in, in what comes behind it
+            read.add(name)
         yield Variable(
-            setting.variable,
+            name,
             value,
             setting.why,
             identity=setting.identity,
             field_path=setting.field_path,
+            after=next(iter(setting.holes & read), ""),
         )

@@ -7,7 +7,6 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-schedulin
 from typing import Final
 
 from webhook.groups import gang, optins
-from webhook.kube import names
 from webhook.mutation.edit import Edit, SetField, Warn
 from webhook.mutation.worker import Replica
 
@@ -30,12 +29,8 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return [Warn(f"no scheduling group: {replica.cluster.gang.obstacle}")]
     if not name:
         return []
-    if spec.scheduler_name in names.BATCH_SCHEDULERS:
-        return [
-            Warn(
-                f"no scheduling group: schedulerName {spec.scheduler_name} brings gangs of its own"
-            )
-        ]
+    if problem := gang.excluded(spec.scheduler_name, spec.eviction_responders):
+        return [Warn(f"no scheduling group: {problem}")]
     if not replica.policy.pod_groups:
         return [
             Warn(

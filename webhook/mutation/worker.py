@@ -200,7 +200,8 @@ def read_replica(
         [slot.devices for slot in main], [(slot.devices, not slot.passing) for slot in inits]
     )
     chips = devices.get(TPU.name, 0) * group.num_of_hosts
-    whole = read_slice(pod.annotations, spec.node_selector or {}, pod.gates, chips)
+    placed = cluster.kueue.places(pod.annotations, pod.gates)
+    whole = read_slice(pod.annotations, spec.node_selector or {}, chips, placed=placed)
     return Replica(
         pod=pod,
         index=seat.replica,
@@ -255,8 +256,15 @@ def _over(slot: Slot, index: int, variable: Variable) -> SetEnv | Warn | None:
     ):
         return None
     if not current.value or current.value == IDENTITIES.get(variable.name):
+        after = slot.env.get(variable.after, -1)  # the kubelet resolves only what comes before
         return SetEnv(
-            slot.path, variable.name, variable.value, variable.why, index, variable.field_path
+            slot.path,
+            variable.name,
+            variable.value,
+            variable.why,
+            index,
+            variable.field_path,
+            after if after > index else -1,
         )
     if variable.identity or variable.name in IDENTITIES:
         where = slot.name or slot.path

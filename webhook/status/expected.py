@@ -60,7 +60,9 @@ class Expected:
             if type(edit) is AppendTerm and edit.kind == TOGETHER:
                 return str(edit.term["topologyKey"])
         template = self._template
-        return kueue_level(template.pod.annotations) if template is not None else ""
+        if template is None or not template.slice.placed:
+            return ""
+        return kueue_level(template.pod.annotations)
 
     @property
     def placed(self) -> bool:

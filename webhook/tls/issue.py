@@ -3,14 +3,17 @@
 import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_CLOCK_SKEW = timedelta(minutes=5)
+CLOCK_SKEW: Final = timedelta(minutes=5)
+"""How far the clocks of two machines may differ: certificates are valid from so long before their
+issue on.
+"""
 
 
 class Pair(NamedTuple):
@@ -75,7 +78,7 @@ def issue_server(
 
 def _period(now: datetime | None, days: float) -> tuple[datetime, datetime]:
     now = now or datetime.now(UTC)
-    return now - _CLOCK_SKEW, now + timedelta(days=days)
+    return now - CLOCK_SKEW, now + timedelta(days=days)
 
 
 def _builder(

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from cryptography import x509
 
 from webhook.tls.errors import CertificateError
-from webhook.tls.issue import Pair, issue_authority, issue_server
+from webhook.tls.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
 from webhook.tls.validity import read_validity
 
 AUTHORITY_DAYS: Final = 3650
@@ -109,7 +109,8 @@ def _server_due(held: Holdings, names: Sequence[str], now: datetime) -> bool:
     """
     if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
-    published = now >= read_validity(held.authority.certificate).start + PUBLISHED_FIRST
+    issued = read_validity(held.authority.certificate).start + CLOCK_SKEW
+    published = now - CLOCK_SKEW >= issued + PUBLISHED_FIRST  # even where the clock is ahead
     return published and read_validity(held.server.certificate).worn(now)
 
 

@@ -114,18 +114,27 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
             if field.value in (None, "") and label not in affinity:
                 text = f"group {group.name} asks for TPUs: select its nodes by this label"
                 single = pooled and group.hosts == 1
-                mild = label == names.NODE_TPU_ACCELERATOR or single or cluster.queued
+                mild = label == names.NODE_TPU_ACCELERATOR or single or _queued(cluster, group)
                 yield Fault(field, text, REQUIRED, doubtful=mild)
+
+
+def _queued(cluster: Cluster, group: Group) -> bool:
+    """Return whether Kueue may queue a group. Annotations of its template show that it
+    takes RayClusters without a label, too.
+    """
+    return cluster.kueue.queued or bool(
+        group.annotations.strings.keys() & set(names.KUEUE_TOPOLOGIES)
+    )
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
     """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its
     topology yet. A file does not have the annotations yet which the webhook writes on creation.
     """
-    written = cluster.kueue_slices and bool(TOPOLOGY_KEY.read(cluster.annotations))
+    written = cluster.kueue.slices and bool(TOPOLOGY_KEY.read(cluster.annotations))
     return (
         group.slice.placed
-        or (group.slice.annotated and cluster.queued)
+        or (group.slice.annotated and cluster.kueue.queued)
         or (written and group.hosts > 1 and bool(group.replicas))
     )
 
@@ -264,11 +273,15 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """The identity of one host, written into the template of a multi-host group.
 
-    Every host of every replica then claims the same place, and the slice does not come up. A
-    `valueFrom` that reads the pod's own labels is fine.
+    Every host of every replica then claims the same place, and the slice does not come up. With a
+    `hostname`, no peer finds the others. A `valueFrom` that reads the pod's own labels is fine.
 
     https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
     """
+    for group in cluster.groups:
+        field = group.pod / "hostname"
+        if group.needs_names and field.text:
+            yield Fault(field, "remove hostname: each host gets its own, by which peers find it")
     for group, container in _containers(cluster):
         if group.hosts <= 1:
             continue

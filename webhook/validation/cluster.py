@@ -17,7 +17,7 @@ from webhook.accelerators.devices import (
     number_of,
 )
 from webhook.accelerators.slices import Slice, read_slice
-from webhook.groups.optins import KUEUE_SLICES
+from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.release import Release, image_release, parse_release
@@ -160,25 +160,13 @@ class Cluster(Struct):
     labels: dict[str, str]
     head: Group
     groups: list[Group]
+    kueue: Kueue
     settings: RuleSettings
 
     @property
     def everyone(self) -> list[Group]:
         """The head, then the worker groups."""
         return [self.head, *self.groups]
-
-    @property
-    def queued(self) -> bool:
-        """Tell whether Kueue decides when it runs, and writes into its templates when it does."""
-        return bool(self.labels.get(names.LABEL_KUEUE_QUEUE))
-
-    @property
-    def kueue_slices(self) -> bool:
-        """Tell whether the webhook writes Kueue's slices into its templates when it is created.
-
-        It does so in RayClusters: Kueue has read those of a RayJob or RayService by then.
-        """
-        return not self.owner and KUEUE_SLICES.read(self.annotations) == "true"
 
     @property
     def autoscaling(self) -> bool:
@@ -239,20 +227,23 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     listed = field / "workerGroupSpecs"
     entries = [entry for entry in islice(listed.items(), GROUPS_MAX) if type(entry.value) is dict]
     name = (meta / "name").text or (meta / "generateName").text + "xxxxx"
+    annotations = (meta / "annotations").strings
+    kueue = read_kueue(annotations, labels, owner)
     return Cluster(
         field=field,
         meta=meta,
         name=f"{name}-xxxxx" if owner else name,
         owner=owner or labels.get(names.LABEL_ORIGIN_KIND, ""),
-        annotations=(meta / "annotations").strings,
+        annotations=annotations,
         labels=labels,
-        head=_group(field / "headGroupSpec", names.HEAD_GROUP),
-        groups=[_group(entry, (entry / "groupName").text) for entry in entries],
+        head=_group(field / "headGroupSpec", names.HEAD_GROUP, NO_KUEUE),
+        groups=[_group(entry, (entry / "groupName").text, kueue) for entry in entries],
+        kueue=kueue,
         settings=settings,
     )
 
 
-def _group(field: Field, name: str) -> Group:
+def _group(field: Field, name: str, kueue: Kueue) -> Group:
     template = field / "template"
     pod = template / "spec"
     hosts = (field / "numOfHosts").number
@@ -281,9 +272,10 @@ def _group(field: Field, name: str) -> Group:
     annotations, selector = template / "metadata" / "annotations", pod / "nodeSelector"
     gated = "schedulingGates" in pod.map
     gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()] if gated else ()
-    whole = read_slice(
-        annotations.strings, selector.strings, gates, devices.get(TPU.name, 0) * hosts
-    )
+    written = annotations.strings
+    placed = kueue.places(written, gates)
+    chips = devices.get(TPU.name, 0) * hosts
+    whole = read_slice(written, selector.strings, chips, placed=placed)
     return Group(
         field,
         name,

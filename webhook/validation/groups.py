@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name, pod_prefix
+from webhook.groups.naming import (
+    REPLICA_NAME_GROUP_MAX,
+    headless_service,
+    host_name,
+    host_prefix,
+    long_nodename,
+    pod_prefix,
+)
 from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS
 from webhook.kube import names
 from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
@@ -65,6 +72,29 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
                 DUPLICATE,
             )
         seen.add(group.name)
+
+
+def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
+    """Two worker groups whose hosts would have the same host names.
+
+    Host names are in lower case and have at most 63 characters, so groups such as `TPU` and `tpu`
+    share theirs, and with them `TPU_WORKER_HOSTNAMES` and `MASTER_ADDR`. Groups whose hosts need no
+    names may be called so.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
+    """
+    seen: dict[str, str] = {}
+    for group in cluster.groups:
+        if not group.needs_names:
+            continue
+        other = seen.setdefault(host_prefix(group.name, 0)[:DNS_LABEL_MAX], group.name)
+        if other != group.name:
+            yield Fault(
+                group.field / "groupName",
+                f"hosts of group {group.name[:20]} and of group {other[:20]} would have the same "
+                "names: rename one",
+                DUPLICATE,
+            )
 
 
 def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
@@ -183,6 +213,24 @@ def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
+def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
+    """A pod that is to have its full name as host name, where that is too long for the kernel.
+
+    The kubelet cannot start it. The name is that of the host, with the headless service, the
+    namespace and the domain of the Kubernetes cluster, which is taken to be `cluster.local`.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-sethostnameasfqdn-field
+    """
+    namespace = (cluster.meta / "namespace").text or "default"
+    for group in cluster.groups:
+        field = group.pod / "setHostnameAsFQDN"
+        if field.flag and group.needs_names and 1 <= group.hosts <= MAX_HOSTS:
+            service = (group.pod / "subdomain").text or headless_service(cluster.name)
+            last = host_name(group.name, max(group.scale.desired, 1) - 1, group.hosts - 1)
+            if problem := long_nodename(last, service, namespace):
+                yield Fault(field, problem)
+
+
 def _last_replica(group: Group) -> int:
     return min(group.scale.max_replicas or 0, MAX_REPLICAS) - 1
 
@@ -285,10 +333,12 @@ GROUPS: Final = (
     deny(containers_missing),
     warn(too_many_groups),
     deny(group_name_duplicate),
+    deny(group_host_names_duplicate),
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
     deny(subdomain_invalid),
+    warn(fqdn_too_long),
     deny(num_of_hosts_invalid),
     deny(replica_bounds_invalid, since=(1, 6)),
     warn(replicas_out_of_bounds),

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.groups.optins import KUEUE_SLICES
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster, Group
@@ -28,13 +29,25 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
-    for group in cluster.groups if cluster.queued else ():
+    for group in cluster.groups if cluster.kueue.queued else ():
         if group.hosts > 1 and group.replicas and not _sliced(cluster, group):
             text = (
                 f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: "
                 "Kueue may spread a replica"
             )
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
+
+
+def kueue_slices_without_effect(cluster: Cluster) -> Iterator[Fault]:
+    """Slices that the webhook is asked to write where Kueue would not read them.
+
+    Kueue reads the templates of what it queues: not those of a RayCluster without a queue, and
+    those of a RayJob or RayService before their RayCluster exists.
+
+    https://kueue.sigs.k8s.io/docs/tasks/run/rayclusters/
+    """
+    if cluster.kueue.unmet:
+        yield Fault(cluster.annotation(KUEUE_SLICES.annotation), cluster.kueue.unmet)
 
 
 def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
@@ -47,7 +60,7 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/common.go
     (`BuildPodSets`)
     """
-    for group in cluster.groups if cluster.queued else ():
+    for group in cluster.groups if cluster.kueue.queued else ():
         replicas = group.scale.desired
         several = group.hosts > 1 and replicas > 1 and _sliced(cluster, group)
         if several and replicas * group.hosts > _slice_size(group):
@@ -73,7 +86,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
                 field,
                 f"{field.text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple "
                 "of it",
-                doubtful=not cluster.queued,
+                doubtful=not cluster.kueue.queued,
             )
 
 
@@ -86,7 +99,7 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
     field = cluster.field / "workerGroupSpecs"
-    if cluster.queued and field.size >= _POD_SETS_MAX:
+    if cluster.kueue.queued and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
         yield Fault(
             field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head"
@@ -100,7 +113,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/controller/jobs/raycluster/raycluster_webhook.go
     """
-    for group in cluster.groups if cluster.queued else ():
+    for group in cluster.groups if cluster.kueue.queued else ():
         if group.name == _HEAD:
             yield Fault(
                 group.field / "groupName",
@@ -111,7 +124,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
 
 def _sliced(cluster: Cluster, group: Group) -> bool:
     """Tell whether Kueue is told which level keeps the pods of a slice together."""
-    return cluster.kueue_slices or bool(
+    return cluster.kueue.slices or bool(
         group.annotations.strings.keys()
         & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}
     )
@@ -128,6 +141,7 @@ def _slice_size(group: Group) -> int:
 
 QUEUEING: Final = (
     warn(kueue_slices_missing),
+    warn(kueue_slices_without_effect),
     warn(kueue_replicas_mixed),
     deny(kueue_slice_size),
     warn(kueue_too_many_groups),

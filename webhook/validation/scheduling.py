@@ -161,7 +161,8 @@ def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
 
     The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will
     come, so only replicas of several hosts can be grouped; KubeRay and other schedulers bring gangs
-    of their own; and a PodGroup whose pods differ in priority or scheduler is never scheduled.
+    of their own; Kubernetes forbids a scheduling group beside `evictionResponders`; and a PodGroup
+    whose pods differ in priority or scheduler is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
@@ -225,7 +226,11 @@ def _gang(cluster: Cluster) -> Gang:
 
 def _template(group: Group) -> Template:
     return Template(
-        TemplateSpec((group.pod / "priorityClassName").text, (group.pod / "schedulerName").text)
+        TemplateSpec(
+            (group.pod / "priorityClassName").text,
+            (group.pod / "schedulerName").text,
+            (group.pod / "evictionResponders").value,
+        )
     )
 
 

@@ -1,0 +1,69 @@
+"""Kueue: whether a RayCluster waits in a queue, whether the webhook writes slices into its
+templates, and whether Kueue chooses the nodes of its pods.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.groups.optins import KUEUE_SLICES
+from webhook.kube import names
+from webhook.kube.objects import Strings
+
+
+class Kueue(Struct, frozen=True, gc=False):
+    """What Kueue does with a RayCluster.
+
+    `queued`: it decides when the RayCluster runs, or the RayJob or RayService that owns it, whose
+    labels and annotations KubeRay copies. `owner` is the kind of that owner, or empty. `asked`: the
+    RayCluster has the annotation by which the webhook writes slices.
+    """
+
+    queued: bool = False
+    owner: str = ""
+    asked: bool = False
+
+    @property
+    def slices(self) -> bool:
+        """Return whether the webhook writes slices into the templates when the RayCluster is
+        created.
+        """
+        return self.asked and not self.unmet
+
+    @property
+    def unmet(self) -> str:
+        """Return why the annotation has no effect, and what to do, or nothing."""
+        if not self.asked:
+            return ""
+        if self.owner:  # Kueue has read its templates by the time the RayCluster is created
+            return f"no effect in a {self.owner}: write Kueue's annotations into its templates"
+        if not self.queued:
+            return f"no effect: Kueue queues what has the label {names.LABEL_KUEUE_QUEUE}; add it"
+        return ""
+
+    def places(self, annotations: Mapping[str, str], gates: Iterable[str]) -> bool:
+        """Return whether Kueue's topology-aware scheduling chooses the nodes of pods with these.
+
+        Kueue adds the gate when it admits a workload. Before, annotations of the template request
+        it, which have an effect in a queue only.
+
+        https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
+        """
+        return names.KUEUE_GATE_TOPOLOGY in gates or (
+            self.queued and any(key in annotations for key in names.KUEUE_TOPOLOGIES)
+        )
+
+
+NO_KUEUE: Final = Kueue()
+
+
+def read_kueue(annotations: Strings, labels: Strings, owner: str = "") -> Kueue:
+    """Return what Kueue does with the RayCluster of an object with these, which is part of an
+    object of the kind `owner`, or has been created for one that its label names.
+    """
+    queued = bool(labels.get(names.LABEL_KUEUE_QUEUE))
+    asked = KUEUE_SLICES.read(annotations) == "true"
+    if not (queued or asked):
+        return NO_KUEUE
+    return Kueue(queued, owner or labels.get(names.LABEL_ORIGIN_KIND, ""), asked)
