@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import httpx
 import pytest
@@ -13,7 +13,7 @@ from tests.dashboard.stage import Stage, renamed
 from tests.status.samples import samples
 from tests.status.scenes import Scene, llama
 from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.site import BEAT_SECONDS, DashboardSite
+from webhook.dashboard.site import BEAT_SECONDS, STREAMS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
 from webhook.kube import names
 
@@ -40,6 +40,8 @@ class Tenants:
             raise NotNowError("the API server cannot be asked who you are")
         if who == "all":
             return Sight("root", None)
+        if who == "busy":
+            return Sight("alice", None)
         return Sight(who, frozenset({who})) if who in {"team", "other"} else None
 
 
@@ -296,6 +298,63 @@ def test_an_api_server_that_cannot_be_asked_is_503() -> None:
         assert "retry-after" in answer.headers
 
     played(a_stage(), play, who="down")
+
+
+def test_a_user_has_a_bounded_number_of_streams() -> None:
+    stage = a_stage()
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+
+    async def opened(sight: Sight) -> AsyncGenerator[bytes]:
+        async def look() -> Sight:
+            return sight
+
+        stream = site.events(look, "", "")
+        assert isinstance(stream, AsyncGenerator)
+        await anext(stream)
+        return stream
+
+    async def run() -> None:
+        streams = [await opened(Sight("alice", None)) for _ in range(STREAMS)]
+        assert not site.streams(Sight("alice", None))
+        with pytest.raises(StopAsyncIteration):
+            await opened(Sight("alice", None))
+        streams.append(await opened(Sight("bob", None)))
+        await streams[0].aclose()
+        streams.append(await opened(Sight("alice", None)))
+        app = site_application(site, LOOPBACK, "session")
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.get("/events", headers={"authorization": "Bearer busy"})
+        assert answer.status_code == 429
+        for each in streams:
+            await each.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
+    stage = a_stage()
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+
+    async def run() -> None:
+        asked = asyncio.Event()
+
+        async def look() -> Sight | None:
+            if asked.is_set():
+                await asyncio.Event().wait()
+            asked.set()
+            return Sight("", None)
+
+        async def read() -> None:
+            async for _ in site.events(look, "", ""):
+                pass
+
+        reading = asyncio.create_task(read())
+        await asked.wait()
+        stage.live.close()
+        await reading
+
+    asyncio.run(run())
 
 
 class Feed:

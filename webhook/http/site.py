@@ -78,6 +78,9 @@ class Site(Protocol):
     def diagnosis(self, name: str, *, part: bool) -> str | None:
         """Return what a diagnosis means."""
 
+    def streams(self, sight: Sight) -> bool:
+        """Return whether a user may open another stream of changes."""
+
     def events(
         self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
     ) -> AsyncIterator[bytes]:
@@ -132,6 +135,8 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
     app.add_middleware(_Guard, hosts=hosts)
     _describe(app, site.schemas)
 
+    _add_sessions(app, site, cookie)
+
     async def look(request: Request) -> Sight | None:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
@@ -156,41 +161,12 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             return RedirectResponse("/enter", 303)
         return HTMLResponse(site.page(sight, namespace, trouble=trouble == "1"))
 
-    @app.get("/enter", include_in_schema=False)
-    async def enter(request: Request, token: str = "") -> Response:
-        return await signed_in(request, token) if token else HTMLResponse(site.sign_in(""))
-
-    @app.post("/enter", include_in_schema=False)
-    async def enter_form(request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _FORM_BYTES:
-                return PlainTextResponse("the form is too large", 413)
-        fields = parse_qs(body.decode(errors="replace"))
-        return await signed_in(request, fields.get("token", [""])[0].strip())
-
-    async def signed_in(request: Request, token: str) -> Response:
-        session = await site.enter(token)
-        if session is None:
-            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
-        answer = RedirectResponse("/", 303)
-        # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
-        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
-        answer.set_cookie(cookie, session, httponly=True, samesite="strict", secure=secure)
-        return answer
-
-    @app.post("/leave", include_in_schema=False)
-    async def leave(request: Request) -> Response:
-        site.leave(request.cookies.get(cookie, ""))
-        answer = RedirectResponse("/enter", 303)
-        answer.delete_cookie(cookie)
-        return answer
-
     @app.get("/events", include_in_schema=False)
     async def events(
-        request: Request, _sight: Viewer, namespace: str = "", since: str = ""
+        request: Request, sight: Viewer, namespace: str = "", since: str = ""
     ) -> Response:
+        if not site.streams(sight):
+            raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
         seen = request.headers.get("last-event-id", since)
         stream = site.events(lambda: look(request), namespace, seen)
         return StreamingResponse(stream, media_type="text/event-stream")
@@ -230,6 +206,41 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
         return Response(found, media_type="application/json")
 
     return app
+
+
+def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
+    """Add the routes that begin and end a session."""
+
+    @app.get("/enter", include_in_schema=False)
+    async def enter(request: Request, token: str = "") -> Response:
+        return await signed_in(request, token) if token else HTMLResponse(site.sign_in(""))
+
+    @app.post("/enter", include_in_schema=False)
+    async def enter_form(request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES:
+                return PlainTextResponse("the form is too large", 413)
+        fields = parse_qs(body.decode(errors="replace"))
+        return await signed_in(request, fields.get("token", [""])[0].strip())
+
+    async def signed_in(request: Request, token: str) -> Response:
+        session = await site.enter(token)
+        if session is None:
+            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
+        answer = RedirectResponse("/", 303)
+        # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
+        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
+        answer.set_cookie(cookie, session, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    @app.post("/leave", include_in_schema=False)
+    async def leave(request: Request) -> Response:
+        site.leave(request.cookies.get(cookie, ""))
+        answer = RedirectResponse("/enter", 303)
+        answer.delete_cookie(cookie)
+        return answer
 
 
 def _describe(app: FastAPI, schemas: dict[str, Any]) -> None:
