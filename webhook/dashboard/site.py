@@ -58,6 +58,7 @@ class DashboardSite:
         self._assets = assets()
         digest = sha256(b"".join(body for body, _ in self._assets.values())).hexdigest()[:10]
         self._asset_version = digest
+        self.links = not access.tokens
         self.enter = access.enter
         self.leave = access.leave
         self.sight = access.sight

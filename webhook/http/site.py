@@ -24,7 +24,7 @@ _HEADERS: Final = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none, a browser sends no Origin with our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -48,6 +48,10 @@ class Site(Protocol):
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+
+    @property
+    def links(self) -> bool:
+        """Whether the address of /enter may carry the token: one of this page, not of a user."""
 
     async def enter(self, token: str) -> str | None:
         """Return a new session for a token; None when it is not accepted. Raises NotNowError."""
@@ -94,10 +98,11 @@ class Site(Protocol):
 
 
 class _Guard:
-    """Answers no request that names another host, and lets no answer leave without its headers.
+    """Answers no request that names another host, no form of another site, and lets no answer leave
+    without its headers.
 
     A page of another site can make a browser ask a listener on loopback under a name of its own;
-    it cannot make it send another `Host`.
+    it cannot make it send another `Host`, nor another `Origin`.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
@@ -115,7 +120,13 @@ class _Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        host = _hostname(Headers(scope=scope).get("host", ""))
+        headers = Headers(scope=scope)
+        host = _hostname(headers.get("host", ""))
+        if host in self._hosts and scope["method"] == "POST" and not _own(headers):
+            await PlainTextResponse("forms of other sites are not accepted", 403)(
+                scope, receive, guarded
+            )
+            return
         if host in self._hosts:
             await self._app(scope, receive, guarded)
             return
@@ -131,16 +142,16 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
         description="What is running in a cluster, what is missing, and what to do.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
     )
     app.add_middleware(_Guard, hosts=hosts)
     _describe(app, site.schemas)
-
     _add_sessions(app, site, cookie)
 
     async def look(request: Request) -> Sight | None:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
-        return await site.sight(request.cookies.get(cookie, ""), token)
+        return await site.sight(request.cookies.get(_of_port(cookie, request), ""), token)
 
     async def viewer(request: Request) -> Sight:
         found = await look(request)
@@ -205,6 +216,10 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             raise HTTPException(404, "there is no such pod of Ray that you may see")
         return Response(found, media_type="application/json")
 
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(_sight: Viewer) -> dict[str, Any]:
+        return app.openapi()
+
     return app
 
 
@@ -213,7 +228,9 @@ def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
 
     @app.get("/enter", include_in_schema=False)
     async def enter(request: Request, token: str = "") -> Response:
-        return await signed_in(request, token) if token else HTMLResponse(site.sign_in(""))
+        if token and site.links:
+            return await signed_in(request, token)
+        return HTMLResponse(site.sign_in(""))
 
     @app.post("/enter", include_in_schema=False)
     async def enter_form(request: Request) -> Response:
@@ -232,14 +249,16 @@ def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
         answer = RedirectResponse("/", 303)
         # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
         secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
-        answer.set_cookie(cookie, session, httponly=True, samesite="strict", secure=secure)
+        name = _of_port(cookie, request)
+        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)
         return answer
 
     @app.post("/leave", include_in_schema=False)
     async def leave(request: Request) -> Response:
-        site.leave(request.cookies.get(cookie, ""))
+        name = _of_port(cookie, request)
+        site.leave(request.cookies.get(name, ""))
         answer = RedirectResponse("/enter", 303)
-        answer.delete_cookie(cookie)
+        answer.delete_cookie(name)
         return answer
 
 
@@ -273,6 +292,23 @@ def _found(html: str | None) -> Response:
 def _part(request: Request) -> bool:
     """Tell whether the page itself asks, to show the answer within."""
     return request.headers.get("hx-request") == "true"
+
+
+def _own(headers: Headers) -> bool:
+    """Return whether a form is of this site, or was sent by no page."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:  # it also counts where a proxy sends another Host
+        return site in {"same-origin", "none"}
+    origin = headers.get("origin")
+    return origin is None or origin.partition("://")[2] == headers.get("host", "")
+
+
+def _of_port(cookie: str, request: Request) -> str:
+    """Return the name of a cookie with the port that the browser uses. Cookies are shared by all
+    ports of a host, and two dashboards on one machine must not replace each other's.
+    """
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{cookie}-{port}" if port.isdecimal() and port.isascii() else cookie
 
 
 def _hostname(host: str) -> str:
