@@ -20,7 +20,9 @@ from tests.status.served import serving
 from tests.validation.builders import a_cluster
 from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, run
-from webhook.validation.ruleset import RULES
+from webhook.validation.finding import Finding
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import RULES, check_file
 
 BROKEN = """\
 # A cluster that cannot work.
@@ -400,6 +402,33 @@ def test_junit_output_has_a_test_for_each_object_and_file(validate: Validate, fi
     assert "replicas-out-of-bounds" in str(warned.text)
     assert (fine.get("classname"), len(fine)) == (str(clean), 0)
     assert unread[0].tag == "error"
+
+
+@pytest.mark.parametrize("output", ["json", "github", "sarif", "junit"])
+def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
+    validate: Validate, file: Write, output: str
+) -> None:
+    status, out, _ = validate(file("a: [\n", "open.yaml"), "-o", output)
+    assert status == 2
+    assert "open.yaml" in out
+    assert "not YAML" in out
+
+
+def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_checked(
+    validate: Validate, file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_with_a_bug(kind: str, document: object, settings: RuleSettings) -> list[Finding]:
+        if "odd" in str(document):
+            raise RecursionError("a bug")
+        return check_file(kind, document, settings)
+
+    monkeypatch.setattr("webhook.cli.validate.check_file", check_with_a_bug)
+    odd = file(BROKEN.replace("name: demo", "name: odd"), "a.yaml")
+    status, out, err = validate(odd, file(BROKEN), "-o", "json")
+    assert status == 2
+    assert {"num-of-hosts-invalid", "unreadable"} <= {each["rule"] for each in json.loads(out)}
+    assert f"{odd}:2: RayCluster default/odd cannot be checked: a bug of ray-webhook" in err
+    assert "RecursionError: a bug" in err
 
 
 def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
