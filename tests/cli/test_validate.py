@@ -536,6 +536,25 @@ def test_what_lives_in_a_cluster_is_checked(
     assert err.startswith("1 Ray object: ")
 
 
+RAY_OBJECTS = "/apis/ray.io/v1/namespaces/team/rayclusters"
+
+
+@pytest.mark.parametrize(("times", "wanted"), [(3, 0), (100, 2)])
+def test_an_api_server_that_is_busy_is_asked_again_a_few_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: int, wanted: int
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        server.busy[RAY_OBJECTS] = times
+        assert main(["validate", "--cluster", "--kubeconfig", str(kubeconfig)]) == wanted
+        asked = times - server.busy[RAY_OBJECTS]
+    err = capsys.readouterr().err
+    if wanted:
+        assert "429" in err
+        assert asked < 10
+    else:
+        assert err.startswith("1 Ray object: ")
+
+
 def test_files_and_a_cluster_are_not_looked_at_at_once(validate: Validate, file: Write) -> None:
     assert validate(file(CLEAN), "--cluster")[0] == 2
     assert validate("--require")[0] == 2

@@ -19,6 +19,8 @@ T = TypeVar("T")
 UNREACHABLE: Final = 2
 """The exit status of a command that could not look."""
 
+_REPEATS: Final = 5
+"""How often a request is repeated that the API server refused because it is busy."""
 _ADVICE: Final = {
     "refused": "is the API server up, and the address in the kubeconfig right?",
     "timeout": "is a firewall or a VPN between here and the API server?",
@@ -70,7 +72,7 @@ def advice_on(error: ApiError) -> str:
 
 async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     path, namespace = place_of(arguments)
-    api = Api(load_of(path, arguments.context))
+    api = Api(load_of(path, arguments.context), _REPEATS)
     await api.open()
     try:
         return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address, ip_network
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -40,11 +40,14 @@ Query = Sequence[tuple[str, str]]
 Operation = Mapping[str, object]
 """One operation of a JSON Patch."""
 
+T = TypeVar("T")
+
 _log: Final = logging.getLogger("webhook.follow")
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
 """What the package raises over a configuration: it looks things up without checking."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
+_THROTTLED_SECONDS: Final = 1.0
 _encode: Final = msgspec.json.Encoder().encode
 _REASONS: Final = {
     401: "unauthorized",
@@ -117,8 +120,12 @@ _PATCH: Final = _write("PATCH", "application/json-patch+json")
 class Api:
     """One API server. Call `open` before, and `close` after."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, repeats: int = 0) -> None:
+        """Set how often a request is repeated that was refused with 429, which the API server did
+        not act on. Watches have a back-off of their own.
+        """
         self._load = load
+        self._repeats = repeats
         self._configuration: Configuration  # from `open` on
         self._pool: Pool | None = None
         self._closed = False
@@ -221,7 +228,7 @@ class Api:
         self, what: _Send, path: str, query: Query, body: bytes = b"", *, streaming: bool = False
     ) -> Response:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
-        repeated once.
+        repeated once; on 429 it is repeated as often as `repeats` says.
         """
         target = quoted(path)
         if query:
@@ -229,6 +236,11 @@ class Api:
         response = await self._send(what, target, body, streaming=streaming)
         if response.status == 401:  # noqa: PLR2004 - the HTTP status
             await self._renew()
+            response = await self._send(what, target, body, streaming=streaming)
+        for _ in range(self._repeats):
+            if response.status != 429:  # noqa: PLR2004 - the HTTP status
+                break
+            await asyncio.sleep(_seconds(response.retry_after, _THROTTLED_SECONDS))
             response = await self._send(what, target, body, streaming=streaming)
         if response.status not in SUCCESSES:
             raise _refusal(response)
@@ -323,6 +335,10 @@ def _refusal(response: Response) -> ApiError:
         text = msgspec.json.decode(body, type=Status).message or ""
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = body.decode(errors="replace")
-    after = response.retry_after
     message = f"the API server answered {status}: {oneline(text)}"
-    return kind(reason, message, float(after) if after.isdecimal() else None)
+    return kind(reason, message, _seconds(response.retry_after, None))
+
+
+def _seconds(header: str, default: T) -> float | T:
+    """Return the seconds in a `Retry-After`; its other form, a date, counts as none."""
+    return float(header) if header.isdecimal() else default
