@@ -320,9 +320,13 @@ def test_a_webhook_that_is_not_registered_is_told(
     assert (status, found["registered"]) == (1, "error")
 
 
-def test_a_policy_of_ignore_is_a_warning(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+@pytest.mark.parametrize("name", ["pods.admission.ray.io", "shards.admission.ray.io"])
+def test_a_policy_of_ignore_is_a_warning(
+    tmp_path: Path, bundle: str, capsys: Capture, name: str
+) -> None:
     def ignore(server: Server) -> None:
-        server.scene.webhooks[0]["webhooks"][0]["failurePolicy"] = "Ignore"
+        (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
+        webhook["failurePolicy"] = "Ignore"
 
     status, found = check(tmp_path, bundle, capsys, ignore=ignore)
     assert (status, found["failure-policy"]) == (0, "warning")

@@ -20,6 +20,9 @@ from webhook.status.words import counted
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The one that is asked about RayClusters."""
 
+SHARDS_WEBHOOK: Final = f"shards{OURS}"
+"""The one that gives the indices of shard groups."""
+
 DEFINITIONS: Final = "customresourcedefinitions"
 """What tells the webhook which release of KubeRay the rules speak for; it can do without."""
 
@@ -247,14 +250,21 @@ def _bundles(
             )
 
 
+_LOST: Final = {
+    PODS_WEBHOOK: "a pod that is created while the webhook is away never gets its seat",
+    SHARDS_WEBHOOK: (
+        "a RayCluster of a shard group that is created while the webhook is away gets no index"
+    ),
+}
+"""What is lost for good when a call fails, by webhook."""
+
+
 def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
     for _, webhook in ours:
-        if webhook.name == PODS_WEBHOOK and webhook.failure_policy != "Fail":
+        lost = _LOST.get(webhook.name)
+        if lost is not None and webhook.failure_policy != "Fail":
             text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
-            advice = (
-                "set it to Fail: with Ignore, a pod that is created while the webhook is away "
-                "never gets its seat"
-            )
+            advice = f"set it to Fail: with Ignore, {lost}"
             yield Result("failure-policy", "warning", text, advice)
         else:
             yield Result(
