@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.status.scenes import Object, Scene
-from tests.status.served import Server, serving
+from tests.status.served import Server, identified, serving
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
 from webhook.kube import names
@@ -336,6 +336,52 @@ def test_seats_that_are_wrong_are_told(tmp_path: Path, bundle: str, capsys: Capt
     scene = Scene().changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
     status, found = check(tmp_path, bundle, capsys, scene=scene)
     assert (status, found["seats"]) == (1, "error")
+
+
+def elsewhere(server: Server) -> None:
+    """Let there be a worker without its seat in another namespace."""
+    wrong = copy.deepcopy(server.scene)
+    wrong.changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
+    for path, objects in {
+        "/apis/ray.io/v1/rayclusters": [wrong.cluster],
+        "/api/v1/pods": list(wrong.pods.values()),
+    }.items():
+        text = json.dumps([identified(each) for each in objects])
+        moved = json.loads(text.replace('"team"', '"other"'))
+        server.answers[path] = {"metadata": {"resourceVersion": "1"}, "items": moved}
+
+
+@pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
+def test_workers_of_all_namespaces_are_looked_at_unless_one_is_named(
+    tmp_path: Path, bundle: str, capsys: Capture, arguments: tuple[str, ...], wanted: str
+) -> None:
+    _, found = check(tmp_path, bundle, capsys, *arguments, elsewhere=elsewhere)
+    assert found["seats"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused", "said"),
+    [
+        ((), False, "nothing is wrong in all namespaces"),
+        ((), True, "nothing is wrong in namespace team"),
+        (("-n", "team"), False, "nothing is wrong in namespace team"),
+    ],
+)
+def test_the_last_line_says_which_namespaces_were_looked_at(
+    tmp_path: Path,
+    bundle: str,
+    capsys: Capture,
+    arguments: tuple[str, ...],
+    said: str,
+    *,
+    refused: bool,
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        if refused:
+            server.refused.add("/api/v1/pods")
+        assert main(["check", "--kubeconfig", str(kubeconfig), *arguments]) == 0
+    assert said in capsys.readouterr().out
 
 
 def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(

@@ -54,7 +54,8 @@ class Asker(Reader, Protocol):
 
 class Probes:
     """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
-    `claims` is the namespace of the Leases, where it is not that of the Service.
+    `claims` is the namespace of the Leases, where it is not that of the Service. With `everywhere`
+    workers are looked at in all namespaces, if that is allowed.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class Probes:
         claims: str = "",
         *,
         ignoring: bool = True,
+        everywhere: bool = False,
     ) -> None:
+        self._everywhere = everywhere
         self._asker = asker
         self._namespace = namespace
         self._worker_of = worker_of
@@ -91,7 +94,7 @@ class Probes:
     async def all(self, now: float) -> Probed:
         """Return everything. Raises ApiError when the API server does not answer."""
         probed = await self.needs()
-        mutating, validating, broken, (owner, worker), picture = await asyncio.gather(
+        mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
             self._attempt(
@@ -126,6 +129,7 @@ class Probes:
             worker=worker,
             owner=owner,
             picture=picture,
+            scope=scope,
         )
 
     async def _worker(self) -> tuple[str, Tried]:
@@ -159,10 +163,16 @@ class Probes:
         items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
-    async def _picture(self, now: float) -> Picture | None:
-        snapshot = Snapshot(self._asker, self._namespace, ignoring=self._ignoring)
-        observed = await self._try("pods", snapshot.take())
-        return None if observed is None else examine(observed, now, snapshot.unread)
+    async def _picture(self, now: float) -> tuple[str, Picture | None]:
+        """Return the namespace that was looked at, none for all, and what was found there."""
+        scopes = ["", self._namespace] if self._everywhere else [self._namespace]
+        for scope in scopes:
+            snapshot = Snapshot(self._asker, scope, ignoring=self._ignoring)
+            observed = await self._try("pods", snapshot.take())
+            if observed is not None:
+                self._unread.pop("pods", None)  # of all namespaces
+                return scope, examine(observed, now, snapshot.unread)
+        return self._namespace, None
 
     async def _ready(self, namespace: str, service: str) -> int | None:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"

@@ -88,6 +88,8 @@ class Probed(Struct, frozen=True):
     """A worker pod; of a RayCluster that exists, when `owner` names one."""
     owner: str = ""
     picture: Picture | None = None
+    scope: str = ""
+    """The namespace of the picture; all when it is empty."""
     unread: dict[str, str] = {}
 
 
@@ -112,6 +114,11 @@ def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> 
     yield _denial(probed.broken)
     yield _patch(probed)
     yield from _seats(probed)
+
+
+def where(probed: Probed) -> str:
+    """Return which namespaces' RayClusters and pods were looked at."""
+    return f"namespace {probed.scope}" if probed.scope else "all namespaces"
 
 
 def _kubernetes(probed: Probed) -> Result:
@@ -468,7 +475,8 @@ def _seats(probed: Probed) -> Iterator[Result]:
             for replica in group.replicas
             for host in replica.hosts
         )
-        yield Result("seats", "fine", f"{counted(hosts, 'worker')} in as many seats")
+        text = f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}"
+        yield Result("seats", "fine", text)
 
 
 def _unread(probed: Probed, name: str, resource: str, text: str) -> Result:
