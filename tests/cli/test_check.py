@@ -16,6 +16,8 @@ from tests.status.scenes import Object, Scene
 from tests.status.served import Server, identified, serving
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
+from webhook.follow.leases import write_page
+from webhook.groups.ledger import Page
 from webhook.kube import names
 from webhook.tls.issue import issue_authority
 
@@ -33,6 +35,17 @@ DENIED = (
     'admission webhook "clusters.admission.ray.io" denied the request: '
     "spec.workerGroupSpecs[1].groupName: twice"
 )
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
+LEASE = f"{LEASES}/ray-webhook-claims-07"
+
+
+def a_lease(**changes: str) -> Object:
+    """Return a Lease with reservations as the webhook writes it."""
+    claims = write_page(Page(), 16)
+    annotations = {names.ANNOTATION_CLAIMS: claims} | changes
+    return {"metadata": {"name": LEASE.rpartition("/")[2], "annotations": annotations}}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +79,7 @@ def installed(server: Server, bundle: str) -> None:
         f"{WITHIN}/services/ray-webhook": {"spec": {"selector": {"app": "ray-webhook"}}},
         f"{WITHIN}/pods": {"items": [{"spec": {"serviceAccountName": "ray-webhook"}}]},
         REVIEWS: {"status": {"allowed": True}},
+        LEASES: {"items": [a_lease()]},
         f"POST {PODS}": server.scene.pods["llama-tpu-worker-0-3"],
     }
     server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
@@ -286,6 +300,70 @@ def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
     assert not [text for text in texts if "leases in ray-webhook" in text]
 
 
+@pytest.mark.parametrize("path", [LEASES, LEASE])
+@pytest.mark.parametrize(
+    ("denial", "verdict"),
+    [
+        (
+            {
+                "code": 403,
+                "message": 'leases is forbidden: User "me" cannot create resource "leases"',
+            },
+            "unknown",
+        ),
+        (
+            {
+                "code": 403,
+                "message": "leases is forbidden: exceeded quota: few, requested: count/leases=1",
+            },
+            "error",
+        ),
+        (
+            {
+                "code": 400,
+                "message": 'admission webhook "policy.example" denied the request: no Leases',
+            },
+            "error",
+        ),
+        (
+            {
+                "code": 500,
+                "message": 'Internal error: failed calling webhook "policy.example": timeout',
+            },
+            "error",
+        ),
+    ],
+)
+def test_a_lease_that_cannot_be_written_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture, path: str, denial: Object, verdict: str
+) -> None:
+    status, found = check(
+        tmp_path, bundle, capsys, full=lambda server: server.denials.update({path: denial})
+    )
+    assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
+
+
+def test_a_lease_that_another_process_writes_at_the_same_time_can_be_written(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    denial = {LEASE: {"code": 409, "message": "the object has been modified"}}
+    status, found = check(
+        tmp_path, bundle, capsys, written=lambda server: server.denials.update(denial)
+    )
+    assert (status, found["reservations"]) == (0, "fine")
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"format": 99}', "[]"])
+def test_a_lease_whose_content_cannot_be_read_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture, content: str
+) -> None:
+    spoiled = {LEASES: {"items": [a_lease(**{names.ANNOTATION_CLAIMS: content})]}}
+    status, found = check(
+        tmp_path, bundle, capsys, spoiled=lambda server: server.answers.update(spoiled)
+    )
+    assert (status, found["reservations"]) == (1, "error")
+
+
 def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
     def twice(server: Server) -> None:
         other = copy.deepcopy(server.scene.webhooks[0])
@@ -402,7 +480,14 @@ def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
         installed(server, bundle)
         main(["check", "--kubeconfig", str(kubeconfig)])
     sent = {path.partition("?")[0]: path.partition("?")[2] for path, _ in server.posted}
-    assert sent == {PODS: "dryRun=All", CLUSTERS: "dryRun=All", REVIEWS.removeprefix("POST "): ""}
+    dry = "dryRun=All"
+    assert sent == {
+        PODS: dry,
+        CLUSTERS: dry,
+        LEASES: dry,
+        f"{LEASES}/ray-webhook-claims-07": dry,
+        REVIEWS.removeprefix("POST "): "",
+    }
 
 
 def test_it_can_wait_until_all_is_right(tmp_path: Path, bundle: str, capsys: Capture) -> None:

@@ -120,6 +120,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(201, self.server.answers.get(f"POST {url.path}", body))
 
+    def do_PUT(self) -> None:
+        """Answer a dry run of a replacement, as one of a creation."""
+        self.do_POST()
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base's names
         """Say nothing."""
 

@@ -172,11 +172,13 @@ class Api:
         """
         await self._answer(_PATCH, path, (), deadline, operations)
 
-    async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+    async def replace(
+        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+    ) -> bytes:
         """Replace an object at the version that `body` names, and return it. Raises ApiError, of
         reason `conflict` for a 409.
         """
-        return await self._answer(_PUT, path, (), deadline, body)
+        return await self._answer(_PUT, path, query, deadline, body)
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
         """Create an object in the collection at `path`, and return it. Raises ApiError, of reason

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import structs
@@ -10,6 +11,7 @@ from msgspec import structs
 from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
 from webhook.follow.former import ready_endpoints
+from webhook.follow.leases import Lease, PageUnreadable, check_page
 from webhook.follow.snapshot import Reader, Snapshot
 from webhook.kube import names
 from webhook.status.checks import DEFINITIONS, LEASES, Object, Probed, Tried
@@ -41,6 +43,8 @@ _CLAIMS: Final = tuple(
     for verb in ("list", "watch", "create", "update")
 )
 """What is done with the Leases by which processes agree on seats, in one namespace."""
+_AT_ONCE: Final = 8
+"""Dry runs of Leases at a time."""
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
@@ -50,6 +54,9 @@ class Asker(Reader, Protocol):
 
     async def post(self, path: str, query: Query, body: Object, deadline: float) -> bytes:
         """Return what the API server makes of an object. Raises ApiError."""
+
+    async def replace(self, path: str, body: Object, deadline: float, query: Query = ()) -> bytes:
+        """Return an object as it replaces the stored one. Raises ApiError."""
 
 
 class Probes:
@@ -117,6 +124,7 @@ class Probes:
             for namespace, name in services
         }
         accounts = await self._accounts(services[0]) if services else ()
+        reservations = await self._reservations(services[0][0]) if services else {}
         rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
         return structs.replace(
             probed,
@@ -125,6 +133,7 @@ class Probes:
             ready=ready,
             accounts=accounts,
             rights=rights,
+            reservations=reservations,
             broken=broken,
             worker=worker,
             owner=owner,
@@ -158,6 +167,38 @@ class Probes:
             return Tried(None, str(error), error.reason)
         stored: Object = msgspec.json.decode(answer)
         return Tried(stored)
+
+    async def _reservations(self, namespace: str) -> dict[str, Tried]:
+        """Return what became of dry runs of a new Lease and of each that holds reservations, by
+        namespace and name; of one whose content cannot be read, why.
+        """
+        place = self._claims or namespace
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
+        tried = {f"{place}/{_NOWHERE}": await self._attempt(path, _lease(place))}
+        label = [("labelSelector", f"{names.LABEL_CLAIMS}=true")]
+        leases = await self._try(LEASES, self._items(path, label)) or []
+        room = asyncio.Semaphore(_AT_ONCE)
+        results = await asyncio.gather(*(self._rewrite(path, each, room) for each in leases))
+        for lease, result in zip(leases, results, strict=True):
+            tried[f"{place}/{lease['metadata']['name']}"] = result
+        return tried
+
+    async def _rewrite(self, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
+        """Replace a Lease by itself, in a dry run."""
+        try:
+            check_page(msgspec.convert(lease, Lease))
+        except (PageUnreadable, msgspec.ValidationError) as error:
+            return Tried(None, str(error), "unreadable")
+        whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
+        name = quote(str(lease["metadata"]["name"]), safe="")
+        try:
+            async with room:
+                dry = [("dryRun", "All")]
+                await self._asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
+        except ApiError as error:  # with a conflict or without a Lease, another process has written
+            if error.reason not in ("conflict", "missing"):
+                return Tried(None, str(error), error.reason)
+        return Tried(lease)
 
     async def _configurations(self, plural: str) -> list[WebhookConfiguration] | None:
         items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
@@ -281,6 +322,17 @@ def _broken(namespace: str) -> Object:
         "kind": names.RAYCLUSTER_KIND,
         "metadata": meta,
         "spec": spec,
+    }
+
+
+def _lease(namespace: str) -> Object:
+    """Return a Lease that is only sent in dry runs."""
+    meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_CLAIMS: "true"}}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": meta,
+        "spec": {},
     }
 
 

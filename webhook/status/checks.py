@@ -82,6 +82,10 @@ class Probed(Struct, frozen=True):
     """Whether the first account may do something, by `verb resource`, or `verb resource in
     namespace`.
     """
+    reservations: dict[str, Tried] = {}
+    """Dry runs of a Lease that does not exist, and of each that holds reservations, by namespace
+    and name.
+    """
     broken: Tried = Tried()
     """A RayCluster with two groups of one name."""
     worker: Tried = Tried()
@@ -110,6 +114,7 @@ def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> 
     yield from _policies(ours)
     yield from _endpoints(probed)
     yield from _rights(probed)
+    yield from _reservations(probed)
     yield from _second(probed)
     yield _denial(probed.broken)
     yield _patch(probed)
@@ -339,6 +344,37 @@ def _rights(probed: Probed) -> Iterator[Result]:
             )
     if probed.rights and all(probed.rights.values()):
         yield Result("rights", "fine", f"{account} may {', '.join(probed.rights)}")
+
+
+_LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
+
+
+def _reservations(probed: Probed) -> Iterator[Result]:
+    """Yield whether identities can be reserved: Leases created and replaced."""
+    refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
+    own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
+    if own:
+        yield Result(
+            "reservations",
+            "unknown",
+            f"dry runs of Leases are not allowed to you: {own[0]}",
+            "ask somebody who may create and update Leases there",
+        )
+    for name, tried in refused.items():
+        if tried.refused in own:
+            continue
+        if tried.reason == "unreadable":
+            advice = "do what the message says; until then its worker groups get no new pods"
+        else:
+            advice = (
+                "remove what refuses it: an admission webhook, a policy or a quota of that "
+                "namespace; until then no pod without an identity of KubeRay is admitted"
+            )
+        text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
+        yield Result("reservations", "error", text, advice)
+    if probed.reservations and not refused:
+        count = counted(len(probed.reservations), "Lease")
+        yield Result("reservations", "fine", f"{count} can be written, in dry runs")
 
 
 def _second(probed: Probed) -> Iterator[Result]:
