@@ -13,9 +13,11 @@ import pytest
 import yaml
 
 from tests.status.scenes import Object, Scene
-from tests.status.served import Server, serving
+from tests.status.served import Server, identified, serving
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
+from webhook.follow.leases import write_page
+from webhook.groups.ledger import Page
 from webhook.kube import names
 from webhook.tls.issue import issue_authority
 
@@ -33,6 +35,17 @@ DENIED = (
     'admission webhook "clusters.admission.ray.io" denied the request: '
     "spec.workerGroupSpecs[1].groupName: twice"
 )
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
+LEASE = f"{LEASES}/ray-webhook-claims-07"
+
+
+def a_lease(**changes: str) -> Object:
+    """Return a Lease with reservations as the webhook writes it."""
+    claims = write_page(Page(), 16)
+    annotations = {names.ANNOTATION_CLAIMS: claims} | changes
+    return {"metadata": {"name": LEASE.rpartition("/")[2], "annotations": annotations}}
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +79,7 @@ def installed(server: Server, bundle: str) -> None:
         f"{WITHIN}/services/ray-webhook": {"spec": {"selector": {"app": "ray-webhook"}}},
         f"{WITHIN}/pods": {"items": [{"spec": {"serviceAccountName": "ray-webhook"}}]},
         REVIEWS: {"status": {"allowed": True}},
+        LEASES: {"items": [a_lease()]},
         f"POST {PODS}": server.scene.pods["llama-tpu-worker-0-3"],
     }
     server.denials[CLUSTERS] = {"code": 422, "message": DENIED}
@@ -286,6 +300,70 @@ def test_the_rights_to_leases_are_looked_for_where_the_settings_say(
     assert not [text for text in texts if "leases in ray-webhook" in text]
 
 
+@pytest.mark.parametrize("path", [LEASES, LEASE])
+@pytest.mark.parametrize(
+    ("denial", "verdict"),
+    [
+        (
+            {
+                "code": 403,
+                "message": 'leases is forbidden: User "me" cannot create resource "leases"',
+            },
+            "unknown",
+        ),
+        (
+            {
+                "code": 403,
+                "message": "leases is forbidden: exceeded quota: few, requested: count/leases=1",
+            },
+            "error",
+        ),
+        (
+            {
+                "code": 400,
+                "message": 'admission webhook "policy.example" denied the request: no Leases',
+            },
+            "error",
+        ),
+        (
+            {
+                "code": 500,
+                "message": 'Internal error: failed calling webhook "policy.example": timeout',
+            },
+            "error",
+        ),
+    ],
+)
+def test_a_lease_that_cannot_be_written_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture, path: str, denial: Object, verdict: str
+) -> None:
+    status, found = check(
+        tmp_path, bundle, capsys, full=lambda server: server.denials.update({path: denial})
+    )
+    assert (status, found["reservations"]) == (int(verdict == "error"), verdict)
+
+
+def test_a_lease_that_another_process_writes_at_the_same_time_can_be_written(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    denial = {LEASE: {"code": 409, "message": "the object has been modified"}}
+    status, found = check(
+        tmp_path, bundle, capsys, written=lambda server: server.denials.update(denial)
+    )
+    assert (status, found["reservations"]) == (0, "fine")
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"format": 99}', "[]"])
+def test_a_lease_whose_content_cannot_be_read_is_told(
+    tmp_path: Path, bundle: str, capsys: Capture, content: str
+) -> None:
+    spoiled = {LEASES: {"items": [a_lease(**{names.ANNOTATION_CLAIMS: content})]}}
+    status, found = check(
+        tmp_path, bundle, capsys, spoiled=lambda server: server.answers.update(spoiled)
+    )
+    assert (status, found["reservations"]) == (1, "error")
+
+
 def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
     def twice(server: Server) -> None:
         other = copy.deepcopy(server.scene.webhooks[0])
@@ -320,9 +398,13 @@ def test_a_webhook_that_is_not_registered_is_told(
     assert (status, found["registered"]) == (1, "error")
 
 
-def test_a_policy_of_ignore_is_a_warning(tmp_path: Path, bundle: str, capsys: Capture) -> None:
+@pytest.mark.parametrize("name", ["pods.admission.ray.io", "shards.admission.ray.io"])
+def test_a_policy_of_ignore_is_a_warning(
+    tmp_path: Path, bundle: str, capsys: Capture, name: str
+) -> None:
     def ignore(server: Server) -> None:
-        server.scene.webhooks[0]["webhooks"][0]["failurePolicy"] = "Ignore"
+        (webhook,) = (each for each in server.scene.webhooks[0]["webhooks"] if each["name"] == name)
+        webhook["failurePolicy"] = "Ignore"
 
     status, found = check(tmp_path, bundle, capsys, ignore=ignore)
     assert (status, found["failure-policy"]) == (0, "warning")
@@ -332,6 +414,52 @@ def test_seats_that_are_wrong_are_told(tmp_path: Path, bundle: str, capsys: Capt
     scene = Scene().changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
     status, found = check(tmp_path, bundle, capsys, scene=scene)
     assert (status, found["seats"]) == (1, "error")
+
+
+def elsewhere(server: Server) -> None:
+    """Let there be a worker without its seat in another namespace."""
+    wrong = copy.deepcopy(server.scene)
+    wrong.changed("llama-tpu-worker-0-3", spec={"hostname": "other"})
+    for path, objects in {
+        "/apis/ray.io/v1/rayclusters": [wrong.cluster],
+        "/api/v1/pods": list(wrong.pods.values()),
+    }.items():
+        text = json.dumps([identified(each) for each in objects])
+        moved = json.loads(text.replace('"team"', '"other"'))
+        server.answers[path] = {"metadata": {"resourceVersion": "1"}, "items": moved}
+
+
+@pytest.mark.parametrize(("arguments", "wanted"), [((), "error"), (("-n", "team"), "fine")])
+def test_workers_of_all_namespaces_are_looked_at_unless_one_is_named(
+    tmp_path: Path, bundle: str, capsys: Capture, arguments: tuple[str, ...], wanted: str
+) -> None:
+    _, found = check(tmp_path, bundle, capsys, *arguments, elsewhere=elsewhere)
+    assert found["seats"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused", "said"),
+    [
+        ((), False, "nothing is wrong in all namespaces"),
+        ((), True, "nothing is wrong in namespace team"),
+        (("-n", "team"), False, "nothing is wrong in namespace team"),
+    ],
+)
+def test_the_last_line_says_which_namespaces_were_looked_at(
+    tmp_path: Path,
+    bundle: str,
+    capsys: Capture,
+    arguments: tuple[str, ...],
+    said: str,
+    *,
+    refused: bool,
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        if refused:
+            server.refused.add("/api/v1/pods")
+        assert main(["check", "--kubeconfig", str(kubeconfig), *arguments]) == 0
+    assert said in capsys.readouterr().out
 
 
 def test_where_there_is_no_raycluster_a_worker_of_none_has_to_be_denied(
@@ -352,7 +480,14 @@ def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
         installed(server, bundle)
         main(["check", "--kubeconfig", str(kubeconfig)])
     sent = {path.partition("?")[0]: path.partition("?")[2] for path, _ in server.posted}
-    assert sent == {PODS: "dryRun=All", CLUSTERS: "dryRun=All", REVIEWS.removeprefix("POST "): ""}
+    dry = "dryRun=All"
+    assert sent == {
+        PODS: dry,
+        CLUSTERS: dry,
+        LEASES: dry,
+        f"{LEASES}/ray-webhook-claims-07": dry,
+        REVIEWS.removeprefix("POST "): "",
+    }
 
 
 def test_it_can_wait_until_all_is_right(tmp_path: Path, bundle: str, capsys: Capture) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.dashboard.rbac import binding, role
 from tests.dashboard.test_following import store
 from tests.follow.fake_api import FakeApi, Object
 from tests.status.samples import samples
@@ -100,6 +101,8 @@ def test_in_a_cluster_a_user_sees_his_namespaces_and_nobody_else_anything(tmp_pa
         async with FakeApi().serving() as fake:
             fake.judge = judge
             store(fake, Scene())
+            fake.put("clusterroles", role("looks"))
+            fake.put("rolebindings", binding("team", "looks", "alice"))
             await asyncio.to_thread(look, str(kubeconfig(tmp_path, fake.port)))
 
     def look(config: str) -> None:

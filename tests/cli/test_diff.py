@@ -12,6 +12,7 @@ from tests.status.served import serving
 from webhook.cli.main import main
 
 Capture = pytest.CaptureFixture[str]
+APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 LIVE = "/apis/ray.io/v1/namespaces/team/rayclusters/llama"
 
 
@@ -194,13 +195,38 @@ def test_pods_that_restart_are_told(tmp_path: Path, capsys: Capture) -> None:
 def test_what_the_last_apply_had_and_the_file_has_no_more_is_gone(
     tmp_path: Path, capsys: Capture
 ) -> None:
-    annotation = "kubectl.kubernetes.io/last-applied-configuration"
     live = stored(spec={"enableInTreeAutoscaling": True})
     live["metadata"]["annotations"] = {
-        annotation: json.dumps(written(spec={"enableInTreeAutoscaling": True}))
+        APPLIED: json.dumps(written(spec={"enableInTreeAutoscaling": True}))
     }
     assert diff(tmp_path, live, written()) == 1
     assert "~ spec.enableInTreeAutoscaling: true -> (not set)" in capsys.readouterr().out
+
+
+def test_an_object_made_by_kubectl_apply_keeps_its_name_and_so_the_names_of_peers(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    new = written()
+    group(new)["numOfHosts"] = 2
+    live = stored()
+    live["metadata"]["annotations"] = {APPLIED: json.dumps(written())}
+    result = found(tmp_path, live, new, capsys)
+    assert result == found(tmp_path, stored(), new, capsys)
+    (peers,) = (each for each in result["hosts"] if each["what"] == "TPU_WORKER_HOSTNAMES")
+    assert ".llama-headless" in peers["old"]
+    assert ".llama-headless" in peers["new"]
+
+
+@pytest.mark.parametrize(
+    "last", ["[]", '{"metadata": 1, "spec": 2}', '{"metadata": {"labels": 1}}']
+)
+def test_a_last_apply_of_another_shape_counts_as_none(
+    tmp_path: Path, capsys: Capture, last: str
+) -> None:
+    live = stored()
+    live["metadata"]["annotations"] = {APPLIED: last}
+    assert diff(tmp_path, live, written()) == 0
+    assert capsys.readouterr().out == "RayCluster team/llama: the same\n"
 
 
 def test_an_object_that_does_not_live_is_new(tmp_path: Path, capsys: Capture) -> None:

@@ -1,9 +1,12 @@
 """All commands read files alike: one reader, the same errors with the same lines."""
 
 import io
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -97,6 +100,55 @@ def test_hidden_files_and_folders_of_a_folder_are_left_out(tmp_path: Path) -> No
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(CLUSTER)
     assert [each.file for each in read_manifests([tmp_path])] == [str(tmp_path / "a.yaml")]
+
+
+@contextmanager
+def unreadable(folder: Path) -> Iterator[None]:
+    """Let a folder be one that cannot be read, also where tests run as root."""
+    folder.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Return a folder that other users may read."""
+    with TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
+    open_folder: Path, said: Said
+) -> None:
+    (closed := open_folder / "a-closed").mkdir()
+    (open_folder / "cluster.yaml").write_text(CLUSTER)
+    with unreadable(closed):
+        heard = {
+            said("validate", open_folder),
+            said("mutate", "-f", open_folder),
+            said("diff", "-f", open_folder),
+            said("dashboard", "--state", open_folder),
+            said("serve", "--standalone", "--state", open_folder),
+        }
+    (error,) = heard
+    assert error.startswith(f"{closed}: the folder cannot be read: Permission denied: make it")
+
+
+def test_a_path_below_a_folder_that_cannot_be_read_is_a_message(
+    open_folder: Path, said: Said
+) -> None:
+    (closed := open_folder / "closed").mkdir()
+    with unreadable(closed):
+        error = said("validate", closed / "below" / "cluster.yaml")
+    assert error.startswith(f"{closed}/below/cluster.yaml: Permission denied")
 
 
 def test_mutate_reads_standard_input_for_a_dash(

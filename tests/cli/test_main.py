@@ -185,3 +185,16 @@ def test_the_other_commands_say_what_to_install(command: str) -> None:
 def test_each_command_has_the_packages_of_its_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(project["optional-dependencies"]) == set(EXTRAS.values())
+
+
+def test_a_bug_ends_with_2_because_1_says_that_an_object_was_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_with_a_bug(_arguments: object) -> int:
+        raise ValueError("odd")
+
+    monkeypatch.setattr("webhook.cli.explain.run", run_with_a_bug)
+    assert main(["explain", "rule", "tpu-topology-mismatch"]) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert "ray-webhook explain: a bug of ray-webhook, please report it: ValueError: odd" in err

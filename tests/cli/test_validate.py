@@ -19,7 +19,9 @@ from tests.status.served import serving
 from tests.validation.builders import a_cluster
 from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, run
-from webhook.validation.ruleset import RULES
+from webhook.validation.finding import Finding
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import RULES, check_file
 
 BROKEN = """\
 # A cluster that cannot work.
@@ -387,6 +389,33 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move(validate: Validate, fil
     assert prints(BROKEN) == prints(f"# moved\n\n{BROKEN}")
 
 
+@pytest.mark.parametrize("output", ["json", "github", "sarif"])
+def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
+    validate: Validate, file: Write, output: str
+) -> None:
+    status, out, _ = validate(file("a: [\n", "open.yaml"), "-o", output)
+    assert status == 2
+    assert "open.yaml" in out
+    assert "not YAML" in out
+
+
+def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_checked(
+    validate: Validate, file: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check_with_a_bug(kind: str, document: object, settings: RuleSettings) -> list[Finding]:
+        if "odd" in str(document):
+            raise RecursionError("a bug")
+        return check_file(kind, document, settings)
+
+    monkeypatch.setattr("webhook.cli.validate.check_file", check_with_a_bug)
+    odd = file(BROKEN.replace("name: demo", "name: odd"), "a.yaml")
+    status, out, err = validate(odd, file(BROKEN), "-o", "json")
+    assert status == 2
+    assert {"num-of-hosts-invalid", "unreadable"} <= {each["rule"] for each in json.loads(out)}
+    assert f"{odd}:2: RayCluster default/odd cannot be checked: a bug of ray-webhook" in err
+    assert "RecursionError: a bug" in err
+
+
 def test_findings_of_a_baseline_are_left_out_and_new_ones_are_not(
     validate: Validate, file: Write
 ) -> None:
@@ -490,6 +519,25 @@ def test_what_lives_in_a_cluster_is_checked(
     assert status == 1
     assert "RayCluster team/llama:0: deny group-name-duplicate" in out
     assert err.startswith("1 Ray object: ")
+
+
+RAY_OBJECTS = "/apis/ray.io/v1/namespaces/team/rayclusters"
+
+
+@pytest.mark.parametrize(("times", "wanted"), [(3, 0), (100, 2)])
+def test_an_api_server_that_is_busy_is_asked_again_a_few_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], times: int, wanted: int
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        server.busy[RAY_OBJECTS] = times
+        assert main(["validate", "--cluster", "--kubeconfig", str(kubeconfig)]) == wanted
+        asked = times - server.busy[RAY_OBJECTS]
+    err = capsys.readouterr().err
+    if wanted:
+        assert "429" in err
+        assert asked < 10
+    else:
+        assert err.startswith("1 Ray object: ")
 
 
 def test_files_and_a_cluster_are_not_looked_at_at_once(validate: Validate, file: Write) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import httpx
 import pytest
@@ -13,7 +13,7 @@ from tests.dashboard.stage import Stage, renamed
 from tests.status.samples import samples
 from tests.status.scenes import Scene, llama
 from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.site import BEAT_SECONDS, DashboardSite
+from webhook.dashboard.site import BEAT_SECONDS, STREAMS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
 from webhook.kube import names
 
@@ -40,6 +40,8 @@ class Tenants:
             raise NotNowError("the API server cannot be asked who you are")
         if who == "all":
             return Sight("root", None)
+        if who == "busy":
+            return Sight("alice", None)
         return Sight(who, frozenset({who})) if who in {"team", "other"} else None
 
 
@@ -69,7 +71,7 @@ def test_nobody_gets_in_without_a_token() -> None:
         assert (page.status_code, page.headers["location"]) == (303, "/enter")
         for path in ("/events", "/pod?namespace=team&name=x", "/host", "/diagnosis?id=x"):
             assert (await client.get(path)).status_code == 401, path
-        for path in ("/api/v1/status", "/api/v1/pods/team/x"):
+        for path in ("/api/v1/status", "/api/v1/pods/team/x", "/openapi.json"):
             answer = await client.get(path)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
@@ -114,6 +116,50 @@ def test_the_printed_address_lets_in_and_does_not_stay_in_the_address_bar() -> N
     asyncio.run(run())
 
 
+def test_the_token_of_a_user_is_not_taken_from_an_address() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        answer = await client.get("/enter?token=team")
+        assert answer.status_code == 200
+        assert "set-cookie" not in answer.headers
+
+    played(a_stage(), play, who="")
+
+
+@pytest.mark.parametrize(
+    ("headers", "taken"),
+    [
+        ({"origin": "https://evil.example"}, False),
+        ({"origin": "http://localhost:9999"}, False),
+        ({"origin": "null"}, False),
+        ({"origin": "http://localhost:8090", "sec-fetch-site": "cross-site"}, False),
+        ({"origin": "http://localhost:8090", "sec-fetch-site": "same-site"}, False),
+        ({"origin": "http://localhost:8090"}, True),
+        ({"origin": "https://dashboard.example", "sec-fetch-site": "same-origin"}, True),
+        ({}, True),
+    ],
+)
+def test_a_form_of_another_site_is_not_taken(headers: dict[str, str], *, taken: bool) -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        answer = await client.post("/enter", data={"token": "team"}, headers=headers)
+        assert answer.status_code == (303 if taken else 403)
+        assert ("set-cookie" in answer.headers) == taken
+        assert (await client.post("/leave", headers=headers)).status_code == (303 if taken else 403)
+
+    played(a_stage(), play, who="")
+
+
+def test_two_dashboards_on_one_machine_do_not_sign_each_other_out() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        await client.post("/enter", data={"token": "team"})
+        await client.post("http://localhost:8091/enter", data={"token": "other"})
+        assert "llama" in (await client.get("/")).text
+        assert "qwen" in (await client.get("http://localhost:8091/")).text
+        await client.post("http://localhost:8091/leave")
+        assert "llama" in (await client.get("/")).text
+
+    played(a_stage(), play, who="")
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8090", "127.0.0.1.nip.io", ""])
 def test_another_host_name_is_not_answered(host: str) -> None:
     async def play(client: httpx.AsyncClient, _: Stage) -> None:
@@ -140,7 +186,7 @@ def test_every_answer_has_a_strict_policy_and_is_kept_by_nobody() -> None:
             assert policy.startswith("default-src 'none'; script-src 'self';")
             assert "unsafe" not in policy
             assert headers["x-content-type-options"] == "nosniff"
-            assert headers["referrer-policy"] == "no-referrer"
+            assert headers["referrer-policy"] == "same-origin"
             assert headers["cache-control"] == "no-store", path
 
     played(a_stage(), play)
@@ -296,6 +342,63 @@ def test_an_api_server_that_cannot_be_asked_is_503() -> None:
         assert "retry-after" in answer.headers
 
     played(a_stage(), play, who="down")
+
+
+def test_a_user_has_a_bounded_number_of_streams() -> None:
+    stage = a_stage()
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+
+    async def opened(sight: Sight) -> AsyncGenerator[bytes]:
+        async def look() -> Sight:
+            return sight
+
+        stream = site.events(look, "", "")
+        assert isinstance(stream, AsyncGenerator)
+        await anext(stream)
+        return stream
+
+    async def run() -> None:
+        streams = [await opened(Sight("alice", None)) for _ in range(STREAMS)]
+        assert not site.streams(Sight("alice", None))
+        with pytest.raises(StopAsyncIteration):
+            await opened(Sight("alice", None))
+        streams.append(await opened(Sight("bob", None)))
+        await streams[0].aclose()
+        streams.append(await opened(Sight("alice", None)))
+        app = site_application(site, LOOPBACK, "session")
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.get("/events", headers={"authorization": "Bearer busy"})
+        assert answer.status_code == 429
+        for each in streams:
+            await each.aclose()
+
+    asyncio.run(run())
+
+
+def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
+    stage = a_stage()
+    site = DashboardSite(stage.live, Tenants(), stage.drawer)
+
+    async def run() -> None:
+        asked = asyncio.Event()
+
+        async def look() -> Sight | None:
+            if asked.is_set():
+                await asyncio.Event().wait()
+            asked.set()
+            return Sight("", None)
+
+        async def read() -> None:
+            async for _ in site.events(look, "", ""):
+                pass
+
+        reading = asyncio.create_task(read())
+        await asked.wait()
+        stage.live.close()
+        await reading
+
+    asyncio.run(run())
 
 
 class Feed:

@@ -40,7 +40,8 @@ CONFIGURATIONS: Final = "mutatingwebhookconfigurations"
 WEBHOOKS: Final = CONFIGURATIONS
 OTHERS: Final = (EVENTS, SERVICES, NODES, NAMESPACES, CONFIGURATIONS)
 REVIEWS: Final = ("tokenreviews", "subjectaccessreviews")
-_RESOURCES: Final = (PODS, RAYCLUSTERS, LEASES, CRDS, *OTHERS)
+RBAC: Final = ("roles", "clusterroles", "rolebindings")
+_RESOURCES: Final = (PODS, RAYCLUSTERS, LEASES, CRDS, *OTHERS, *RBAC)
 
 
 class Fault(Enum):

@@ -18,7 +18,8 @@ from tests.status.scenes import Object, Scene
 
 class Server(ThreadingHTTPServer):
     """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with
-    403, `withheld` resources that nobody has rights to, anywhere or `in NAMESPACE`.
+    403, `busy` how often a path is answered with 429 first, `withheld` resources that nobody has
+    rights to, anywhere or `in NAMESPACE`.
     """
 
     daemon_threads = True
@@ -28,6 +29,7 @@ class Server(ThreadingHTTPServer):
         self.scene = scene
         self.refused: set[str] = set()
         self.withheld: set[str] = set()
+        self.busy: dict[str, int] = {}
         self.answers: dict[str, Object] = {}
         self.posted: list[tuple[str, Object]] = []
         self.denials: dict[str, Object] = {}
@@ -78,7 +80,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a read."""
         url = urlsplit(self.path)
         body = self.server.found(url.path)
-        if url.path in self.server.refused:
+        if self.server.busy.get(url.path, 0) > 0:
+            self.server.busy[url.path] -= 1
+            self._send(429, {"kind": "Status", "message": "too many requests"})
+        elif url.path in self.server.refused:
             self._send(403, {"kind": "Status", "message": "not allowed"})
         elif body is None:
             self._send(404, {"kind": "Status", "message": "not found"})
@@ -115,6 +120,10 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(201, self.server.answers.get(f"POST {url.path}", body))
 
+    def do_PUT(self) -> None:
+        """Answer a dry run of a replacement, as one of a creation."""
+        self.do_POST()
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002, ANN401 - the base's names
         """Say nothing."""
 
@@ -123,6 +132,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
+        if status == 429:
+            self.send_header("Retry-After", "0")
         self.end_headers()
         self.wfile.write(data)
 

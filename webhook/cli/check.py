@@ -23,7 +23,7 @@ from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
-from webhook.status.checks import Result, after, before
+from webhook.status.checks import Result, after, before, where
 from webhook.tls.errors import CertificateError
 from webhook.tls.validity import read_validity
 
@@ -37,6 +37,8 @@ _PERIOD: Final = 2.0
 class _Section(NamedTuple):
     title: str
     results: list[Result]
+    scope: str = ""
+    """Where RayClusters and pods were looked at."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  ray-webhook check --pre        before the installation\n"
         "  ray-webhook check --wait 2m    after it: until all is right, or two minutes are over\n"
-        "  ray-webhook check -n team      with dry runs in the namespace of a team\n\n"
-        "Nothing is stored: a worker pod and a broken RayCluster are sent in dry runs only.\n\n"
+        "  ray-webhook check -n team      of the pods and RayClusters of one namespace\n\n"
+        "Nothing is stored: objects are sent in dry runs only, to the namespace of -n, else to\n"
+        "that of the context.\n\n"
         "exit status: 0 nothing is wrong, 1 something is, 2 the cluster cannot be looked at"
     )
     parser.add_argument("--pre", action="store_true", help="only what an installation needs")
     add_wait(parser, "all is right")
     add_output(parser)
-    add_connection(parser, all_namespaces=False)
+    add_connection(parser, all_namespaces=False, namespaces="all that you may read")
     add_ignoring(parser)
     parser.add_argument(
         "--installation.namespace",
@@ -88,14 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
 async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Section]:
     ignoring = cluster.ignoring
     made = partial(worker_of, ignoring=ignoring)
-    probes = Probes(cluster.api, cluster.namespace, made, arguments.installation, ignoring=ignoring)
+    probes = Probes(
+        cluster.api,
+        cluster.namespace,
+        made,
+        arguments.installation,
+        ignoring=ignoring,
+        everywhere=not arguments.namespace,
+    )
     if arguments.pre:
         return [_Section("what an installation needs", list(before(await probes.needs())))]
     now = time.time()
     probed = await probes.all(now)
     return [
         _Section("what an installation needs", list(before(probed))),
-        _Section("the installation", list(after(probed, expiry, now))),
+        _Section("the installation", list(after(probed, expiry, now)), where(probed)),
     ]
 
 
@@ -141,7 +151,11 @@ def _data(sections: list[_Section]) -> dict[str, Any]:
         for section in sections
         for each in section.results
     ]
-    return {"right": not any(each["verdict"] == "error" for each in checks), "checks": checks}
+    return {
+        "right": not any(each["verdict"] == "error" for each in checks),
+        "scope": sections[-1].scope,
+        "checks": checks,
+    }
 
 
 def _show(sections: list[_Section], wrong: int) -> None:
@@ -157,5 +171,6 @@ def _show(sections: list[_Section], wrong: int) -> None:
                 )
         screen.print(table)
         screen.print()
+    scope = f" in {sections[-1].scope}" if sections[-1].scope else ""
     last = ("fine", "nothing is wrong") if not wrong else ("error", f"{wrong} of the checks failed")
-    screen.print(Text.assemble(mark(last[0]), f" {last[1]}"))
+    screen.print(Text.assemble(mark(last[0]), f" {last[1]}{scope}"))

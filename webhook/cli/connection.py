@@ -26,7 +26,8 @@ UNREACHABLE: Final = 2
 
 _SECONDS: Final = 30.0
 """Deadline of a list."""
-
+_REPEATS: Final = 5
+"""How often a request is repeated that the API server refused because it is busy."""
 _ADVICE: Final = {
     "refused": "is the API server up, and the address in the kubeconfig right?",
     "timeout": "is a firewall or a VPN between here and the API server?",
@@ -78,7 +79,7 @@ def advice_on(error: ApiError) -> str:
 
 async def _look(arguments: argparse.Namespace, ask: Callable[[Cluster], Awaitable[T]]) -> T:
     path, namespace = place_of(arguments)
-    api = Api(load_of(path, arguments.context))
+    api = Api(load_of(path, arguments.context), _REPEATS)
     await api.open()
     try:
         return await ask(Cluster(api, namespace, getattr(arguments, "ignoring", True)))

@@ -8,27 +8,34 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from webhook.cli.parsing import bug
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest, read
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 _NOTHING: Final = "no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
+_READABLE: Final = "make it readable for you, or give paths without it"
 _ADVICE: Final = "give the path of a YAML or JSON file, or of a folder with such files"
 
 
 def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError]:
     """Yield the documents of files, of all files below folders, and of standard input for `-`.
 
-    What cannot be read is yielded as an error, and the next file is read. Folders and files below
-    a folder whose names begin with a dot are left out.
+    What cannot be read, folders among it, is yielded as an error, and the next file is read.
+    Folders and files below a folder whose names begin with a dot are left out.
     """
     for path in paths:
         for file in _files(str(path)):
+            if isinstance(file, ManifestError):
+                yield file
+                continue
             try:
                 yield from _read(file)
             except ManifestError as problem:
                 yield problem
+            except Exception as error:  # noqa: BLE001 - no file keeps another from being read
+                yield ManifestError(file, 0, f"the file cannot be read: {bug(error)}")
 
 
 def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:
@@ -79,13 +86,22 @@ def _shown(path: str) -> str:
     return "<stdin>" if path == STDIN else path
 
 
-def _files(path: str) -> list[str]:
-    folder = Path(path)
-    if path == STDIN or not folder.is_dir():
+def _files(path: str) -> list[str | ManifestError]:
+    """Return a file, or the files below a folder in order, with the folders that cannot be read."""
+    if path == STDIN or not os.path.isdir(path):  # noqa: PTH112 - of pathlib it raises
         return [path]
-    found = (file for file in folder.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-    return sorted(str(file) for file in found if not _hidden(file.relative_to(folder)))
+    found: list[str | ManifestError] = []
+
+    def unreadable(error: OSError) -> None:
+        text = f"the folder cannot be read: {error.strerror or error}"
+        found.append(ManifestError(str(error.filename), 0, f"{text}: {_READABLE}"))
+
+    for folder, below, files in os.walk(path, onerror=unreadable):
+        below[:] = [each for each in below if not each.startswith(".")]
+        named = (Path(folder, each) for each in files if not each.startswith("."))
+        found += (str(each) for each in named if each.suffix in SUFFIXES and _is_file(each))
+    return sorted(found, key=lambda each: each.file if isinstance(each, ManifestError) else each)
 
 
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - of pathlib it raises

@@ -5,13 +5,14 @@ import errno
 import gc
 import os
 import sys
+import traceback
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext, suppress
 from importlib import import_module
 from typing import Final
 
 from webhook import __version__
-from webhook.cli.parsing import WRONG, Parser, refuse, unknown
+from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
 
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
@@ -49,7 +50,7 @@ def main(  # noqa: PLR0911
     arguments: Sequence[str] | None = None, program: str = "ray-webhook"
 ) -> int:
     """Run one command and return its exit code: 0 done, 1 the object was refused,
-    2 unusable input.
+    2 unusable input, or a bug.
     """
     _fill_closed()
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -79,6 +80,9 @@ def main(  # noqa: PLR0911
             raise
         _forget_output()
         return refuse(command or "", "the output cannot be written: no space is left on the device")
+    except Exception as error:  # noqa: BLE001 - exit status 1 would say that an object was refused
+        traceback.print_exc()
+        return refuse(command or "", bug(error))
 
 
 def plugin() -> int:

@@ -64,6 +64,11 @@ def refuse(command: str, message: str) -> int:
     return WRONG
 
 
+def bug(error: Exception) -> str:
+    """Return the end of a message about an exception that is a bug of ray-webhook."""
+    return f"a bug of ray-webhook, please report it: {type(error).__name__}: {error}"
+
+
 def _exit(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     parser.exit(WRONG, f"{parser.prog}: {message}\nsee {parser.prog} --help\n")
 

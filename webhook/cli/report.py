@@ -15,6 +15,8 @@ from webhook.kube.printable import one_line
 from webhook.manifest.errors import ManifestError
 from webhook.validation.finding import DENY, WARN, Level
 
+UNREAD: Final = "unreadable"
+"""Stands for a rule where something could not be read or checked."""
 _COLOURS: Final = {DENY: "\x1b[31m", WARN: "\x1b[33m"}
 _BOLD: Final = "\x1b[1m"
 _PLAIN: Final = "\x1b[0m"
@@ -81,9 +83,10 @@ def coloured(report: Report) -> str:
 
 
 def as_json(report: Report) -> str:
-    """Return a JSON list of the findings."""
+    """Return a JSON list of the findings, and of what could not be read or checked."""
     fields = Entry.__struct_fields__
-    found = [{name: getattr(entry, name) for name in fields} for entry in report.entries]
+    entries = [*report.entries, *map(_unread, report.problems)]
+    found = [{name: getattr(entry, name) for name in fields} for entry in entries]
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -95,9 +98,14 @@ def github(report: Report) -> str:
     return _lines(
         f"::{'error' if entry.level == DENY else 'warning'} "
         f"file={_property(entry.file)},line={entry.line},"
-        f"title={_property(entry.rule)}::{_data(f'{entry.path}: {entry.message}')}"
-        for entry in report.entries
+        f"title={_property(entry.rule)}::{_data(f'{entry.path}: {entry.message}'.lstrip(': '))}"
+        for entry in (*report.entries, *map(_unread, report.problems))
     )
+
+
+def _unread(problem: ManifestError) -> Entry:
+    """Return a problem as a finding, for formats that have nothing else."""
+    return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
 
 
 def sarif(report: Report) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from webhook.cli.files import read_files
-from webhook.cli.parsing import add_connection
+from webhook.cli.parsing import add_connection, bug
 from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, without_known
 from webhook.kube import names
 from webhook.kube.printable import many_lines
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook validate raycluster.yaml rayjobs/\n"
         "  kubectl kustomize . | ray-webhook validate - -o github\n\n"
         "exit status: 0 nothing is denied, 1 something is (with --strict: or warned of), 2 a file "
-        "cannot be read"
+        "or folder cannot be read or checked"
     )
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input"
@@ -151,7 +151,13 @@ def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -
             report.problems.append(item)
         elif item.kind in names.RAY_KINDS:
             name = _name(item)
-            report.checked.append(Checked(item.file, name, tuple(_entries(item, settings))))
+            try:
+                entries = tuple(_entries(item, settings))
+            except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
+                text = f"{name} cannot be checked: {bug(error)}"
+                report.problems.append(ManifestError(item.file, item.line([]), text))
+                continue
+            report.checked.append(Checked(item.file, name, entries))
             if name.endswith("/"):
                 continue
             if name in first:

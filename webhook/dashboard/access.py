@@ -1,47 +1,29 @@
-"""Access: who looks, and which namespaces they may see."""
+"""Access to the page: sessions, and the users behind tokens."""
 
-import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from hmac import compare_digest
 from secrets import token_urlsafe
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import msgspec
 from msgspec import Struct
 
-from webhook.follow.client import Query
-from webhook.follow.errors import ApiError
+from webhook.dashboard.rights import Requests, Reviews, Rights, User
+from webhook.dashboard.sharing import Shared
 from webhook.http.site import NotNowError, Sight
-from webhook.kube import names
 
 REVIEWED_SECONDS: Final = 60.0
-"""How long the API server's word about a token is believed."""
-ALLOWED_SECONDS: Final = 30.0
-"""How long its word about a right is."""
+"""How long the result of a TokenReview is kept."""
 SESSION_SECONDS: Final = 12 * 3600.0
-"""How long a session lasts that nobody uses."""
+"""How long a session without requests lasts."""
+UNKNOWN_AT_ONCE: Final = 20
+"""How many tokens that were never accepted are reviewed at once."""
+UNKNOWN_EACH_SECOND: Final = 2.0
+"""How many are reviewed each second after these."""
 _SESSIONS: Final = 1000
-_REMEMBERED: Final = 10_000
-_AT_ONCE: Final = 8
-_DEADLINE: Final = 10.0
+_TOKENS: Final = 1000
 _TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
-_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_NEEDED: Final = ((names.RAY_GROUP, "rayclusters"), ("", "pods"))
-"""What one has to be allowed to list in a namespace to see it."""
-
-User = dict[str, Any]
-"""`status.user` of a TokenReview."""
-
-
-class Asker(Protocol):
-    """Who is asked."""
-
-    async def post(
-        self, path: str, query: Query, body: Mapping[str, object], deadline: float
-    ) -> bytes:
-        """Return what the API server makes of an object. Raises ApiError."""
 
 
 class Access(Protocol):
@@ -93,25 +75,26 @@ class _Session(Struct):
 
 
 class TokenAccess:
-    """Asks the API server whose token it is, and in which namespaces they may list RayClusters and
-    pods. `namespaces` are those that there is something to see in.
+    """Lets in users whose token the API server accepts, to the namespaces in which they may list
+    RayClusters and pods. `namespaces` are those that have any.
     """
 
     tokens = True
 
     def __init__(
         self,
-        asker: Asker,
+        requests: Requests,
         namespaces: Callable[[], Collection[str]],
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._asker = asker
         self._namespaces = namespaces
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
-        self._users: dict[bytes, tuple[float, User | None]] = {}
-        self._allowed: dict[tuple[bytes, str], tuple[float, bool]] = {}
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._reviews = Reviews(requests)
+        self._rights = Rights(self._reviews, clock)
+        self._accepted: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
+        self._unknown: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
+        self._pace = _Pace(clock)
 
     async def enter(self, token: str) -> str | None:
         """Return a new session for a token that the API server accepts. Raises NotNowError."""
@@ -134,18 +117,13 @@ class TokenAccess:
         self._sessions.pop(session, None)
 
     async def sight(self, session: str, bearer: str) -> Sight | None:
-        """Return who looks, and where they may list what the page shows. Raises NotNowError."""
+        """Return a user and the namespaces that they may see. Raises NotNowError."""
         token = bearer or self._token(session)
         user = await self._user(token) if token else None
         if user is None:
             return None
-        name = str(user.get("username", ""))
-        if await self._may(user, ""):
-            return Sight(name, None)
-        every = sorted(self._namespaces())
-        may = await asyncio.gather(*(self._may(user, namespace) for namespace in every))
-        seen = (namespace for namespace, allowed in zip(every, may, strict=True) if allowed)
-        return Sight(name, frozenset(seen))
+        name, may = str(user.get("username", "")), await self._rights.namespaces(user)
+        return Sight(name, may if may is None else may & frozenset(self._namespaces()))
 
     def _token(self, session: str) -> str:
         held, now = self._sessions.get(session), self._clock()
@@ -155,60 +133,45 @@ class TokenAccess:
         return held.token
 
     async def _user(self, token: str) -> User | None:
-        """Return whose token it is; None when the API server does not accept it."""
-        key, now = sha256(token.encode()).digest(), self._clock()
-        known = self._users.get(key)
-        if known is not None and now < known[0]:
-            return known[1]
-        answer = await self._ask(
-            _TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token}
-        )
-        user = answer.get("user") if answer.get("authenticated") is True else None
-        if len(self._users) >= _REMEMBERED:
-            self._users = {}
-        self._users[key] = (now + REVIEWED_SECONDS, user)
+        """Return the user of a token; None when the API server does not accept it."""
+        key = sha256(token.encode()).digest()
+        if key in self._accepted:
+            return await self._accepted.get(key, lambda: self._review(token))
+        user = await self._unknown.get(key, lambda: self._review_unknown(token))
+        if user is not None:
+            self._accepted.put(key, user)
         return user
 
-    async def _may(self, user: User, namespace: str) -> bool:
-        """Tell whether a user may list RayClusters and pods in a namespace, or in all of them."""
-        who = msgspec.json.encode(user, order="sorted")
-        now = self._clock()
-        known = self._allowed.get((who, namespace))
-        if known is not None and now < known[0]:
-            return known[1]
-        allowed = all([await self._allows(user, namespace, *what) for what in _NEEDED])
-        if len(self._allowed) >= _REMEMBERED:
-            self._allowed = {}
-        self._allowed[who, namespace] = (now + ALLOWED_SECONDS, allowed)
-        return allowed
+    async def _review_unknown(self, token: str) -> User | None:
+        if not self._pace.spend():
+            msg = "too many tokens that are not known were sent to this page; try again in a moment"
+            raise NotNowError(msg)
+        return await self._review(token)
 
-    async def _allows(self, user: User, namespace: str, group: str, resource: str) -> bool:
-        attributes = {"verb": "list", "group": group, "resource": resource, "namespace": namespace}
-        spec: dict[str, object] = {
-            "user": user.get("username", ""),
-            "groups": user.get("groups") or [],
-            "uid": user.get("uid", ""),
-            "extra": user.get("extra") or {},
-            "resourceAttributes": attributes,
-        }
-        answer = await self._ask(
-            _ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec
+    async def _review(self, token: str) -> User | None:
+        status = await self._reviews.status(
+            _TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token}
         )
-        return answer.get("allowed") is True
+        user: User | None = status.get("user") if status.get("authenticated") is True else None
+        return user or None
 
-    async def _ask(
-        self, path: str, version: str, kind: str, spec: Mapping[str, object]
-    ) -> dict[str, Any]:
-        """Return the status of a review. Raises NotNowError."""
-        body = {"apiVersion": version, "kind": kind, "spec": dict(spec)}
-        try:
-            async with self._room:
-                answer = await self._asker.post(path, (), body, _DEADLINE)
-        except ApiError as error:
-            msg = f"the API server cannot be asked who you are: {error}"
-            raise NotNowError(msg) from error
-        found: dict[str, Any] = msgspec.json.decode(answer).get("status") or {}
-        return found
+
+class _Pace:
+    """Bounds how often something is done: some times at once, then some times each second."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._left, self._since = float(UNKNOWN_AT_ONCE), clock()
+
+    def spend(self) -> bool:
+        """Return whether it may be done now, and count it."""
+        now = self._clock()
+        gained = (now - self._since) * UNKNOWN_EACH_SECOND
+        self._left, self._since = min(self._left + gained, float(UNKNOWN_AT_ONCE)), now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
 
 
 def _equal(given: str, wanted: str) -> bool:

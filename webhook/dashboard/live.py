@@ -4,13 +4,15 @@ core.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from time import thread_time, time
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from webhook.dashboard.board import Board
 from webhook.status.bugs import INSTALLATION, UNEXPECTED, Bugs, named
 from webhook.status.survey import Survey
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger("webhook.dashboard")
 
@@ -69,6 +71,7 @@ class Live:
         self._bugs = Bugs()
         self._unexamined: dict[str, str] = {}
         self._news = asyncio.Event()
+        self._closed = asyncio.Event()
 
     @property
     def unread(self) -> dict[str, str]:
@@ -125,7 +128,19 @@ class Live:
     def close(self) -> None:
         """Let nobody wait any more."""
         self.closing = True
+        self._closed.set()
         self.tell()
+
+    async def unless_closed(self, awaited: Awaitable[T]) -> T | None:
+        """Return a result, or None when the process ends before there is one."""
+        task = asyncio.ensure_future(awaited)
+        closed = asyncio.ensure_future(self._closed.wait())
+        try:
+            await asyncio.wait((task, closed), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            task.cancel()
+            closed.cancel()
 
     @property
     def news(self) -> asyncio.Event:

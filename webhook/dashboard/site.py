@@ -1,5 +1,6 @@
 """The site: what the application of `webhook.http.site` shows, out of what `Live` keeps."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import sha256
 from inspect import cleandoc
@@ -14,7 +15,7 @@ from webhook.dashboard.access import Access
 from webhook.dashboard.drawing import HtmlDrawer, assets
 from webhook.dashboard.live import Live
 from webhook.dashboard.view import STATES, summary_of, told
-from webhook.http.site import Sight
+from webhook.http.site import NotNowError, Sight
 from webhook.status.account import Account, account_due, seat_labels, tell
 from webhook.status.diagnosis import Trouble
 from webhook.status.examination import DIAGNOSES
@@ -22,6 +23,8 @@ from webhook.status.model import Picture, as_data
 from webhook.status.objects import LivePod
 from webhook.status.world import owner_of
 
+STREAMS: Final = 16
+"""How many streams of changes a user may have open."""
 BEAT_SECONDS: Final = 15.0
 """How often a stream says something: who looks is asked again then, and proxies see it lives."""
 _LINES: Final = pattern(r"\r\n|\r|\n")
@@ -51,9 +54,11 @@ class DashboardSite:
         self._access = access
         self._drawer = drawer
         self._epoch = token_hex(4)
+        self._streams: Counter[str] = Counter()
         self._assets = assets()
         digest = sha256(b"".join(body for body, _ in self._assets.values())).hexdigest()[:10]
         self._asset_version = digest
+        self.links = not access.tokens
         self.enter = access.enter
         self.leave = access.leave
         self.sight = access.sight
@@ -153,15 +158,44 @@ class DashboardSite:
             found.id, part=part, lines=[f"{found.level}, {when}"], text=[*text, page]
         )
 
+    def streams(self, sight: Sight) -> bool:
+        """Return whether a user may open another stream of changes."""
+        return self._streams[sight.user] < STREAMS
+
     async def events(
         self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
     ) -> AsyncIterator[bytes]:
-        """Yield messages that keep a page up to date, until nobody looks any more."""
+        """Yield messages that keep a page up to date, until the user signs out, the rights of the
+        user cannot be read, or the process ends.
+        """
+        first = await self._sight(look)
+        if first is None or not self.streams(first):
+            return
+        self._streams[first.user] += 1
+        try:
+            async for message in self._messages(look, namespace, since):
+                yield message
+        finally:
+            self._streams[first.user] -= 1
+            self._streams += Counter()  # without users that have none
+
+    async def _sight(self, look: Callable[[], Awaitable[Sight | None]]) -> Sight | None:
+        """Return who has a stream; None also when the process ends first, or the API server does
+        not answer.
+        """
+        try:
+            return await self._live.unless_closed(look())
+        except NotNowError:
+            return None
+
+    async def _messages(
+        self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
+    ) -> AsyncIterator[bytes]:
         shown: set[str] = set()
         yield b"retry: 2000\n\n"
         while not self._live.closing:
             news = self._live.news
-            sight = await look()
+            sight = await self._sight(look)
             if sight is None:
                 return
             scope = _scope(sight, namespace)

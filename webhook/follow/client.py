@@ -11,7 +11,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from ipaddress import ip_address, ip_network
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -37,6 +37,8 @@ Query = Sequence[tuple[str, str]]
 Operation = Mapping[str, object]
 """One operation of a JSON Patch."""
 
+T = TypeVar("T")
+
 _log: Final = logging.getLogger("webhook.follow")
 _package_log: Final = logging.getLogger(load_kube_config.__module__)
 _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
@@ -44,6 +46,8 @@ _UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeEr
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
 _UNAUTHORIZED: Final = 401
+_THROTTLED: Final = 429
+_THROTTLED_SECONDS: Final = 1.0
 _SAFE: Final = "/%:@!$&'()*+,;=~?#[]"
 _encode: Final = msgspec.json.Encoder().encode
 _REASONS: Final = {
@@ -141,8 +145,12 @@ _PATCH: Final = _write("PATCH", "application/json-patch+json")
 class Api:
     """One API server. Call `open` before, and `close` after."""
 
-    def __init__(self, load: Load) -> None:
+    def __init__(self, load: Load, repeats: int = 0) -> None:
+        """Set how often a request is repeated that was refused with 429, which the API server did
+        not act on. Watches have a back-off of their own.
+        """
         self._load = load
+        self._repeats = repeats
         self._configuration: Configuration  # from `open` on
         self._transport: Transport | None = None
         self._files: Sequence[tuple[int, ...]] = ()
@@ -190,11 +198,13 @@ class Api:
         """
         await self._answer(_PATCH, path, (), deadline, operations)
 
-    async def replace(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+    async def replace(
+        self, path: str, body: Mapping[str, object], deadline: float, query: Query = ()
+    ) -> bytes:
         """Replace an object at the version that `body` names, and return it. Raises ApiError, of
         reason `conflict` for a 409.
         """
-        return await self._answer(_PUT, path, (), deadline, body)
+        return await self._answer(_PUT, path, query, deadline, body)
 
     async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
         """Create an object in the collection at `path`, and return it. Raises ApiError, of reason
@@ -246,7 +256,7 @@ class Api:
         self, what: _Send, path: str, query: Query, body: bytes = b"", idle: float | None = None
     ) -> Response:
         """Return a response of success. On 401 the credentials are loaded again, and the request is
-        repeated once.
+        repeated once; on 429 it is repeated as often as `repeats` says.
         """
         target = quote(path, safe=_SAFE)  # whatever it contains, a request stays one line
         if query:
@@ -254,6 +264,11 @@ class Api:
         response = await self._send(what, target, body, idle)
         if response.status == _UNAUTHORIZED:
             await self._renew()
+            response = await self._send(what, target, body, idle)
+        for _ in range(self._repeats):
+            if response.status != _THROTTLED:
+                break
+            await asyncio.sleep(_seconds(response.retry_after, _THROTTLED_SECONDS))
             response = await self._send(what, target, body, idle)
         if response.status not in SUCCESSES:
             raise _refusal(response)
@@ -377,6 +392,10 @@ def _refusal(response: Response) -> ApiError:
         text = msgspec.json.decode(body, type=Status).message or ""
     except (msgspec.DecodeError, UnicodeDecodeError):
         text = body.decode(errors="replace")
-    after = response.retry_after
     message = f"the API server answered {status}: {oneline(text)}"
-    return kind(reason, message, float(after) if after.isdecimal() else None)
+    return kind(reason, message, _seconds(response.retry_after, None))
+
+
+def _seconds(header: str, default: T) -> float | T:
+    """Return the seconds in a `Retry-After`; its other form, a date, counts as none."""
+    return float(header) if header.isdecimal() else default

@@ -100,23 +100,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def read_page(lease: Lease, leases: int) -> Page:
     """Return the page of a Lease, one of `leases`. Raises PageUnreadable."""
-    name = lease.metadata.name
-    text = (lease.metadata.annotations or {}).get(names.ANNOTATION_CLAIMS, "")
-    try:
-        found = _format.decode(text).format
-        if found != FORMAT:
-            msg = (
-                f"Lease {name} has claims of format {found}, and this version knows {FORMAT}: run "
-                "the version that wrote it"
-            )
-            raise PageUnreadable(msg)
-        content = _content.decode(text)
-    except (msgspec.DecodeError, UnicodeError) as error:
-        msg = (
-            f"Lease {name} does not have the claims that were written into it ({error}): delete "
-            "it, and it is made anew"
-        )
-        raise PageUnreadable(msg) from None
+    name, content = lease.metadata.name, check_page(lease)
     if content.leases != leases:
         msg = (
             f"Lease {name} is one of {content.leases}, and claims.leases is {leases}: set it to "
@@ -134,6 +118,27 @@ def read_page(lease: Lease, leases: int) -> Page:
         claims = {ident: Claim(index, after) for ident, (index, after) in indices.claims.items()}
         accounts[ShardKey(indices.namespace, indices.group)] = Account(indices.floor, claims)
     return Page(accounts, content.settled, content.dropped, content.ages)
+
+
+def check_page(lease: Lease) -> _Content:
+    """Return the content of a Lease, one of any number. Raises PageUnreadable."""
+    name = lease.metadata.name
+    text = (lease.metadata.annotations or {}).get(names.ANNOTATION_CLAIMS, "")
+    try:
+        found = _format.decode(text).format
+        if found != FORMAT:
+            msg = (
+                f"Lease {name} has claims of format {found}, and this version knows {FORMAT}: run "
+                "the version that wrote it"
+            )
+            raise PageUnreadable(msg)
+        return _content.decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        msg = (
+            f"Lease {name} does not have the claims that were written into it ({error}): delete "
+            "it, and it is made anew"
+        )
+        raise PageUnreadable(msg) from None
 
 
 def write_page(page: Page, leases: int) -> str:

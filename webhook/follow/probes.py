@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import structs
@@ -10,6 +11,7 @@ from msgspec import structs
 from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
 from webhook.follow.former import ready_endpoints
+from webhook.follow.leases import Lease, PageUnreadable, check_page
 from webhook.follow.snapshot import Reader, Snapshot
 from webhook.kube import names
 from webhook.status.checks import DEFINITIONS, LEASES, Object, Probed, Tried
@@ -41,6 +43,8 @@ _CLAIMS: Final = tuple(
     for verb in ("list", "watch", "create", "update")
 )
 """What is done with the Leases by which processes agree on seats, in one namespace."""
+_AT_ONCE: Final = 8
+"""Dry runs of Leases at a time."""
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
@@ -51,10 +55,14 @@ class Asker(Reader, Protocol):
     async def post(self, path: str, query: Query, body: Object, deadline: float) -> bytes:
         """Return what the API server makes of an object. Raises ApiError."""
 
+    async def replace(self, path: str, body: Object, deadline: float, query: Query = ()) -> bytes:
+        """Return an object as it replaces the stored one. Raises ApiError."""
+
 
 class Probes:
     """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
-    `claims` is the namespace of the Leases, where it is not that of the Service.
+    `claims` is the namespace of the Leases, where it is not that of the Service. With `everywhere`
+    workers are looked at in all namespaces, if that is allowed.
     """
 
     def __init__(
@@ -65,7 +73,9 @@ class Probes:
         claims: str = "",
         *,
         ignoring: bool = True,
+        everywhere: bool = False,
     ) -> None:
+        self._everywhere = everywhere
         self._asker = asker
         self._namespace = namespace
         self._worker_of = worker_of
@@ -91,7 +101,7 @@ class Probes:
     async def all(self, now: float) -> Probed:
         """Return everything. Raises ApiError when the API server does not answer."""
         probed = await self.needs()
-        mutating, validating, broken, (owner, worker), picture = await asyncio.gather(
+        mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
             self._attempt(
@@ -114,6 +124,7 @@ class Probes:
             for namespace, name in services
         }
         accounts = await self._accounts(services[0]) if services else ()
+        reservations = await self._reservations(services[0][0]) if services else {}
         rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
         return structs.replace(
             probed,
@@ -122,10 +133,12 @@ class Probes:
             ready=ready,
             accounts=accounts,
             rights=rights,
+            reservations=reservations,
             broken=broken,
             worker=worker,
             owner=owner,
             picture=picture,
+            scope=scope,
         )
 
     async def _worker(self) -> tuple[str, Tried]:
@@ -155,14 +168,52 @@ class Probes:
         stored: Object = msgspec.json.decode(answer)
         return Tried(stored)
 
+    async def _reservations(self, namespace: str) -> dict[str, Tried]:
+        """Return what became of dry runs of a new Lease and of each that holds reservations, by
+        namespace and name; of one whose content cannot be read, why.
+        """
+        place = self._claims or namespace
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
+        tried = {f"{place}/{_NOWHERE}": await self._attempt(path, _lease(place))}
+        label = [("labelSelector", f"{names.LABEL_CLAIMS}=true")]
+        leases = await self._try(LEASES, self._items(path, label)) or []
+        room = asyncio.Semaphore(_AT_ONCE)
+        results = await asyncio.gather(*(self._rewrite(path, each, room) for each in leases))
+        for lease, result in zip(leases, results, strict=True):
+            tried[f"{place}/{lease['metadata']['name']}"] = result
+        return tried
+
+    async def _rewrite(self, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
+        """Replace a Lease by itself, in a dry run."""
+        try:
+            check_page(msgspec.convert(lease, Lease))
+        except (PageUnreadable, msgspec.ValidationError) as error:
+            return Tried(None, str(error), "unreadable")
+        whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
+        name = quote(str(lease["metadata"]["name"]), safe="")
+        try:
+            async with room:
+                dry = [("dryRun", "All")]
+                await self._asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
+        except ApiError as error:  # with a conflict or without a Lease, another process has written
+            if error.reason not in ("conflict", "missing"):
+                return Tried(None, str(error), error.reason)
+        return Tried(lease)
+
     async def _configurations(self, plural: str) -> list[WebhookConfiguration] | None:
         items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
         return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
 
-    async def _picture(self, now: float) -> Picture | None:
-        snapshot = Snapshot(self._asker, self._namespace, ignoring=self._ignoring)
-        observed = await self._try("pods", snapshot.take())
-        return None if observed is None else examine(observed, now, snapshot.unread)
+    async def _picture(self, now: float) -> tuple[str, Picture | None]:
+        """Return the namespace that was looked at, none for all, and what was found there."""
+        scopes = ["", self._namespace] if self._everywhere else [self._namespace]
+        for scope in scopes:
+            snapshot = Snapshot(self._asker, scope, ignoring=self._ignoring)
+            observed = await self._try("pods", snapshot.take())
+            if observed is not None:
+                self._unread.pop("pods", None)  # of all namespaces
+                return scope, examine(observed, now, snapshot.unread)
+        return self._namespace, None
 
     async def _ready(self, namespace: str, service: str) -> int | None:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
@@ -271,6 +322,17 @@ def _broken(namespace: str) -> Object:
         "kind": names.RAYCLUSTER_KIND,
         "metadata": meta,
         "spec": spec,
+    }
+
+
+def _lease(namespace: str) -> Object:
+    """Return a Lease that is only sent in dry runs."""
+    meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_CLAIMS: "true"}}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": meta,
+        "spec": {},
     }
 
 

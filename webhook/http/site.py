@@ -24,7 +24,7 @@ _HEADERS: Final = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with none, a browser sends no Origin with our own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -48,6 +48,10 @@ class Site(Protocol):
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+
+    @property
+    def links(self) -> bool:
+        """Whether the address of /enter may carry the token: one of this page, not of a user."""
 
     async def enter(self, token: str) -> str | None:
         """Return a new session for a token; None when it is not accepted. Raises NotNowError."""
@@ -78,6 +82,9 @@ class Site(Protocol):
     def diagnosis(self, name: str, *, part: bool) -> str | None:
         """Return what a diagnosis means."""
 
+    def streams(self, sight: Sight) -> bool:
+        """Return whether a user may open another stream of changes."""
+
     def events(
         self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
     ) -> AsyncIterator[bytes]:
@@ -91,10 +98,11 @@ class Site(Protocol):
 
 
 class _Guard:
-    """Answers no request that names another host, and lets no answer leave without its headers.
+    """Answers no request that names another host, no form of another site, and lets no answer leave
+    without its headers.
 
     A page of another site can make a browser ask a listener on loopback under a name of its own;
-    it cannot make it send another `Host`.
+    it cannot make it send another `Host`, nor another `Origin`.
     """
 
     def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
@@ -112,7 +120,13 @@ class _Guard:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
-        host = _hostname(Headers(scope=scope).get("host", ""))
+        headers = Headers(scope=scope)
+        host = _hostname(headers.get("host", ""))
+        if host in self._hosts and scope["method"] == "POST" and not _own(headers):
+            await PlainTextResponse("forms of other sites are not accepted", 403)(
+                scope, receive, guarded
+            )
+            return
         if host in self._hosts:
             await self._app(scope, receive, guarded)
             return
@@ -128,14 +142,16 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
         description="What is running in a cluster, what is missing, and what to do.",
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,
     )
     app.add_middleware(_Guard, hosts=hosts)
     _describe(app, site.schemas)
+    _add_sessions(app, site, cookie)
 
     async def look(request: Request) -> Sight | None:
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         token = bearer.strip() if kind.lower() == "bearer" else ""
-        return await site.sight(request.cookies.get(cookie, ""), token)
+        return await site.sight(request.cookies.get(_of_port(cookie, request), ""), token)
 
     async def viewer(request: Request) -> Sight:
         found = await look(request)
@@ -156,41 +172,12 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             return RedirectResponse("/enter", 303)
         return HTMLResponse(site.page(sight, namespace, trouble=trouble == "1"))
 
-    @app.get("/enter", include_in_schema=False)
-    async def enter(request: Request, token: str = "") -> Response:
-        return await signed_in(request, token) if token else HTMLResponse(site.sign_in(""))
-
-    @app.post("/enter", include_in_schema=False)
-    async def enter_form(request: Request) -> Response:
-        body = b""
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _FORM_BYTES:
-                return PlainTextResponse("the form is too large", 413)
-        fields = parse_qs(body.decode(errors="replace"))
-        return await signed_in(request, fields.get("token", [""])[0].strip())
-
-    async def signed_in(request: Request, token: str) -> Response:
-        session = await site.enter(token)
-        if session is None:
-            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
-        answer = RedirectResponse("/", 303)
-        # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
-        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
-        answer.set_cookie(cookie, session, httponly=True, samesite="strict", secure=secure)
-        return answer
-
-    @app.post("/leave", include_in_schema=False)
-    async def leave(request: Request) -> Response:
-        site.leave(request.cookies.get(cookie, ""))
-        answer = RedirectResponse("/enter", 303)
-        answer.delete_cookie(cookie)
-        return answer
-
     @app.get("/events", include_in_schema=False)
     async def events(
-        request: Request, _sight: Viewer, namespace: str = "", since: str = ""
+        request: Request, sight: Viewer, namespace: str = "", since: str = ""
     ) -> Response:
+        if not site.streams(sight):
+            raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
         seen = request.headers.get("last-event-id", since)
         stream = site.events(lambda: look(request), namespace, seen)
         return StreamingResponse(stream, media_type="text/event-stream")
@@ -229,7 +216,50 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             raise HTTPException(404, "there is no such pod of Ray that you may see")
         return Response(found, media_type="application/json")
 
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(_sight: Viewer) -> dict[str, Any]:
+        return app.openapi()
+
     return app
+
+
+def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
+    """Add the routes that begin and end a session."""
+
+    @app.get("/enter", include_in_schema=False)
+    async def enter(request: Request, token: str = "") -> Response:
+        if token and site.links:
+            return await signed_in(request, token)
+        return HTMLResponse(site.sign_in(""))
+
+    @app.post("/enter", include_in_schema=False)
+    async def enter_form(request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES:
+                return PlainTextResponse("the form is too large", 413)
+        fields = parse_qs(body.decode(errors="replace"))
+        return await signed_in(request, fields.get("token", [""])[0].strip())
+
+    async def signed_in(request: Request, token: str) -> Response:
+        session = await site.enter(token)
+        if session is None:
+            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
+        answer = RedirectResponse("/", 303)
+        # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
+        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
+        name = _of_port(cookie, request)
+        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    @app.post("/leave", include_in_schema=False)
+    async def leave(request: Request) -> Response:
+        name = _of_port(cookie, request)
+        site.leave(request.cookies.get(name, ""))
+        answer = RedirectResponse("/enter", 303)
+        answer.delete_cookie(name)
+        return answer
 
 
 def _describe(app: FastAPI, schemas: dict[str, Any]) -> None:
@@ -262,6 +292,23 @@ def _found(html: str | None) -> Response:
 def _part(request: Request) -> bool:
     """Tell whether the page itself asks, to show the answer within."""
     return request.headers.get("hx-request") == "true"
+
+
+def _own(headers: Headers) -> bool:
+    """Return whether a form is of this site, or was sent by no page."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:  # it also counts where a proxy sends another Host
+        return site in {"same-origin", "none"}
+    origin = headers.get("origin")
+    return origin is None or origin.partition("://")[2] == headers.get("host", "")
+
+
+def _of_port(cookie: str, request: Request) -> str:
+    """Return the name of a cookie with the port that the browser uses. Cookies are shared by all
+    ports of a host, and two dashboards on one machine must not replace each other's.
+    """
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{cookie}-{port}" if port.isdecimal() and port.isascii() else cookie
 
 
 def _hostname(host: str) -> str:

@@ -20,6 +20,9 @@ from webhook.status.words import counted
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The one that is asked about RayClusters."""
 
+SHARDS_WEBHOOK: Final = f"shards{OURS}"
+"""The one that gives the indices of shard groups."""
+
 DEFINITIONS: Final = "customresourcedefinitions"
 """What tells the webhook which release of KubeRay the rules speak for; it can do without."""
 
@@ -79,12 +82,18 @@ class Probed(Struct, frozen=True):
     """Whether the first account may do something, by `verb resource`, or `verb resource in
     namespace`.
     """
+    reservations: dict[str, Tried] = {}
+    """Dry runs of a Lease that does not exist, and of each that holds reservations, by namespace
+    and name.
+    """
     broken: Tried = Tried()
     """A RayCluster with two groups of one name."""
     worker: Tried = Tried()
     """A worker pod; of a RayCluster that exists, when `owner` names one."""
     owner: str = ""
     picture: Picture | None = None
+    scope: str = ""
+    """The namespace of the picture; all when it is empty."""
     unread: dict[str, str] = {}
 
 
@@ -105,10 +114,16 @@ def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> 
     yield from _policies(ours)
     yield from _endpoints(probed)
     yield from _rights(probed)
+    yield from _reservations(probed)
     yield from _second(probed)
     yield _denial(probed.broken)
     yield _patch(probed)
     yield from _seats(probed)
+
+
+def where(probed: Probed) -> str:
+    """Return which namespaces' RayClusters and pods were looked at."""
+    return f"namespace {probed.scope}" if probed.scope else "all namespaces"
 
 
 def _kubernetes(probed: Probed) -> Result:
@@ -247,14 +262,21 @@ def _bundles(
             )
 
 
+_LOST: Final = {
+    PODS_WEBHOOK: "a pod that is created while the webhook is away never gets its seat",
+    SHARDS_WEBHOOK: (
+        "a RayCluster of a shard group that is created while the webhook is away gets no index"
+    ),
+}
+"""What is lost for good when a call fails, by webhook."""
+
+
 def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
     for _, webhook in ours:
-        if webhook.name == PODS_WEBHOOK and webhook.failure_policy != "Fail":
+        lost = _LOST.get(webhook.name)
+        if lost is not None and webhook.failure_policy != "Fail":
             text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
-            advice = (
-                "set it to Fail: with Ignore, a pod that is created while the webhook is away "
-                "never gets its seat"
-            )
+            advice = f"set it to Fail: with Ignore, {lost}"
             yield Result("failure-policy", "warning", text, advice)
         else:
             yield Result(
@@ -322,6 +344,37 @@ def _rights(probed: Probed) -> Iterator[Result]:
             )
     if probed.rights and all(probed.rights.values()):
         yield Result("rights", "fine", f"{account} may {', '.join(probed.rights)}")
+
+
+_LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
+
+
+def _reservations(probed: Probed) -> Iterator[Result]:
+    """Yield whether identities can be reserved: Leases created and replaced."""
+    refused = {name: tried for name, tried in probed.reservations.items() if tried.refused}
+    own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
+    if own:
+        yield Result(
+            "reservations",
+            "unknown",
+            f"dry runs of Leases are not allowed to you: {own[0]}",
+            "ask somebody who may create and update Leases there",
+        )
+    for name, tried in refused.items():
+        if tried.refused in own:
+            continue
+        if tried.reason == "unreadable":
+            advice = "do what the message says; until then its worker groups get no new pods"
+        else:
+            advice = (
+                "remove what refuses it: an admission webhook, a policy or a quota of that "
+                "namespace; until then no pod without an identity of KubeRay is admitted"
+            )
+        text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
+        yield Result("reservations", "error", text, advice)
+    if probed.reservations and not refused:
+        count = counted(len(probed.reservations), "Lease")
+        yield Result("reservations", "fine", f"{count} can be written, in dry runs")
 
 
 def _second(probed: Probed) -> Iterator[Result]:
@@ -458,7 +511,8 @@ def _seats(probed: Probed) -> Iterator[Result]:
             for replica in group.replicas
             for host in replica.hosts
         )
-        yield Result("seats", "fine", f"{counted(hosts, 'worker')} in as many seats")
+        text = f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}"
+        yield Result("seats", "fine", text)
 
 
 def _unread(probed: Probed, name: str, resource: str, text: str) -> Result:

@@ -91,22 +91,28 @@ def compare(kind: str, live: Object, new: Object) -> Comparison:
 
 
 def _wanted(document: Object) -> Object:
-    """Return what people say in an object: its spec, labels and annotations."""
-    meta = document.get("metadata") or {}
+    """Return the fields of an object that users write: its spec, labels and annotations."""
+    meta = _map(document.get("metadata"))
     annotations = {
-        key: value for key, value in (meta.get("annotations") or {}).items() if key != _LAST_APPLIED
+        key: value for key, value in _map(meta.get("annotations")).items() if key != _LAST_APPLIED
     }
-    kept = {"labels": meta.get("labels") or {}, "annotations": annotations}
-    return {"metadata": kept, "spec": document.get("spec") or {}}
+    kept = {"labels": _map(meta.get("labels")), "annotations": annotations}
+    return {"metadata": kept, "spec": _map(document.get("spec"))}
+
+
+def _map(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
 
 
 def _last(meta: Object) -> Object:
-    """Return what `kubectl apply` sent last, if it says so."""
+    """Return the fields that users write of the object in the last `kubectl apply`. Its name and
+    namespace are not among them: they are never removed by an apply.
+    """
     try:
-        last = msgspec.json.decode((meta.get("annotations") or {}).get(_LAST_APPLIED, "{}"))
+        last = msgspec.json.decode(_map(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
     except msgspec.DecodeError:
         return {}
-    return last if isinstance(last, dict) else {}
+    return _wanted(_map(last))
 
 
 def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - JSON has values of every type

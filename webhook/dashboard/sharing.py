@@ -1,0 +1,58 @@
+"""Values that several requests need at the same time: computed once, and kept for a while."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Shared(Generic[K, V]):
+    """A cache with a limit and a lifetime. All that request a key while its value is computed wait
+    for one computation, which goes on when one of them is cancelled; a failure is not kept.
+    """
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._clock = clock
+        self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._computed: dict[K, asyncio.Task[V]] = {}
+
+    def __contains__(self, key: K) -> bool:
+        """Return whether a value was kept for a key, though its lifetime may be over."""
+        return key in self._kept
+
+    async def get(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
+        """Return the value of a key, from the cache or computed. Raises what `compute` raises."""
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept[0]:
+            self._kept.move_to_end(key)
+            return kept[1]
+        task = self._computed.get(key)
+        if task is None:
+            task = self._computed[key] = asyncio.create_task(self._compute(key, compute))
+            task.add_done_callback(_retrieve)  # all that waited for it may have been cancelled
+        return await asyncio.shield(task)
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; of too many, the one that was requested longest ago is dropped."""
+        self._kept[key] = (self._clock() + self._seconds, value)
+        self._kept.move_to_end(key)
+        if len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+
+    async def _compute(self, key: K, compute: Callable[[], Awaitable[V]]) -> V:
+        try:
+            value = await compute()
+            self.put(key, value)
+            return value
+        finally:
+            del self._computed[key]
+
+
+def _retrieve(task: asyncio.Task[V]) -> None:
+    if not task.cancelled():
+        task.exception()
