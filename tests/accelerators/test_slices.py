@@ -83,7 +83,7 @@ def test_without_kueue_nothing_is_made_up() -> None:
 
 def test_a_gate_of_kueue_tells_that_it_chooses_the_nodes() -> None:
     assert read_slice({}, selecting("4x4"), (names.KUEUE_GATE_TOPOLOGY,), 16).placed
-    assert not read_slice({}, selecting("4x4"), (names.KUEUE_ELASTIC_JOB,), 16).placed
+    assert not read_slice({}, selecting("4x4"), (names.KUEUE_PREFIX + "elastic-job",), 16).placed
 
 
 @pytest.mark.parametrize(
