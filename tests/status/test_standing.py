@@ -342,3 +342,16 @@ def test_variables_that_are_not_utf_8_are_no_seat() -> None:
     ]
     picture = examine(structs.replace(observed, pods=broken), NOW)
     assert picture.clusters[0].groups[0].unseated == ("llama-tpu-worker-0-3",)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "what"),
+    [(8, "was told TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    ids=["grew", "shrank"],
+)
+def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
+    scene = Scene(llama(replicas=1))
+    scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
+    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    assert f"was made for another numOfHosts than {hosts}: " in found.message
+    assert what in found.message
