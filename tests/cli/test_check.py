@@ -19,6 +19,7 @@ from webhook.cli.main import main
 from webhook.follow.leases import write_page
 from webhook.groups.ledger import Page
 from webhook.kube import names
+from webhook.status import ids
 from webhook.tls.issue import issue_authority
 
 Capture = pytest.CaptureFixture[str]
@@ -371,7 +372,7 @@ def test_this_webhook_installed_twice_is_told(tmp_path: Path, bundle: str, capsy
         server.scene.webhooks.append(other)
 
     status, found = check(tmp_path, bundle, capsys, twice=twice)
-    assert (status, found["second-webhook"]) == (1, "error")
+    assert (status, found[ids.SECOND_WEBHOOK]) == (1, "error")
 
 
 def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Capture) -> None:
@@ -386,7 +387,7 @@ def test_the_webhook_of_another_is_told(tmp_path: Path, bundle: str, capsys: Cap
         server.scene.webhooks.append(other)
 
     status, found = check(tmp_path, bundle, capsys, another=another)
-    assert (status, found["second-webhook"]) == (1, "error")
+    assert (status, found[ids.SECOND_WEBHOOK]) == (1, "error")
 
 
 def test_a_webhook_that_is_not_registered_is_told(

@@ -20,6 +20,7 @@ from tests.status.samples import samples
 from tests.status.scenes import Scene
 from tests.status.served import kubeconfig, serving
 from webhook.cli.main import main
+from webhook.status import ids
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]
@@ -70,7 +71,7 @@ def test_files_are_shown_to_whoever_has_the_printed_address() -> None:
 def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi().serving() as fake:
-            store(fake, samples()["host-missing"].scene())
+            store(fake, samples()[ids.HOST_MISSING].scene())
             config = kubeconfig(tmp_path, fake.port)
             await asyncio.to_thread(look, str(config))
 

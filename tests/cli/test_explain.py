@@ -14,6 +14,7 @@ from webhook.cli.main import main
 from webhook.kube import names
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
+from webhook.status import ids
 from webhook.status.examination import DIAGNOSES
 from webhook.status.variables import given_variables
 from webhook.validation.ruleset import RULES
@@ -245,7 +246,7 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
     ("kind", "name", "near"),
     [
         ("rule", "tpu-topology-mismach", "tpu-topology-mismatch"),
-        ("diagnosis", "hosts-missing", "host-missing"),
+        ("diagnosis", "hosts-missing", ids.HOST_MISSING),
         ("variable", "TPU_WORKERID", "TPU_WORKER_ID"),
     ],
 )

@@ -18,6 +18,7 @@ from webhook.cli.main import main
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster
+from webhook.status import ids
 from webhook.status.installation import FORMER, second_webhook
 
 Capture = pytest.CaptureFixture[str]
@@ -234,7 +235,7 @@ def test_it_is_the_webhook_that_status_complains_of() -> None:
 def test_adopted_pods_are_fine_to_status() -> None:
     scene = a_former_scene()
     scene.webhooks = [ours("Fail")]
-    assert scene.ids() == ["head-missing"]
+    assert scene.ids() == [ids.HEAD_MISSING]
 
 
 def test_only_a_webhook_that_is_known_can_be_left(capsys: Capture) -> None:

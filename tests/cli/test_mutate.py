@@ -2,6 +2,7 @@
 line.
 """
 
+import copy
 import io
 import json
 import re
@@ -141,6 +142,58 @@ def test_a_pod_takes_the_seat_that_the_state_leaves_free(
         == pod["metadata"]["labels"]
     )
     assert pod["spec"]["hostname"] == "g-0-1"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_pod().of("gone").worker("g").seat(0, 0, "g-xh3hf").build(),
+        a_pod().of("c").worker("gone").seat(0, 0, "gone-xh3hf").build(),
+        {"metadata": {"labels": {names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}}},
+        {"metadata": {}},
+        {},
+    ],
+    ids=["of no RayCluster", "of no group", "with one label", "without labels", "without anything"],
+)
+def test_a_pod_in_the_state_that_belongs_to_nothing_takes_no_seat(
+    other: Object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = {"apiVersion": "v1", "kind": "Pod", **other}
+    state = written(tmp_path, CLUSTER, other, name="state.yaml")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
+
+
+def test_pods_in_the_state_that_have_no_name_yet_hold_a_seat_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nameless = [held(0), held(1)]
+    for pod in nameless:
+        del pod["metadata"]["name"], pod["metadata"]["uid"]
+    state = written(tmp_path, CLUSTER, *nameless, name="state.yaml")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-1-0"
+
+
+def test_a_raycluster_in_the_state_that_has_no_name_makes_no_difference(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nameless = copy.deepcopy(CLUSTER)
+    del nameless["metadata"]["name"]
+    state = written(tmp_path, CLUSTER, nameless, name="state.yaml")
+    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
+
+
+def test_a_pod_that_is_refused_is_explained_as_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod = a_pod().of("c").worker("none").build()
+    state = written(tmp_path, CLUSTER, name="state.yaml")
+    assert main(["mutate", "-f", written(tmp_path, pod), "--state", state, "--explain"]) == 1
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"pod 1: \S+: REFUSED: metadata\.labels\[ray\.io/group\]: .+\n", out)
+    assert "refused: metadata.labels[ray.io/group]: " in err
 
 
 def test_a_terminating_pod_leaves_its_seat_free(

@@ -1,16 +1,19 @@
 """`ray-webhook status`, by a kubeconfig, of a scene behind a socket."""
 
 import copy
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.status.scenes import Scene, llama
+from tests.status.scenes import Scene, instant, llama
 from tests.status.served import serving
 from webhook.cli.main import main
 from webhook.kube import names
+from webhook.status import ids
 from webhook.status.words import duration
 
 Capture = pytest.CaptureFixture[str]
@@ -38,6 +41,31 @@ def test_it_draws_the_missing_host_and_says_what_to_do(tmp_path: Path, capsys: C
     assert "host 3 missing" in out
     assert "✗ host-missing" in out
     assert "\n      kubectl describe raycluster -n team llama\n" in out
+
+
+def test_a_terminal_that_knows_only_ascii_gets_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    assert status(Scene().without("llama-tpu-worker-0-3"), tmp_path) == 1
+    out = written.getvalue().decode("ascii")
+    assert "x host-missing" in out
+    assert "replica 0  ###.  3/4  waits" in out
+
+
+def test_pods_that_are_being_deleted_are_counted_where_there_are_some(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert status(Scene(), tmp_path) == 0
+    assert "being deleted" not in capsys.readouterr().out
+    scene = Scene()
+    scene.changed(
+        "llama-tpu-worker-0-3",
+        metadata={"deletionTimestamp": instant(5), "deletionGracePeriodSeconds": 30},
+    )
+    status(scene, tmp_path)
+    assert "team/llama  head ■  1 pod being deleted" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -70,7 +98,7 @@ def test_json_and_yaml_have_the_whole_picture(tmp_path: Path, capsys: Capture) -
     assert [host["state"] for host in cluster["groups"][0]["replicas"][0]["hosts"]] == [
         "ready"
     ] * 3 + ["missing"]
-    assert [trouble["id"] for trouble in cluster["troubles"]] == ["host-missing"]
+    assert [trouble["id"] for trouble in cluster["troubles"]] == [ids.HOST_MISSING]
     assert status(scene, tmp_path, "-o", "yaml") == 1
     again = yaml.safe_load(capsys.readouterr().out)
     assert again["clusters"] == found["clusters"]

@@ -112,6 +112,17 @@ def test_another_process_goes_on_with_the_series() -> None:
     run(story)
 
 
+def test_the_second_write_of_an_event_counts_as_the_second_whichever_process_makes_it() -> None:
+    async def story(api: FakeApi) -> None:
+        async with recording(api) as first, recording(api, "two") as second:
+            await first.record([a_notice()], NOW)
+            await second.record([a_notice()], NOW + 60)
+        (event,) = events(api)
+        assert event["series"]["count"] == 2
+
+    run(story)
+
+
 def test_an_event_that_the_api_server_has_forgotten_is_made_anew() -> None:
     async def story(api: FakeApi) -> None:
         async with recording(api) as recorder:

@@ -13,12 +13,13 @@ from tests.e2e.installation import CONTROLLER_COMPONENT, DASHBOARD_COMPONENT, ac
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
+from webhook.status import ids
 
 pytestmark = pytest.mark.e2e
 
 IGNORE = "admission.ray.io/ignore"
 ROLE_BINDINGS = Resource("rbac.authorization.k8s.io/v1", "rolebindings")
-NEGLECTED = {"head-missing", "replica-missing"}
+NEGLECTED = {ids.HEAD_MISSING, ids.REPLICA_MISSING}
 """What is wrong with a RayCluster when no KubeRay is there."""
 OWN, OTHER = "looked-at", "not-looked-at"
 

@@ -59,7 +59,7 @@ def test_the_continuous_pairs_have_both_seat_paths_and_the_gap_of_int32() -> Non
     assert (NEWEST.multi_host_indexing, OLD.multi_host_indexing) == (True, False)
     assert (NEWEST.int32, OLD.int32) == (True, False)
     text = (ROOT / ".ci" / "run").read_text()
-    assert f"stories {OLD.kuberay} {OLD.kubernetes} " in text
+    assert f"make e2e KUBERAY={OLD.kuberay} KUBERNETES={OLD.kubernetes}\n" in text
 
 
 @pytest.mark.parametrize("pair", MATRIX, ids=str)

@@ -45,6 +45,7 @@ from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
+from webhook.status import ids
 
 pytestmark = pytest.mark.e2e
 
@@ -378,28 +379,28 @@ def add_webhook(api: Api) -> None:
 
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
-    (lose_host, "lacking", {"host-missing"}),
-    (lose_seat, "seatless", {"pod-without-seat", "host-missing"}),
+    (lose_host, "lacking", {ids.HOST_MISSING}),
+    (lose_seat, "seatless", {ids.POD_WITHOUT_SEAT, ids.HOST_MISSING}),
     (
         double,
         "double",
-        {"seat-held-twice", "host-missing", "worker-id-differs", "hostname-differs"},
+        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS},
     ),
-    (lose_group, "ungrouped", {"pod-without-group", "host-missing"}),
-    (split, "split", {"replica-split"}),
-    (shrink, "surplus", {"replica-beyond-desired"}),
-    (change_hosts, "resized", {"hosts-changed"}),
-    (renumber, "renumbered", {"slice-left-out"}),
-    (misplace, "misplaced", {"worker-id-differs", "hostname-differs"}),
-    (crowd_out, "crowded", {"pod-pending"}),
-    (lose_image, "imageless", {"container-waits"}),
-    (end_pod, "evicted", {"pod-ended"}),
-    (hang_start, "unready", {"pod-not-ready"}),
-    (defer_resize, "deferred", {"resize-stuck"}),
-    (lose_service, "nameless", {"headless-service-missing"}),
-    (lose_head, "headless", {"head-missing"}),
-    (lose_replica, "gone", {"replica-missing"}),
-    (add_webhook, "", {"second-webhook"}),
+    (lose_group, "ungrouped", {ids.POD_WITHOUT_GROUP, ids.HOST_MISSING}),
+    (split, "split", {ids.REPLICA_SPLIT}),
+    (shrink, "surplus", {ids.REPLICA_BEYOND_DESIRED}),
+    (change_hosts, "resized", {ids.HOSTS_CHANGED}),
+    (renumber, "renumbered", {ids.SLICE_LEFT_OUT}),
+    (misplace, "misplaced", {ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS}),
+    (crowd_out, "crowded", {ids.POD_PENDING}),
+    (lose_image, "imageless", {ids.CONTAINER_WAITS}),
+    (end_pod, "evicted", {ids.POD_ENDED}),
+    (hang_start, "unready", {ids.POD_NOT_READY}),
+    (defer_resize, "deferred", {ids.RESIZE_STUCK}),
+    (lose_service, "nameless", {ids.HEADLESS_SERVICE_MISSING}),
+    (lose_head, "headless", {ids.HEAD_MISSING}),
+    (lose_replica, "gone", {ids.REPLICA_MISSING}),
+    (add_webhook, "", {ids.SECOND_WEBHOOK}),
 )
 
 
@@ -428,11 +429,11 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         for name in (*names, "ignored"):
             wait_for_workers(api, NAMESPACE, HOSTS * replicas.get(name, 1), name)
         until(
-            lambda: "pod-refused" in stage.troubles().get("refused", ()),
+            lambda: ids.POD_REFUSED in stage.troubles().get("refused", ()),
             "KubeRay tells of a refusal",
         )
         stage.let_run()
-        wanted = {"refused": {"pod-refused", "replica-missing"}, "ignored": {"ignored"}}
+        wanted = {"refused": {ids.POD_REFUSED, ids.REPLICA_MISSING}, "ignored": {"ignored"}}
         until_equal(stage.troubles, wanted, "the terminal says so")
         until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says so")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders import a_cluster, facts
 from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import ALLOWED
 from webhook.groups.optins import (
@@ -13,6 +14,7 @@ from webhook.groups.optins import (
     OPT_INS,
     PROFILES,
     SCHEDULING_GROUP,
+    SHARD_GROUP,
     TOPOLOGY_KEY,
     OptIn,
 )
@@ -50,6 +52,28 @@ def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(
     assert not row.read({})
     assert not row.read({row.annotation: ""})
     assert row.problem("") == ""
+
+
+VALUES = {
+    names.ANNOTATION_TOPOLOGY_KEY: "rack",
+    names.ANNOTATION_PROFILES: "vllm",
+    names.ANNOTATION_SCHEDULING_GROUP: "cluster",
+    names.ANNOTATION_SHARD_GROUP: "search",
+    names.ANNOTATION_SHARD_INDEX: "3",
+    names.ANNOTATION_SHARD_COUNT: "4",
+    names.ANNOTATION_DRAIN_SECONDS: "60",
+    names.ANNOTATION_RESTART: names.RESTART_REPLICA,
+}
+"""A value of each annotation that takes something else than `true`."""
+
+
+@pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)
+def test_every_annotation_changes_what_is_known_of_its_raycluster(row: OptIn[object]) -> None:
+    sharded = names.ANNOTATION_SHARD_GROUP, "" if row is SHARD_GROUP else "g"
+    cluster = a_cluster("c").group("g", hosts=2).annotated(*sharded)
+    before = facts(cluster)
+    after = facts(cluster.annotated(row.annotation, VALUES.get(row.annotation, "true")))
+    assert before != after
 
 
 @pytest.mark.parametrize("row", OPT_INS, ids=lambda row: row.annotation)

@@ -12,6 +12,7 @@ import yaml
 
 from tests.manifests.prometheus import program
 from tests.manifests.render import ROOT
+from webhook.status import ids
 
 Object = dict[str, Any]
 Series = dict[str, str]
@@ -82,7 +83,7 @@ CASES = {
     "RayWebhookSecondWebhook": Case(
         {'ray_webhook_troubles{diagnosis="second-webhook"}': "1x70"},
         {'ray_webhook_troubles{diagnosis="host-missing"}': "1x70"},
-        {"diagnosis": "second-webhook"},
+        {"diagnosis": ids.SECOND_WEBHOOK},
     ),
     "RayWebhookWatchStale": Case(
         {'ray_webhook_watch_age_seconds{watch="pods"}': "0+60x70"},

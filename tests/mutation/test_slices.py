@@ -64,7 +64,7 @@ def test_two_sub_slices_share_a_node_pool() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "kinds"), [(names.NODE_GCE_TOPOLOGIES[0], 2), (names.NODE_POOL, 1)]
+    ("key", "kinds"), [("cloud.google.com/gce-topology-host", 2), (names.NODE_POOL, 1)]
 )
 def test_the_hosts_of_a_sub_slice_keep_together_by_the_key_of_the_user(
     key: str, kinds: int
@@ -157,7 +157,7 @@ def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
     pod = (
         a_formed()
         .label("kueue.x-k8s.io/podset", "four")
-        .gated(names.KUEUE_ELASTIC_JOB, "mine", names.KUEUE_GATE_TOPOLOGY)
+        .gated(names.KUEUE_PREFIX + "elastic-job", "mine", names.KUEUE_GATE_TOPOLOGY)
     )
     before = pod.build()
     after = decide(pod, CLUSTER).pod

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
 import yaml
 
 from tests.apiserver import pod_review
@@ -245,6 +246,44 @@ def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
     asyncio.run(story())
     lines = [json.loads(line) for line in log.getvalue().splitlines()]
     assert {line["process"] for line in lines} == {"controller"}
+
+
+@pytest.mark.parametrize(
+    ("resource", "condition"),
+    [
+        (PODS, "worker pods"),
+        (RAYCLUSTERS, "RayClusters"),
+        ("", "discovery"),
+        (LEASES, "leader election"),
+    ],
+)
+def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
+    resource: str, condition: str, tmp_path: Path
+) -> None:
+    conditions = {"worker pods", "RayClusters", "discovery", "leader election", "not draining"}
+
+    async def lines(probes: httpx.AsyncClient) -> dict[str, set[str]]:
+        found = (await probes.get("/readyz")).text.splitlines()
+        return {
+            state: {line[4:] for line in found if line[:3] == state} for state in ("[+]", "[-]")
+        }
+
+    async def until(probes: httpx.AsyncClient, status: int, missing: set[str]) -> None:
+        wanted = {"[+]": conditions - missing, "[-]": missing}
+        async with asyncio.timeout(20):
+            # Over a wire, with nobody to signal it
+            while (await lines(probes)) != wanted:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await probes.get("/readyz")).status_code == status
+
+    async def story() -> None:
+        api = FakeApi(before=lambda request: 500 if request.resource == resource else 0)
+        async with api.serving(), controlling(api, tmp_path, KEPT, io.BytesIO()) as probes:
+            await until(probes, 503, {condition})
+            api.before = lambda _: 0
+            await until(probes, 200, set())
+
+    asyncio.run(story())
 
 
 def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import a_cluster
 from tests.status.scenes import NOW, Scene, instant, llama
 from webhook.kube.names import LABEL_HOST_INDEX
+from webhook.status import ids
 from webhook.status.diagnosis import Trouble
 
 HEAD = "llama-head"
@@ -78,7 +79,7 @@ def test_the_end_of_a_pod_of_another_raycluster_or_group_hides_no_missing_host()
         "llama-head-x7k2p",
     ):
         ended(scene, other, 1)
-    assert scene.ids() == ["host-missing"]
+    assert scene.ids() == [ids.HOST_MISSING]
 
 
 def test_the_end_of_a_pod_of_the_group_says_since_when_a_host_is_missing() -> None:
@@ -112,7 +113,7 @@ def test_an_end_of_long_ago_does_not_make_a_host_late_that_was_lost_a_moment_ago
     ended(scene, "llama-tpu-worker-bbbbb", 5)
     assert scene.ids() == []
     trouble = the_trouble(scene, NOW + 25)
-    assert (trouble.id, trouble.since) == ("host-missing", None)
+    assert (trouble.id, trouble.since) == (ids.HOST_MISSING, None)
 
 
 def test_the_ends_of_another_replica_do_not_say_since_when_a_host_is_missing() -> None:
@@ -133,7 +134,7 @@ def test_pods_that_end_again_and_again_do_not_put_off_a_missing_host(apart: int)
     scene = Scene().without(HOST)
     for number in range(12):
         ended(scene, f"llama-tpu-worker-{number:05}", 1 + number * apart)
-    assert the_trouble(scene).id == "host-missing"
+    assert the_trouble(scene).id == ids.HOST_MISSING
 
 
 def test_a_host_that_is_known_to_go_counts_whatever_else_ends() -> None:
@@ -174,7 +175,7 @@ def test_a_host_that_never_came_counts_from_the_newest_of_the_others() -> None:
     for pod in FIRST[:3]:
         scene.changed(pod, metadata={"creationTimestamp": instant(20)})
     assert scene.ids() == []
-    assert scene.ids(NOW + 10) == ["host-missing"]
+    assert scene.ids(NOW + 10) == [ids.HOST_MISSING]
 
 
 @pytest.mark.parametrize("former", ["llama-head-x7k2p", "llama-head"])
@@ -194,7 +195,7 @@ def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -
     scene = condition(Scene().without(HEAD), "HeadPodReady", "False", 2)
     assert scene.ids() == []
     trouble = the_trouble(scene, NOW + 58)
-    assert (trouble.id, trouble.since) == ("head-missing", None)
+    assert (trouble.id, trouble.since) == (ids.HEAD_MISSING, None)
     scene = ended(condition(Scene().without(HEAD), "HeadPodReady", "False", 3000), HEAD, 90)
     assert the_trouble(scene).since == NOW - 90
 
@@ -202,7 +203,7 @@ def test_a_head_was_still_there_when_kuberay_first_said_that_it_is_not_ready() -
 def test_a_head_of_a_raycluster_that_was_resumed_may_take_its_time() -> None:
     scene = condition(Scene().without(HEAD), "RayClusterSuspended", "False", 2)
     assert scene.ids() == []
-    assert scene.ids(NOW + 58) == ["head-missing"]
+    assert scene.ids(NOW + 58) == [ids.HEAD_MISSING]
     assert edited(Scene().without(HEAD), 2).ids() == []
 
 
@@ -210,7 +211,7 @@ def test_more_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=3)
     assert scene.ids() == []
     trouble = the_trouble(scene, NOW + 58)
-    assert (trouble.id, trouble.since) == ("replica-missing", None)
+    assert (trouble.id, trouble.since) == (ids.REPLICA_MISSING, None)
 
 
 def test_a_replica_that_is_replaced_counts_from_its_deletion_on() -> None:
@@ -228,7 +229,7 @@ def test_fewer_replicas_count_from_the_edit_on() -> None:
     scene = edited(Scene(), 2, replicas=1)
     assert scene.ids() == []
     trouble = the_trouble(scene, NOW + 118)
-    assert (trouble.id, trouble.since) == ("replica-beyond-desired", None)
+    assert (trouble.id, trouble.since) == (ids.REPLICA_BEYOND_DESIRED, None)
 
 
 def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
@@ -237,7 +238,7 @@ def test_replicas_that_come_and_are_too_many_count_from_then_on() -> None:
     for host in range(4):
         scene.changed(f"llama-tpu-worker-2-{host}", metadata={"creationTimestamp": instant(100)})
     assert scene.ids() == []
-    assert scene.ids(NOW + 20) == ["replica-beyond-desired"]
+    assert scene.ids(NOW + 20) == [ids.REPLICA_BEYOND_DESIRED]
 
 
 @pytest.mark.parametrize("grace", [2**63 - 1, -(2**63), -5])
@@ -246,6 +247,6 @@ def test_an_absurd_grace_period_says_nothing_of_when_a_deletion_began(grace: int
     (trouble,) = [
         each
         for each in Scene().changed(HOST, metadata=deletion).examined().every_trouble
-        if each.id == "host-missing"
+        if each.id == ids.HOST_MISSING
     ]
     assert trouble.since is None

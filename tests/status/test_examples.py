@@ -6,6 +6,7 @@ import pytest
 
 from tests.status.samples import samples
 from tests.status.scenes import NOW, Scene
+from webhook.status import ids
 from webhook.status.diagnosis import Diagnosis
 from webhook.status.examination import DIAGNOSES
 
@@ -16,6 +17,11 @@ def test_nothing_is_wrong_where_all_is_well() -> None:
     picture = Scene().examined()
     assert picture.every_trouble == []
     assert not picture.waits
+
+
+def test_every_id_has_one_row() -> None:
+    named = [value for name, value in vars(ids).items() if name.isupper()]
+    assert sorted(named) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
 
 
 def test_every_diagnosis_has_an_example() -> None:
@@ -50,5 +56,5 @@ def test_a_trouble_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) ->
         assert trouble.remedy
         assert trouble.command.startswith("kubectl ")
         assert trouble.page == f"docs/diagnoses.md#{trouble.id}"
-        if trouble.id != "second-webhook":
+        if trouble.id != ids.SECOND_WEBHOOK:
             assert (trouble.namespace, trouble.cluster) == ("team", "llama")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.status.scenes import NOW, Scene, instant
 from webhook.kube import names
+from webhook.status import ids
 
 HEAD = "llama-head"
 HOST = "llama-tpu-worker-0-3"
@@ -49,7 +50,7 @@ def messages(scene: Scene, now: float = NOW) -> list[str]:
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_a_pod_that_has_ended_and_stays_waits(pod: str, phase: str) -> None:
     scene = Scene().changed(pod, status=ended(120, phase))
-    assert scene.ids() == ["pod-ended"]
+    assert scene.ids() == [ids.POD_ENDED]
     assert scene.examined().waits
 
 
@@ -77,7 +78,7 @@ def test_it_says_since_when_a_pod_has_ended() -> None:
 def test_a_container_that_has_ended_and_does_not_start_again_waits() -> None:
     scene = Scene().changed(HOST, status=unready(90, containerStatuses=[terminated(90)]))
     (trouble,) = scene.examined().every_trouble
-    assert trouble.id == "container-waits"
+    assert trouble.id == ids.CONTAINER_WAITS
     assert trouble.message == (
         "host 3 of replica 0 does not run: ray-worker: OOMKilled, exit code 137"
     )
@@ -95,14 +96,14 @@ def test_a_container_beside_ray_whose_work_is_done_is_no_trouble(name: str, code
 
 def test_a_ray_that_has_ended_without_an_error_does_not_run() -> None:
     status = unready(AN_HOUR, containerStatuses=[terminated(AN_HOUR, 0, "Completed")])
-    assert Scene().changed(HOST, status=status).ids() == ["container-waits"]
+    assert Scene().changed(HOST, status=status).ids() == [ids.CONTAINER_WAITS]
 
 
 def test_a_container_that_waits_does_so_since_its_pod_is_not_ready() -> None:
     pulling = waiting("ray-worker", "ImagePullBackOff")
     scene = Scene().changed(HOST, status=unready(5, containerStatuses=[pulling]))
     assert scene.ids() == []
-    assert scene.ids(NOW + 60) == ["container-waits"]
+    assert scene.ids(NOW + 60) == [ids.CONTAINER_WAITS]
 
 
 def test_a_start_takes_its_time_and_not_an_hour() -> None:
@@ -111,7 +112,7 @@ def test_a_start_takes_its_time_and_not_an_hour() -> None:
         HOST, status=unready(TEN_MINUTES, phase="Pending", initContainerStatuses=waits)
     )
     assert scene.ids() == []
-    assert scene.ids(NOW + TEN_MINUTES) == ["pod-not-ready"]
+    assert scene.ids(NOW + TEN_MINUTES) == [ids.POD_NOT_READY]
     assert scene.examined(NOW + TEN_MINUTES).waits
 
 
@@ -163,7 +164,7 @@ def test_a_pod_that_found_a_node_late_starts_from_then_on() -> None:
     }
     scene = Scene().changed(HOST, status={"phase": "Pending", "conditions": [scheduled]})
     assert scene.ids() == []
-    assert scene.ids(NOW + TEN_MINUTES) == ["pod-not-ready"]
+    assert scene.ids(NOW + TEN_MINUTES) == [ids.POD_NOT_READY]
 
 
 def test_workers_that_wait_for_a_head_that_is_not_ready_are_its_trouble_only() -> None:
@@ -180,7 +181,7 @@ def test_a_worker_of_a_rayservice_is_not_ready_while_it_serves_nothing() -> None
     scene = Scene().changed(HOST, status=idle, metadata={"labels": {names.LABEL_SERVE: "true"}})
     assert scene.ids() == []
     hanging = unready(AN_HOUR, initContainerStatuses=[running("load-model")])
-    assert scene.changed(HOST, status=hanging).ids() == ["pod-not-ready"]
+    assert scene.changed(HOST, status=hanging).ids() == [ids.POD_NOT_READY]
 
 
 def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_on() -> None:
@@ -193,25 +194,25 @@ def test_workers_that_waited_for_a_slow_head_have_their_time_from_its_readiness_
     assert scene.ids() == []
     assert scene.ids(NOW + 897) == []
     troubles = scene.examined(NOW + 898).every_trouble
-    assert [(each.id, each.since) for each in troubles] == [("pod-not-ready", NOW - 2)] * 2
+    assert [(each.id, each.since) for each in troubles] == [(ids.POD_NOT_READY, NOW - 2)] * 2
 
 
 def test_a_container_that_crashes_again_and_again_counts_however_often_its_pod_was_ready() -> None:
     status = unready(5, containerStatuses=[waiting("log", "CrashLoopBackOff")])
     (trouble,) = Scene().changed(HOST, status=status).examined().every_trouble
-    assert (trouble.id, trouble.since) == ("container-waits", None)
+    assert (trouble.id, trouble.since) == (ids.CONTAINER_WAITS, None)
     young = {"metadata": {"creationTimestamp": instant(30)}, "status": status}
     assert Scene().changed(HOST, **young).ids() == []
 
 
 def test_a_container_that_is_about_to_start_again_is_not_told_of_by_its_exit_code() -> None:
     scene = Scene().changed(HOST, status=unready(90, containerStatuses=[terminated(1)]))
-    for policy, ids in (
-        ("Never", ["container-waits"]),
+    for policy, expected in (
+        ("Never", [ids.CONTAINER_WAITS]),
         ("OnFailure", []),
         ("Always", []),
     ):
-        assert scene.changed(HOST, spec={"restartPolicy": policy}).ids() == ids
+        assert scene.changed(HOST, spec={"restartPolicy": policy}).ids() == expected
 
 
 def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
@@ -225,7 +226,7 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
             status={"phase": "Pending", "conditions": [gated]},
         )
     (trouble,) = scene.examined().every_trouble
-    assert (trouble.id, trouble.level) == ("pod-gated", "warning")
+    assert (trouble.id, trouble.level) == (ids.POD_GATED, "warning")
     assert trouble.message == (
         "hosts 0-3 of replica 1 are held back by scheduling gate kueue.x-k8s.io/admission"
     )
@@ -243,7 +244,7 @@ def test_pods_behind_scheduling_gates_are_no_matter_of_nodes() -> None:
 def test_a_head_serves_nothing_and_has_to_be_ready() -> None:
     idle = unready(AN_HOUR, containerStatuses=[running("ray-worker")])
     scene = Scene().changed(HEAD, status=idle, metadata={"labels": {names.LABEL_SERVE: "true"}})
-    assert scene.ids() == ["pod-not-ready"]
+    assert scene.ids() == [ids.POD_NOT_READY]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Kueue took for one another.
 
 from tests.status.scenes import Scene, job, llama, llama_of
 from webhook.kube import names
+from webhook.status import ids
 from webhook.status.diagnosis import Trouble
 
 LEVEL = "cloud.google.com/gce-topology-block"
@@ -15,7 +16,7 @@ def scaled(scene: Scene, replicas: int, *gone: int) -> Scene:
     return scene.without(*(name for name in list(scene.pods) for i in gone if f"-{i}-" in name))
 
 
-def of(scene: Scene, name: str = "slice-left-out") -> list[Trouble]:
+def of(scene: Scene, name: str = ids.SLICE_LEFT_OUT) -> list[Trouble]:
     """Return the troubles of one diagnosis."""
     return [each for each in scene.examined().every_trouble if each.id == name]
 
@@ -47,8 +48,8 @@ def test_while_a_replica_is_too_many_it_is_the_one_with_the_highest_id() -> None
     for host in range(4):
         created = {"creationTimestamp": "2026-11-21T11:30:00Z"}
         scene.changed(f"llama-tpu-0-worker-1-{host}", metadata=created)
-    assert scene.ids() == ["replica-beyond-desired"]
-    (found,) = of(scene, "replica-beyond-desired")
+    assert scene.ids() == [ids.REPLICA_BEYOND_DESIRED]
+    (found,) = of(scene, ids.REPLICA_BEYOND_DESIRED)
     assert set(found.pods) == {f"llama-tpu-0-worker-2-{host}" for host in range(4)}
     assert "the highest ids" in found.remedy
 
@@ -79,7 +80,7 @@ def placed(replicas: int) -> Scene:
 
 
 def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
-    (found,) = of(placed(2), "replica-split")
+    (found,) = of(placed(2), ids.REPLICA_SPLIT)
     assert found.replica == 1
     assert f"run in 2 domains of {LEVEL}: first, second" in found.message
     assert found.remedy.startswith("give each replica a group of its own")
@@ -87,5 +88,5 @@ def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
 
 
 def test_a_replica_that_is_alone_in_its_group_is_created_again() -> None:
-    (found,) = of(placed(1), "replica-split")
+    (found,) = of(placed(1), ids.REPLICA_SPLIT)
     assert found.remedy == "delete them, so that they come up in one"

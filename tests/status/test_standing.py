@@ -11,6 +11,7 @@ from msgspec import structs
 from tests.builders import a_cluster
 from tests.status.scenes import NOW, Scene, instant, llama
 from webhook.kube import names
+from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.model import Host, Replica
 from webhook.status.objects import LivePod, Selector
@@ -113,7 +114,7 @@ def test_seats_that_kuberay_gave_are_as_good_as_ours() -> None:
 def test_what_could_not_be_read_is_not_missed() -> None:
     scene = Scene()
     scene.services.clear()
-    assert scene.ids() == ["headless-service-missing"]
+    assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
     unread = structs.replace(scene.observed(), services=None)
     assert examine(unread, NOW).every_trouble == []
 
@@ -138,7 +139,7 @@ def a_seatless_host(amount: str, **spec: object) -> Scene:
 
 
 def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
-    assert a_seatless_host("4").ids() == ["pod-without-seat"]
+    assert a_seatless_host("4").ids() == [ids.POD_WITHOUT_SEAT]
     assert a_seatless_host("0").ids() == []
 
 
@@ -148,14 +149,14 @@ def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
         "restartPolicy": "Always",
         "resources": {"limits": {names.RESOURCE_TPU: "4"}},
     }
-    assert a_seatless_host("", initContainers=[sidecar]).ids() == ["pod-without-seat"]
+    assert a_seatless_host("", initContainers=[sidecar]).ids() == [ids.POD_WITHOUT_SEAT]
 
 
 def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
     scene = Scene().without(*Scene().pods)
-    assert scene.ids() == ["head-missing", "replica-missing"]
+    assert scene.ids() == [ids.HEAD_MISSING, ids.REPLICA_MISSING]
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
-    assert scene.ids() == ["being-deleted"]
+    assert scene.ids() == [ids.BEING_DELETED]
 
 
 def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
@@ -164,7 +165,7 @@ def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> No
     picture = scene.examined()
     (cluster,) = picture.clusters
     (trouble,) = cluster.troubles
-    assert (trouble.id, trouble.level, trouble.since) == ("being-deleted", "info", NOW - 60)
+    assert (trouble.id, trouble.level, trouble.since) == (ids.BEING_DELETED, "info", NOW - 60)
     assert cluster.deleting
     assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
     assert not picture.waits
@@ -180,7 +181,7 @@ def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
     scene = Scene()
     finalizers = ["example.com/audit", "foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
-    assert scene.ids() == ["being-deleted"]
+    assert scene.ids() == [ids.BEING_DELETED]
     picture = scene.examined(NOW + 300)
     held = picture.every_trouble[0]
     assert held.message == (
@@ -197,7 +198,7 @@ def test_pods_of_a_group_that_was_removed_are_shown() -> None:
         scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
     scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
     (trouble,) = scene.examined().every_trouble
-    assert trouble.id == "pod-without-group"
+    assert trouble.id == ids.POD_WITHOUT_GROUP
     assert trouble.message.startswith("4 pods of former, which is no worker group")
     assert trouble.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
     assert trouble.command.endswith(" ".join(trouble.pods))
@@ -242,7 +243,7 @@ def opted_in(**labels: str) -> Scene:
 
 
 def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
-    assert "pod-without-seat" in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    assert ids.POD_WITHOUT_SEAT in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
     (trouble,) = opted_in().examined().clusters[0].troubles
     assert trouble.id == "ignored"
     assert "mutatingwebhookconfiguration ray-webhook does not select" in trouble.message
@@ -283,7 +284,7 @@ def test_a_pod_that_still_has_time_to_end_is_no_trouble() -> None:
     scene = Scene()
     meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
     scene.changed("llama-tpu-worker-0-3", metadata=meta)
-    assert "pod-stuck-terminating" not in scene.ids()
+    assert ids.POD_STUCK_TERMINATING not in scene.ids()
 
 
 def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
@@ -294,11 +295,11 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     finalizers = ["foregroundDeletion"]
     scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
     found = {each.id: each for each in scene.examined().every_trouble}
-    assert set(found) == {"pod-stuck-terminating", "deletion-held", "being-deleted"}
-    assert "node node-0-3, and the deletion waits" in found["pod-stuck-terminating"].message
-    assert found["deletion-held"].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    assert set(found) == {ids.POD_STUCK_TERMINATING, ids.DELETION_HELD, ids.BEING_DELETED}
+    assert "node node-0-3, and the deletion waits" in found[ids.POD_STUCK_TERMINATING].message
+    assert found[ids.DELETION_HELD].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")
-    (trouble,) = [each for each in scene.examined().every_trouble if each.id == "deletion-held"]
+    (trouble,) = [each for each in scene.examined().every_trouble if each.id == ids.DELETION_HELD]
     assert trouble.command == "kubectl edit raycluster -n team llama"
 
 
@@ -341,3 +342,16 @@ def test_variables_that_are_not_utf_8_are_no_seat() -> None:
     ]
     picture = examine(structs.replace(observed, pods=broken), NOW)
     assert picture.clusters[0].groups[0].unseated == ("llama-tpu-worker-0-3",)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "what"),
+    [(8, "was told TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    ids=["grew", "shrank"],
+)
+def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
+    scene = Scene(llama(replicas=1))
+    scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
+    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    assert f"was made for another numOfHosts than {hosts}: " in found.message
+    assert what in found.message

@@ -9,6 +9,7 @@ from tests.builders import a_cluster
 from tests.status.samples import samples
 from tests.status.scenes import NOW, Scene, instant, llama
 from webhook.kube import names
+from webhook.status import ids
 from webhook.status.model import Picture
 from webhook.status.tracker import NOTE_MAX, Notice, Tracker
 
@@ -143,7 +144,7 @@ def test_pods_without_a_seat_are_told_of_and_counted() -> None:
     assert [notice.key.reason for notice in look.notices] == ["PodWithoutSeat"]
     (tally,) = look.tallies
     assert tally.unseated == 1
-    assert look.troubles["team", "llama", "pod-without-seat"] == 1
+    assert look.troubles["team", "llama", ids.POD_WITHOUT_SEAT] == 1
 
 
 def test_a_second_webhook_is_told_to_the_raycluster() -> None:
@@ -225,7 +226,7 @@ def test_a_raycluster_that_is_left_alone_is_told_nothing() -> None:
 
 
 def test_a_raycluster_that_could_not_be_examined_may_be_left_alone_and_is_told_nothing() -> None:
-    picture = samples()["second-webhook"].scene().examined()
+    picture = samples()[ids.SECOND_WEBHOOK].scene().examined()
     (cluster,) = picture.clusters
     assert told(Tracker(), picture) == [("SecondWebhook", "")]
     failed = structs.replace(cluster, groups=(), troubles=(), failure="ValueError")

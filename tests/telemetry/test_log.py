@@ -94,6 +94,21 @@ def test_a_refusal_stands_behind_the_reviews_before_it() -> None:
     assert [line["event"] for line in lines.read()] == ["admission", "refused"]
 
 
+def test_a_line_has_no_fields_that_say_nothing() -> None:
+    lines = Lines()
+    log = Log(lines)
+    log.event("info", "started", "listening")
+    observer = ReviewObserver(log, ReviewCounts(Metrics("serve")))
+    stray = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"containers": []}}
+    for outcome in asyncio.run(outcomes(stray)):
+        observer.reviewed(outcome, 0.0)
+    observer.flush()
+    event, review = lines.read()
+    assert event.keys() == {"time", "level", "process", "event", "message"}
+    always = {"time", "level", "event", "uid", "kind", "namespace", "name", "operation"}
+    assert review.keys() == always | {"verdict", "ms"}
+
+
 def test_a_full_batch_does_not_wait() -> None:
     taken: list[list[int]] = []
     batch = Batch(taken.append)

@@ -11,6 +11,7 @@ from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
+from webhook.status import ids
 from webhook.status.tracker import Look, Tally
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.table import LIVE_READS
@@ -34,7 +35,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
 def test_a_group_has_a_series_for_each_state_and_one_for_since_when() -> None:
     tally = Tally("team", "llama", "tpu", {"complete": 3, "waits": 1}, 2, 1000.0)
     whole = Tally("team", "llama", "cpu", {"complete": 1}, 0, None)
-    look = Look((), (tally, whole), {("team", "llama", "host-missing"): 1})
+    look = Look((), (tally, whole), {("team", "llama", ids.HOST_MISSING): 1})
     metrics = Metrics("controller")
     replica_metrics(metrics, lambda: look, EventCounters({"HostMissing": 4}, {}))
     found = samples(metrics)

@@ -129,8 +129,10 @@ def test_a_queued_cluster_that_runs_gets_no_word_about_what_kueue_adds_to_its_te
 
 
 def test_an_elastic_job_and_its_gate_pass() -> None:
-    gate = [{"name": names.KUEUE_ELASTIC_JOB}]
-    cluster = a_queued().annotation(names.KUEUE_ELASTIC_JOB, "true").pod(schedulingGates=gate)
+    gate = [{"name": names.KUEUE_PREFIX + "elastic-job"}]
+    cluster = (
+        a_queued().annotation(names.KUEUE_PREFIX + "elastic-job", "true").pod(schedulingGates=gate)
+    )
     cluster.value["spec"]["headGroupSpec"]["template"]["spec"]["schedulingGates"] = gate
     assert found(cluster) == set()
 

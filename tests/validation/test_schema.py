@@ -1,5 +1,6 @@
 """Files are checked by KubeRay's CRD, as `kubectl apply` would have them checked."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from tests.validation.builders import Built, Json, a_cluster, a_job
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file
+from webhook.validation.schema import pruned
 
 CONTAINER = "spec.workerGroupSpecs[0].template.spec.containers[0]"
 
@@ -91,6 +93,17 @@ def test_fields_that_the_version_does_not_have_are_pruned_before_the_rules_look(
     assert {(each.rule, each.path) for each in check_file("RayCluster", built)} == {
         ("field-unknown", "spec.upgradeStrategy")
     }
+
+
+def test_fields_below_others_that_the_version_does_not_have_are_pruned_too() -> None:
+    built = a_cluster().group().build()
+    kept = copy.deepcopy(built)
+    group = built["spec"]["workerGroupSpecs"][0]
+    group["unheardOf"] = {"a": 1}
+    group["template"]["spec"]["containers"][0]["unheardOf"] = True
+    group["template"]["spec"]["nodeSelector"] = {"unheard-of": "b", "none": None}
+    kept["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"] = {"unheard-of": "b"}
+    assert pruned("RayCluster", built, None) == kept
 
 
 def test_a_status_in_a_file_counts_for_nothing() -> None:

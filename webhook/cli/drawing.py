@@ -10,7 +10,7 @@ from rich.console import Group as Lines
 from rich.table import Table
 
 from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
-from webhook.status import model
+from webhook.status import ids, model
 from webhook.status.diagnosis import ERROR, Trouble
 from webhook.status.words import counted, duration
 
@@ -114,7 +114,7 @@ def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool)
         yield _row(group, replica, troubles, now, wide=wide)
     if group.unseated:
         held = counted(len(group.unseated), "pod")
-        lost = any((each.id, each.group) == ("pod-without-seat", group.name) for each in troubles)
+        lost = any((each.id, each.group) == (ids.POD_WITHOUT_SEAT, group.name) for each in troubles)
         state = Text(model.WAITS, style("error")) if lost else Text("none needed", style("dim"))
         yield Text("no seat"), Text(), Text(held), state
     if not group.replicas and not group.unseated:

@@ -103,14 +103,6 @@ COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
 ANNOTATION_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
 ANNOTATION_SKIP_TPU_CHECK: Final = "cloud.google.com/skip-tpu-webhook-check"
 
-# Node labels that say which hosts are close to each other, from the closest.
-# https://cloud.google.com/compute/docs/instances/view-vm-topology
-NODE_GCE_TOPOLOGIES: Final = (
-    "cloud.google.com/gce-topology-host",
-    "cloud.google.com/gce-topology-subblock",
-    "cloud.google.com/gce-topology-block",
-)
-
 # Variables that Ray and libtpu read on a TPU host.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
 TPU_WORKER_ID: Final = "TPU_WORKER_ID"
@@ -171,7 +163,6 @@ LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
 KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
 LABEL_KUEUE_QUEUE: Final = KUEUE_PREFIX + "queue-name"
 KUEUE_GATE_TOPOLOGY: Final = KUEUE_PREFIX + "topology"
-KUEUE_ELASTIC_JOB: Final = KUEUE_PREFIX + "elastic-job"
 KUEUE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-required-topology"
 KUEUE_PREFERRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-preferred-topology"
 KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topology"

@@ -46,9 +46,9 @@ def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Stand
         if manifest.kind == names.RAYCLUSTER_KIND:
             state.clusters.put(facts_of(as_cluster(manifest, [pod for _, pod in pods])))
     _shard(state.clusters)
-    for manifest, pod in pods:
+    for number, (manifest, pod) in enumerate(pods):
         try:
-            _seat(state, pod)
+            _seat(state, pod, f"state-{number}")
         except Denied as denied:
             raise problem_in(manifest, str(denied), ("metadata", "labels")) from None
     return state
@@ -67,7 +67,8 @@ def _shard(clusters: ClusterIndex) -> None:
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
-def _seat(state: Standalone, pod: Pod) -> None:
+def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
+    """Put a pod into its seat, under its uid or, for a pod that was never stored, `stand_in`."""
     if (
         pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
         or pod.metadata.deletion_timestamp
@@ -80,5 +81,5 @@ def _seat(state: Standalone, pod: Pod) -> None:
         return
     seat = seat_of(group.group_name, pod.labels, lambda: pod.spec, group.num_of_hosts)
     if seat is not None:
-        identity = pod.metadata.uid or f"{namespace}/{pod.metadata.name}"
-        state.seats.carried(GroupKey(namespace, cluster.uid, group.group_name), seat, identity, 0.0)
+        key = GroupKey(namespace, cluster.uid, group.group_name)
+        state.seats.carried(key, seat, pod.metadata.uid or stand_in, 0.0)

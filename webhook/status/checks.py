@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from webhook.kube import names
+from webhook.status import ids
 from webhook.status.diagnosis import ERROR
 from webhook.status.installation import OURS, second_webhook
 from webhook.status.model import Picture
@@ -28,6 +29,20 @@ DEFINITIONS: Final = "customresourcedefinitions"
 
 LEASES: Final = "leases"
 """What processes agree on seats by; without them no pod gets a seat."""
+
+KUBERNETES_VERSION: Final = "kubernetes-version"
+KUBERAY_SERVED: Final = "kuberay-served"
+KUBERAY_VERSION: Final = "kuberay-version"
+CERT_MANAGER: Final = "cert-manager"
+REGISTERED: Final = "registered"
+CA_BUNDLE: Final = "ca-bundle"
+FAILURE_POLICY: Final = "failure-policy"
+ENDPOINTS: Final = "endpoints"
+RESERVATIONS: Final = "reservations"
+RIGHTS: Final = "rights"
+DRY_RUN_DENIED: Final = "dry-run-denied"
+DRY_RUN_PATCHED: Final = "dry-run-patched"
+SEATS: Final = "seats"
 
 PAGE: Final = "docs/checks.md"
 OLDEST_KUBERNETES: Final = (1, 30)
@@ -131,40 +146,40 @@ def _kubernetes(probed: Probed) -> Result:
     found = _release(text)
     if found is None:
         return Result(
-            "kubernetes-version",
+            KUBERNETES_VERSION,
             "unknown",
             f"Kubernetes says its version is {text!r}",
             "see that this is Kubernetes",
         )
     if found < OLDEST_KUBERNETES:
         return Result(
-            "kubernetes-version",
+            KUBERNETES_VERSION,
             "error",
             f"Kubernetes {text}",
             f"upgrade to {_shown(OLDEST_KUBERNETES)} or later",
         )
-    return Result("kubernetes-version", "fine", f"Kubernetes {text}")
+    return Result(KUBERNETES_VERSION, "fine", f"Kubernetes {text}")
 
 
 def _kuberay(probed: Probed) -> Iterator[Result]:
     if not probed.served:
         yield Result(
-            "kuberay-served",
+            KUBERAY_SERVED,
             "error",
             "RayClusters are not served",
             "install KubeRay first, with its CRDs",
         )
         return
-    yield Result("kuberay-served", "fine", "RayClusters are served")
+    yield Result(KUBERAY_SERVED, "fine", "RayClusters are served")
     if probed.operators is None:
-        yield _unread(probed, "kuberay-version", "deployments", "KubeRay's version is not known")
+        yield _unread(probed, KUBERAY_VERSION, "deployments", "KubeRay's version is not known")
     for operator in probed.operators or ():
         yield _operator(operator)
     if probed.operators is not None and not probed.operators:
         advice = (
             "see that the operator runs; it may be outside of this cluster, or under another label"
         )
-        yield Result("kuberay-version", "warning", "no KubeRay operator was found", advice)
+        yield Result(KUBERAY_VERSION, "warning", "no KubeRay operator was found", advice)
 
 
 def _operator(deployment: Object) -> Result:
@@ -181,20 +196,20 @@ def _operator(deployment: Object) -> Result:
     text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates[0]}' if gates else ''}"
     if found is not None and found < OLDEST_KUBERAY:
         return Result(
-            "kuberay-version", "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later"
+            KUBERAY_VERSION, "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later"
         )
-    return Result("kuberay-version", "fine", text)
+    return Result(KUBERAY_VERSION, "fine", text)
 
 
 def _certificates(probed: Probed) -> Result:
     if probed.cert_manager:
-        return Result("cert-manager", "fine", "cert-manager is there, to issue the certificate")
+        return Result(CERT_MANAGER, "fine", "cert-manager is there, to issue the certificate")
     advice = (
         "install cert-manager, or the webhook with its own certificate: "
         "manifests/overlays/self-signed"
     )
     return Result(
-        "cert-manager", "warning", "cert-manager is not there; the webhook can do without", advice
+        CERT_MANAGER, "warning", "cert-manager is not there; the webhook can do without", advice
     )
 
 
@@ -213,16 +228,16 @@ def _registered(probed: Probed, ours: list[tuple[str, Webhook]]) -> Iterator[Res
         (CLUSTERS_WEBHOOK, probed.validating, "validatingwebhookconfigurations"),
     ):
         if known is None:
-            yield _unread(probed, "registered", what, f"whether {name} is registered is not known")
+            yield _unread(probed, REGISTERED, what, f"whether {name} is registered is not known")
         elif not any(webhook.name == name for _, webhook in ours):
             yield Result(
-                "registered",
+                REGISTERED,
                 "error",
                 f"no configuration has {name}",
                 "install the webhook: docs/install.md",
             )
         else:
-            yield Result("registered", "fine", f"{name} is registered")
+            yield Result(REGISTERED, "fine", f"{name} is registered")
 
 
 def _bundles(
@@ -236,19 +251,17 @@ def _bundles(
                 "see why nobody writes it: cert-manager's cainjector, or in self-signed mode the "
                 "webhook itself"
             )
-            yield Result(
-                "ca-bundle", "error", f"{webhook.name} (of {name}) has no caBundle", advice
-            )
+            yield Result(CA_BUNDLE, "error", f"{webhook.name} (of {name}) has no caBundle", advice)
         elif until is None:
             yield Result(
-                "ca-bundle",
+                CA_BUNDLE,
                 "error",
                 f"the caBundle of {webhook.name} holds no certificate",
                 "remove it: it is written again",
             )
         elif until <= now:
             yield Result(
-                "ca-bundle",
+                CA_BUNDLE,
                 "error",
                 f"the caBundle of {webhook.name} has expired",
                 "see why nobody renews it",
@@ -256,7 +269,7 @@ def _bundles(
         else:
             days = int((until - now) // 86400)
             yield Result(
-                "ca-bundle",
+                CA_BUNDLE,
                 "fine",
                 f"the caBundle of {webhook.name} is valid for {counted(days, 'day')}",
             )
@@ -277,10 +290,10 @@ def _policies(ours: list[tuple[str, Webhook]]) -> Iterator[Result]:
         if lost is not None and webhook.failure_policy != "Fail":
             text = f"failurePolicy of {webhook.name} is {webhook.failure_policy}"
             advice = f"set it to Fail: with Ignore, {lost}"
-            yield Result("failure-policy", "warning", text, advice)
+            yield Result(FAILURE_POLICY, "warning", text, advice)
         else:
             yield Result(
-                "failure-policy",
+                FAILURE_POLICY,
                 "fine",
                 f"failurePolicy of {webhook.name} is {webhook.failure_policy}",
             )
@@ -290,7 +303,7 @@ def _endpoints(probed: Probed) -> Iterator[Result]:
     for service, count in probed.ready.items():
         if count is None:
             yield _unread(
-                probed, "endpoints", "endpointslices", f"who is ready behind {service} is not known"
+                probed, ENDPOINTS, "endpointslices", f"who is ready behind {service} is not known"
             )
         elif not count:
             namespace = service.partition("/")[0]
@@ -298,11 +311,11 @@ def _endpoints(probed: Probed) -> Iterator[Result]:
                 f"see why: kubectl get pods -n {namespace}; its /readyz?verbose says what it "
                 "waits for"
             )
-            yield Result("endpoints", "error", f"no pod is ready behind service {service}", advice)
+            yield Result(ENDPOINTS, "error", f"no pod is ready behind service {service}", advice)
         else:
             are = "is" if count == 1 else "are"
             yield Result(
-                "endpoints",
+                ENDPOINTS,
                 "fine",
                 f"{counted(count, 'endpoint')} {are} ready behind service {service}",
             )
@@ -316,20 +329,20 @@ def _rights(probed: Probed) -> Iterator[Result]:
         if allowed is None:
             yield _unread(
                 probed,
-                "rights",
+                RIGHTS,
                 "subjectaccessreviews",
                 f"whether {account} may {right} is not known",
             )
         elif not allowed and right.endswith(DEFINITIONS):
             yield Result(
-                "rights",
+                RIGHTS,
                 "warning",
                 f"{account} may not {right}, to see which KubeRay the rules speak for",
                 "apply the ClusterRole of manifests/base/rbac.yaml, or set validation.kuberay",
             )
         elif not allowed and f" {LEASES} in " in right:
             yield Result(
-                "rights",
+                RIGHTS,
                 "error",
                 f"{account} may not {right}, by which seats are given",
                 "apply the Role of manifests/base/rbac.yaml there; where the setting "
@@ -337,13 +350,13 @@ def _rights(probed: Probed) -> Iterator[Result]:
             )
         elif not allowed:
             yield Result(
-                "rights",
+                RIGHTS,
                 "error",
                 f"{account} may not {right}",
                 "apply the ClusterRole of manifests/base/rbac.yaml",
             )
     if probed.rights and all(probed.rights.values()):
-        yield Result("rights", "fine", f"{account} may {', '.join(probed.rights)}")
+        yield Result(RIGHTS, "fine", f"{account} may {', '.join(probed.rights)}")
 
 
 _LACKS_RIGHT: Final = re.compile(r'User "[^"]*" cannot ')
@@ -355,7 +368,7 @@ def _reservations(probed: Probed) -> Iterator[Result]:
     own = [tried.refused for tried in refused.values() if _LACKS_RIGHT.search(tried.refused)]
     if own:
         yield Result(
-            "reservations",
+            RESERVATIONS,
             "unknown",
             f"dry runs of Leases are not allowed to you: {own[0]}",
             "ask somebody who may create and update Leases there",
@@ -371,10 +384,10 @@ def _reservations(probed: Probed) -> Iterator[Result]:
                 "namespace; until then no pod without an identity of KubeRay is admitted"
             )
         text = f"Lease {name} cannot be written, so nothing can be reserved: {tried.refused}"
-        yield Result("reservations", "error", text, advice)
+        yield Result(RESERVATIONS, "error", text, advice)
     if probed.reservations and not refused:
         count = counted(len(probed.reservations), "Lease")
-        yield Result("reservations", "fine", f"{count} can be written, in dry runs")
+        yield Result(RESERVATIONS, "fine", f"{count} can be written, in dry runs")
 
 
 def _second(probed: Probed) -> Iterator[Result]:
@@ -382,9 +395,9 @@ def _second(probed: Probed) -> Iterator[Result]:
         return
     others = list(second_webhook(Observed((), (), configurations=probed.mutating)))
     for other in others:
-        yield Result("second-webhook", "error", other.message, f"{other.remedy}: {other.command}")
+        yield Result(ids.SECOND_WEBHOOK, "error", other.message, f"{other.remedy}: {other.command}")
     if not others:
-        yield Result("second-webhook", "fine", "no other webhook is made for the pods of Ray")
+        yield Result(ids.SECOND_WEBHOOK, "fine", "no other webhook is made for the pods of Ray")
 
 
 def _denial(tried: Tried) -> Result:
@@ -395,14 +408,14 @@ def _denial(tried: Tried) -> Result:
             "Ignore nobody asks twice"
         )
         return Result(
-            "dry-run-denied",
+            DRY_RUN_DENIED,
             "error",
             "a broken RayCluster passes: the webhook is not asked",
             advice,
         )
     if _denied_by(tried, CLUSTERS_WEBHOOK):
-        return Result("dry-run-denied", "fine", "a broken RayCluster is denied, in a dry run")
-    return _other_refusal("dry-run-denied", tried, "a broken RayCluster")
+        return Result(DRY_RUN_DENIED, "fine", "a broken RayCluster is denied, in a dry run")
+    return _other_refusal(DRY_RUN_DENIED, tried, "a broken RayCluster")
 
 
 def _patch(probed: Probed) -> Result:
@@ -415,27 +428,27 @@ def _patch(probed: Probed) -> Result:
         labels = (tried.stored or {}).get("metadata", {}).get("labels") or {}
         if tried.stored is not None and names.LABEL_REPLICA_INDEX in labels:
             return Result(
-                "dry-run-patched",
+                DRY_RUN_PATCHED,
                 "fine",
                 f"{what} gets its seat, in a dry run: replica {labels[names.LABEL_REPLICA_INDEX]}",
             )
         if _denied_by(tried, PODS_WEBHOOK):
             return Result(
-                "dry-run-patched",
+                DRY_RUN_PATCHED,
                 "warning",
                 f"{what} is denied: {tried.refused}",
                 "do what the message says",
             )
     elif _denied_by(tried, PODS_WEBHOOK):
         return Result(
-            "dry-run-patched", "fine", "a worker pod of no RayCluster is denied, in a dry run"
+            DRY_RUN_PATCHED, "fine", "a worker pod of no RayCluster is denied, in a dry run"
         )
     if tried.stored is not None:
         advice = "see the selectors of its configuration, and whether its pods are ready"
         return Result(
-            "dry-run-patched", "error", f"{what} passes untouched: the webhook is not asked", advice
+            DRY_RUN_PATCHED, "error", f"{what} passes untouched: the webhook is not asked", advice
         )
-    return _other_refusal("dry-run-patched", tried, what)
+    return _other_refusal(DRY_RUN_PATCHED, tried, what)
 
 
 def _denied_by(tried: Tried, webhook: str) -> bool:
@@ -487,18 +500,18 @@ def _other_refusal(name: str, tried: Tried, what: str) -> Result:
 
 def _seats(probed: Probed) -> Iterator[Result]:
     if probed.picture is None:
-        yield _unread(probed, "seats", "pods", "whether all workers have a seat is not known")
+        yield _unread(probed, SEATS, "pods", "whether all workers have a seat is not known")
         return
     found = [each for each in probed.picture.every_trouble if each.level == ERROR]
     wrong = [
         each
         for each in found
         if each.id
-        in ("pod-without-seat", "seat-held-twice", "worker-id-differs", "hostname-differs")
+        in (ids.POD_WITHOUT_SEAT, ids.SEAT_HELD_TWICE, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS)
     ]
     for each in wrong:
         yield Result(
-            "seats",
+            SEATS,
             "error",
             f"{each.namespace}/{each.cluster}: {each.message}",
             f"{each.remedy}: {each.command}",
@@ -512,7 +525,7 @@ def _seats(probed: Probed) -> Iterator[Result]:
             for host in replica.hosts
         )
         text = f"{counted(hosts, 'worker')} in as many seats, in {where(probed)}"
-        yield Result("seats", "fine", text)
+        yield Result(SEATS, "fine", text)
 
 
 def _unread(probed: Probed, name: str, resource: str, text: str) -> Result:

@@ -7,7 +7,8 @@ import msgspec
 
 from webhook.groups.naming import pod_prefix
 from webhook.kube import names
-from webhook.status.diagnosis import Begin, Symptom, begun, error, info, warning
+from webhook.status import ids
+from webhook.status.diagnosis import Begin, Event, Symptom, begun, error, info, warning
 from webhook.status.expected import Expected
 from webhook.status.objects import LivePod, find
 from webhook.status.standing import Cluster, Group, is_head, newest
@@ -297,14 +298,21 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
 
 
 CLUSTER: Final = (
-    error(pod_refused),
-    error(head_missing, seconds=60),
-    error(headless_service_missing, seconds=30),
-    warning(pod_without_group),
-    info(ignored),
+    error(ids.POD_REFUSED, pod_refused),
+    error(ids.HEAD_MISSING, head_missing, seconds=60),
+    error(ids.HEADLESS_SERVICE_MISSING, headless_service_missing, seconds=30),
+    warning(ids.POD_WITHOUT_GROUP, pod_without_group),
+    info(ids.IGNORED, ignored),
 )
-LEAVING: Final = (error(pod_stuck_terminating, seconds=60),)
+LEAVING: Final = (
+    error(
+        ids.POD_STUCK_TERMINATING,
+        pod_stuck_terminating,
+        seconds=60,
+        event=Event("PodStuckTerminating"),
+    ),
+)
 DELETION: Final = (
-    info(being_deleted),
-    error(deletion_held, seconds=600),
+    info(ids.BEING_DELETED, being_deleted),
+    error(ids.DELETION_HELD, deletion_held, seconds=600),
 )

@@ -5,6 +5,7 @@ from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
+from webhook.status import ids
 from webhook.status.words import hosts
 
 T = TypeVar("T")
@@ -72,19 +73,35 @@ class Symptom(Struct, frozen=True):
 Check = Callable[[T], Iterable[Symptom]]
 
 
+Series = Literal["each", "at once", "group"]
+"""Which replicas of a group share a series of events: none, those found at once, or all."""
+
+
+class Event(NamedTuple):
+    """The event that a diagnosis becomes: its reason, how many seconds the trouble lasts first, and
+    which replicas of a group share a series: all of them where they have it for one reason, those
+    that come to have it at once where that is likely.
+    """
+
+    reason: str
+    seconds: float = 0.0
+    series: Series = "each"
+
+
 class Diagnosis(Struct, Generic[T], frozen=True):
     """A diagnosis over things of type T.
 
     Its function's docstring is its documentation: what it shows, why it hurts, and the source.
 
     It counts only after `seconds`: until then, what it shows may be a moment of a start that goes
-    well.
+    well. With `event`, RayClusters get an event.
     """
 
     id: str
     level: Level
     seconds: float
     check: Check[T]
+    event: Event | None = None
 
     @property
     def page(self) -> str:
@@ -114,7 +131,7 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
     @property
     def brief(self) -> str:
         """What it says in a few words, for the row of a replica."""
-        if self.id == "host-missing":
+        if self.id == ids.HOST_MISSING:
             return f"{hosts(self.hosts)} missing"
         return self.id if len(self.hosts) != 1 else f"host {self.hosts[0]}: {self.id}"
 
@@ -133,27 +150,24 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def error(check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
-    """Return a diagnosis named like its function of something that does not work."""
-    return Diagnosis(_name(check), ERROR, seconds, check)
+def error(
+    id_: str, check: Check[T], *, seconds: float = 0.0, event: Event | None = None
+) -> Diagnosis[T]:
+    """Return a diagnosis of something that does not work."""
+    return Diagnosis(id_, ERROR, seconds, check, event)
 
 
-def warning(check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
-    """Return a diagnosis named like its function of something that works badly."""
-    return Diagnosis(_name(check), WARNING, seconds, check)
+def warning(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
+    """Return a diagnosis of something that works badly."""
+    return Diagnosis(id_, WARNING, seconds, check)
 
 
-def info(check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
-    """Return a diagnosis named like its function of something that is so by choice."""
-    return Diagnosis(_name(check), INFO, seconds, check)
+def info(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
+    """Return a diagnosis of something that is so by choice."""
+    return Diagnosis(id_, INFO, seconds, check)
 
 
 def counts(diagnosis: Diagnosis[T], symptom: Symptom, now: float) -> bool:
     """Tell whether a symptom has lasted long enough, or may have."""
     begin = symptom.not_before if symptom.since is None else symptom.since
     return begin is None or now - begin >= diagnosis.seconds
-
-
-def _name(check: Check[T]) -> str:
-    name: str = getattr(check, "__name__", "")
-    return name.replace("_", "-")

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
-from webhook.status import model
+from webhook.status import ids, model
 from webhook.status.clusters import CLUSTER, DELETION, LEAVING
 from webhook.status.diagnosis import ERROR, Diagnosis, Symptom, Trouble, counts
 from webhook.status.expected import Expected
@@ -184,7 +184,7 @@ def _group(group: Group, troubles: list[Trouble]) -> model.Group:
     lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
     empty = tuple(model.Host(host, model.MISSING) for host in range(hosts))
     late = any(
-        trouble.id == "replica-missing" and trouble.group == group.name for trouble in troubles
+        trouble.id == ids.REPLICA_MISSING and trouble.group == group.name for trouble in troubles
     )
     state: model.ReplicaState = "missing" if late else "coming"
     replicas += [

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube import names
-from webhook.status.diagnosis import Symptom, error
+from webhook.status import ids
+from webhook.status.diagnosis import Event, Symptom, error
 from webhook.status.objects import Webhook, WebhookConfiguration
 from webhook.status.observed import PODS, Observed
 from webhook.status.words import listed
@@ -72,4 +73,4 @@ def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     )
 
 
-INSTALLATION: Final = (error(second_webhook),)
+INSTALLATION: Final = (error(ids.SECOND_WEBHOOK, second_webhook, event=Event("SecondWebhook")),)

@@ -8,7 +8,8 @@ from msgspec import Struct
 from webhook.kube import names
 from webhook.kube.instants import seconds_of
 from webhook.kube.objects import ALWAYS
-from webhook.status.diagnosis import Symptom, earliest, error, latest, warning
+from webhook.status import ids
+from webhook.status.diagnosis import Begin, Event, Symptom, earliest, error, latest, warning
 from webhook.status.objects import Condition, ContainerStatus, LivePod, LivePodGroup
 from webhook.status.standing import Cluster, Replica, is_head
 from webhook.status.words import delete_pods, describe, hosts, listed
@@ -61,13 +62,12 @@ def pod_pending(party: Party) -> Iterator[Symptom]:
         party, lambda pod: "" if grouped and pod.pod_group else _scheduler(pod)
     ).items():
         since = earliest(_since(pod, "PodScheduled") for pod in pods)
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods)} no node: {words}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods)} no node: {words}",
             "add nodes that fit, or free some; the pod's events have more",
-            describe("pod", party.cluster.namespace, pods[0].name),
-            since,
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
+            begin=Begin(since, None),
         )
 
 
@@ -85,18 +85,16 @@ def pod_gated(party: Party) -> Iterator[Symptom]:
     ).items():
         gates = pods[0].gates
         kueue = all(gate.startswith(names.KUEUE_PREFIX) for gate in gates)
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'is', 'are')} held back by scheduling "
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods, 'is', 'are')} held back by scheduling "
             f"gate{'s' if len(gates) > 1 else ''} {words}",
             "see what their queue waits for: Kueue says so in the conditions of their Workload"
             if kueue
             else "see that what put the gates there runs; it removes them",
-            f"kubectl get workloads.kueue.x-k8s.io -n {namespace}"
-            if kueue
-            else describe("pod", namespace, pods[0].name),
-            earliest(_since(pod, "PodScheduled") for pod in pods),
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
+            f"kubectl get workloads.kueue.x-k8s.io -n {namespace}" if kueue else "",
+            begin=Begin(earliest(_since(pod, "PodScheduled") for pod in pods), None),
         )
 
 
@@ -112,14 +110,15 @@ def container_waits(party: Party) -> Iterator[Symptom]:
     """
     for words, pods in _sorted(party, _container).items():
         crashes = any(_crashes(pod) for pod in pods)
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'does', 'do')} not run: {words}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods, 'does', 'do')} not run: {words}",
             "mend what it says, in the RayCluster or beside it; the pod's events have more",
-            describe("pod", party.cluster.namespace, pods[0].name),
-            None if crashes else earliest(_unready_since(pod) for pod in pods),
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
-            not_before=earliest(_since(pod, "PodScheduled") for pod in pods),
+            begin=Begin(
+                None if crashes else earliest(_unready_since(pod) for pod in pods),
+                earliest(_since(pod, "PodScheduled") for pod in pods),
+            ),
         )
 
 
@@ -133,15 +132,14 @@ def pod_ended(party: Party) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-phase
     """
     for words, pods in _sorted(party, _end).items():
-        names_ = [pod.name for pod in pods]
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods)} ended: {words}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods)} ended: {words}",
             "see that KubeRay runs, as it should have replaced "
             f"{_has(pods, 'it', 'them')}; this has {_has(pods, 'it', 'them')} created again",
-            delete_pods(party.cluster.namespace, names_),
-            earliest(_ended_at(pod) for pod in pods),
-            _hosts(party, pods),
-            tuple(names_),
+            delete_pods(party.cluster.namespace, [pod.name for pod in pods]),
+            begin=Begin(earliest(_ended_at(pod) for pod in pods), None),
         )
 
 
@@ -158,13 +156,12 @@ def pod_not_ready(party: Party) -> Iterator[Symptom]:
     https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions
     """
     for words, pods in _sorted(party, lambda pod: _unready(party, pod)).items():
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'is', 'are')} not ready: {words}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods, 'is', 'are')} not ready: {words}",
             "see what it waits for; the pod's events and logs have more",
-            describe("pod", party.cluster.namespace, pods[0].name),
-            earliest(_late_since(party.cluster, pod) for pod in pods),
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
+            begin=Begin(earliest(_late_since(party.cluster, pod) for pod in pods), None),
         )
 
 
@@ -180,15 +177,14 @@ def podgroup_missing(party: Party) -> Iterator[Symptom]:
         return
     for name, pods in _sorted(party, _pod_group).items():
         if lookups.pod_group(namespace, name) is None:
-            yield Symptom(
-                f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}, which "
-                "does not exist",
+            yield _symptom(
+                party,
+                pods,
+                f"{_has(pods, 'waits', 'wait')} for PodGroup {name}, which does not exist",
                 "see that the controller runs with the right to create it "
                 "(docs/scheduling-groups.md), or create it yourself",
                 f"kubectl get podgroups -n {namespace}",
-                earliest(pod.created for pod in pods),
-                _hosts(party, pods),
-                tuple(pod.name for pod in pods),
+                begin=Begin(earliest(pod.created for pod in pods), None),
             )
 
 
@@ -205,14 +201,13 @@ def podgroup_waits(party: Party) -> Iterator[Symptom]:
         if group is None:
             continue
         there = sum(pod.pod_group == name for pod in (*cluster.heads, *cluster.pods))
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods, 'waits', 'wait')} for PodGroup {name}: "
-            f"{_waiting(group, there, pods[0])}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods, 'waits', 'wait')} for PodGroup {name}: {_waiting(group, there, pods[0])}",
             "add nodes until all fit, or ask for less",
             describe("podgroup", cluster.namespace, name),
-            max((pod.created for pod in pods if pod.created is not None), default=None),
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
+            begin=Begin(latest(pod.created for pod in pods), None),
         )
 
 
@@ -225,14 +220,35 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
     for words, pods in _sorted(party, _resize).items():
-        yield Symptom(
-            f"{_who(party, pods)} {_has(pods)} not been resized: {words}",
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods)} not been resized: {words}",
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
-            describe("pod", party.cluster.namespace, pods[0].name),
-            earliest(_since(pod, "PodResizePending") for pod in pods),
-            _hosts(party, pods),
-            tuple(pod.name for pod in pods),
+            begin=Begin(earliest(_since(pod, "PodResizePending") for pod in pods), None),
         )
+
+
+def _symptom(
+    party: Party,
+    pods: list[LivePod],
+    says: str,
+    remedy: str,
+    command: str = "",
+    *,
+    begin: Begin,
+) -> Symptom:
+    """Return a symptom of pods; without a command, the first of them is described."""
+    called = tuple(pod.name for pod in pods)
+    return Symptom(
+        f"{_who(party, pods)} {says}",
+        remedy,
+        command or describe("pod", party.cluster.namespace, called[0]),
+        begin.since,
+        _hosts(party, pods),
+        called,
+        not_before=begin.not_before,
+    )
 
 
 def _scheduler(pod: LivePod) -> str:
@@ -429,12 +445,22 @@ def _has(pods: list[LivePod], one: str = "has", several: str = "have") -> str:
 
 
 PODS: Final = (
-    error(pod_pending, seconds=60),
-    warning(pod_gated, seconds=60),
-    error(container_waits, seconds=60),
-    error(pod_ended, seconds=60),
-    error(pod_not_ready, seconds=900),
-    error(podgroup_missing, seconds=30),
-    error(podgroup_waits, seconds=120),
-    warning(resize_stuck, seconds=120),
+    error(ids.POD_PENDING, pod_pending, seconds=60, event=Event("PodPending", 600.0, "group")),
+    warning(ids.POD_GATED, pod_gated, seconds=60),
+    error(ids.CONTAINER_WAITS, container_waits, seconds=60),
+    error(ids.POD_ENDED, pod_ended, seconds=60),
+    error(ids.POD_NOT_READY, pod_not_ready, seconds=900),
+    error(
+        ids.PODGROUP_MISSING,
+        podgroup_missing,
+        seconds=30,
+        event=Event("PodGroupWaiting", series="group"),
+    ),
+    error(
+        ids.PODGROUP_WAITS,
+        podgroup_waits,
+        seconds=120,
+        event=Event("PodGroupWaiting", series="group"),
+    ),
+    warning(ids.RESIZE_STUCK, resize_stuck, seconds=120),
 )

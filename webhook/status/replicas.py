@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from webhook.groups.naming import pod_prefix
 from webhook.kube import names
-from webhook.status.diagnosis import Begin, Symptom, begun, earliest, error, latest, warning
+from webhook.status import ids
+from webhook.status.diagnosis import Begin, Event, Symptom, begun, earliest, error, latest, warning
 from webhook.status.expected import Difference, Expected
 from webhook.status.objects import LivePod
 from webhook.status.standing import Group, Replica, newest
@@ -381,16 +382,18 @@ def _short(difference: Difference) -> str:
 
 
 GROUP: Final = (
-    error(replica_missing, seconds=60),
-    warning(replica_beyond_desired, seconds=120),
-    error(seat_held_twice, seconds=10),
-    error(pod_without_seat),
+    error(ids.REPLICA_MISSING, replica_missing, seconds=60),
+    warning(ids.REPLICA_BEYOND_DESIRED, replica_beyond_desired, seconds=120),
+    error(ids.SEAT_HELD_TWICE, seat_held_twice, seconds=10, event=Event("SeatHeldTwice")),
+    error(ids.POD_WITHOUT_SEAT, pod_without_seat, event=Event("PodWithoutSeat")),
 )
-REPLICA: Final = (error(host_missing, seconds=30),)
-SLICE: Final = (error(slice_left_out),)
+REPLICA: Final = (
+    error(ids.HOST_MISSING, host_missing, seconds=30, event=Event("HostMissing", 120.0, "at once")),
+)
+SLICE: Final = (error(ids.SLICE_LEFT_OUT, slice_left_out),)
 TOLD: Final = (
-    error(replica_split),
-    warning(hosts_changed),
-    error(worker_id_differs),
-    error(hostname_differs),
+    error(ids.REPLICA_SPLIT, replica_split, event=Event("ReplicaSplit")),
+    warning(ids.HOSTS_CHANGED, hosts_changed),
+    error(ids.WORKER_ID_DIFFERS, worker_id_differs),
+    error(ids.HOSTNAME_DIFFERS, hostname_differs),
 )

@@ -5,8 +5,9 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
-from webhook.status import model
-from webhook.status.diagnosis import Trouble
+from webhook.status import ids, model
+from webhook.status.diagnosis import Event, Series, Trouble
+from webhook.status.examination import DIAGNOSES
 from webhook.status.words import counted, numbered
 
 Kind = Literal["Normal", "Warning"]
@@ -19,33 +20,10 @@ https://github.com/kubernetes/api/blob/master/events/v1/types.go
 _NUMBERS_MAX: Final = 300
 """Characters of it that say which other replicas it is about; of more, only how many."""
 
-Series = Literal["each", "at once", "group"]
-"""Which replicas of a group share a series: none, those that were found at once, or all."""
-
-
-class Reason(NamedTuple):
-    """The reason of an event, how many seconds a trouble has to last first, and which replicas of a
-    group share a series: all of them where they have it for one reason, those that come to have it
-    at once where that is likely.
-    """
-
-    name: str
-    seconds: float = 0.0
-    series: Series = "each"
-
-
-REASONS: Final[Mapping[str, Reason]] = {
-    "host-missing": Reason("HostMissing", 120.0, "at once"),
-    "pod-pending": Reason("PodPending", 600.0, "group"),
-    "pod-stuck-terminating": Reason("PodStuckTerminating"),
-    "pod-without-seat": Reason("PodWithoutSeat"),
-    "seat-held-twice": Reason("SeatHeldTwice"),
-    "replica-split": Reason("ReplicaSplit"),
-    "podgroup-missing": Reason("PodGroupWaiting", series="group"),
-    "podgroup-waits": Reason("PodGroupWaiting", series="group"),
-    "second-webhook": Reason("SecondWebhook"),
+_EVENTS: Final[Mapping[str, Event]] = {
+    each.id: each.event for each in DIAGNOSES if each.event is not None
 }
-"""The diagnoses that become events, by their ids."""
+"""The events that diagnoses become, by their ids."""
 
 COMPLETE: Final = "ReplicaComplete"
 
@@ -136,19 +114,19 @@ class Tracker(Struct):
         for cluster in picture.clusters:
             names = _names(cluster)
             for trouble in (*cluster.troubles, *picture.troubles):
-                reason = REASONS.get(trouble.id)
-                if reason is not None:
+                event = _EVENTS.get(trouble.id)
+                if event is not None:
                     replica = names.get((trouble.group, trouble.replica), "")
-                    key = Key(cluster.uid, (trouble.group, replica), reason.name)
+                    key = Key(cluster.uid, (trouble.group, replica), event.reason)
                     found.setdefault(key, (cluster, trouble))
         self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
         lasting = {
             key: (cluster, trouble)
             for key, (cluster, trouble) in found.items()
-            if picture.now - self.troubled[key] >= REASONS[trouble.id].seconds
+            if picture.now - self.troubled[key] >= _EVENTS[trouble.id].seconds
         }
         self.series = self._series(
-            {key: REASONS[trouble.id].series for key, (_, trouble) in lasting.items()}
+            {key: _EVENTS[trouble.id].series for key, (_, trouble) in lasting.items()}
         )
         told: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
         for key, each in lasting.items():
@@ -235,11 +213,11 @@ def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
 
 
 def _left_alone(cluster: model.Cluster) -> bool:
-    return any(trouble.id == "ignored" for trouble in cluster.troubles)
+    return any(trouble.id == ids.IGNORED for trouble in cluster.troubles)
 
 
 def _seatless(trouble: Trouble, group: model.Group) -> bool:
-    return (trouble.id, trouble.group) == ("pod-without-seat", group.name)
+    return (trouble.id, trouble.group) == (ids.POD_WITHOUT_SEAT, group.name)
 
 
 def _replicas(

@@ -48,11 +48,6 @@ class Finding(Struct, frozen=True):
         return self.field.path
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """What makes this finding the same one in two versions of an object."""
-        return (*self.place, self.message)
-
-    @property
     def place(self) -> tuple[object, ...]:
         """Which rule it is of, and at which field, in all versions of an object."""
         return (self.rule, self.field.identity)
