@@ -30,6 +30,7 @@ from webhook.validation.rule import Rule
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.schema import SCHEMA, pruned
+from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
@@ -71,7 +72,7 @@ CLUSTER_RULES: Final = (
     *TERMINATION,
 )
 JOB_RULES: Final = (*RAYJOB, *DELETION)
-SERVICE_RULES: Final = RAYSERVICE
+SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 
