@@ -34,6 +34,7 @@ from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
+from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.updates import UPDATES, UPGRADE
@@ -71,7 +72,7 @@ CLUSTER_RULES: Final = (
     *QUEUEING,
     *TERMINATION,
 )
-JOB_RULES: Final = (*RAYJOB, *DELETION)
+JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION)
 SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
