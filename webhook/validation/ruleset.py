@@ -32,6 +32,7 @@ from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.schema import SCHEMA, pruned
 from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
+from webhook.validation.start_values import START_VALUES
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
@@ -61,6 +62,7 @@ CLUSTER_RULES: Final = (
     *RESIZE,
     *AUTOSCALING,
     *PARAMETERS,
+    *START_VALUES,
     *VERSIONS,
     *VARIABLES,
     *FAULT_TOLERANCE,
