@@ -389,6 +389,35 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move(validate: Validate, fil
     assert prints(BROKEN) == prints(f"# moved\n\n{BROKEN}")
 
 
+SERVICE = """\
+apiVersion: ray.io/v1
+kind: RayService
+metadata:
+  name: demo
+spec:
+  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}}
+  serveConfigV2: @
+    applications:
+    - name: fruit
+
+      import_path: fruit
+"""
+
+
+@pytest.mark.parametrize(("style", "line"), [("|", 11), ("|-", 11), (">", 7)])
+def test_a_finding_within_a_text_has_the_line_in_the_file(
+    validate: Validate, file: Write, style: str, line: int
+) -> None:
+    path = file(SERVICE.replace("@", style))
+    status, out, _ = validate(path)
+    assert status == 1
+    if style == ">":
+        assert out.startswith(f"{path}:{line}: deny serve-config-unreadable ")
+    else:
+        where = "spec.serveConfigV2.applications[0].import_path"
+        assert f"{path}:{line}: deny serve-application-invalid {where}: " in out
+
+
 @pytest.mark.parametrize("output", ["json", "github", "sarif"])
 def test_a_file_that_cannot_be_read_is_in_the_report_of_every_format(
     validate: Validate, file: Write, output: str

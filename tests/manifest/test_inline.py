@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.manifest.inline import problem_of_map
+from webhook.manifest.inline import read_map
 
 
 @pytest.mark.parametrize("text", [
@@ -12,7 +12,7 @@ from webhook.manifest.inline import problem_of_map
     "!!str a: b", '"null": x', "a: 0b_", "%YAML 1.1\n---\na: b",
 ])  # fmt: skip
 def test_what_go_takes_is_taken(text: str) -> None:
-    assert problem_of_map(text) == ""
+    assert read_map(text, "a: 1").problem == ""
 
 
 @pytest.mark.parametrize("text", [
@@ -22,4 +22,4 @@ def test_what_go_takes_is_taken(text: str) -> None:
     "%YAML 1.2\n---\na: b",
 ])  # fmt: skip
 def test_what_go_refuses_is_refused(text: str) -> None:
-    assert problem_of_map(text)
+    assert read_map(text, "a: 1").problem

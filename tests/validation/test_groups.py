@@ -306,3 +306,61 @@ def test_a_tpu_group_that_a_pool_or_class_chooses_is_only_warned(
         if each.rule == "tpu-node-selector-missing"
     ]
     assert sorted(found_levels) == sorted(levels)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fine"),
+    [
+        ("num-gpus", "abc", False),
+        ("num-cpus", "0.5", False),
+        ("num-cpus", "4", True),
+        ("num-cpus", '"4"', True),
+        ("num-cpus", "$(nproc)", True),
+        ("num-cpus", "${CPUS}", True),
+        ("memory", "4Gi", False),
+        ("memory", "4294967296", True),
+        ("object-store-memory", "100Mi", False),
+        ("port", "99999999", False),
+        ("port", "6379", True),
+        ("port", "-1", False),
+        ("dashboard-port", "http", False),
+        ("node-manager-port", "0", True),
+        ("resources", '{"x": 1', False),
+        ("resources", "'{\"x\": 1'", False),
+        ("resources", '"[1]"', False),
+        ("resources", '"{\\"x\\": 1.5}"', True),
+        ("resources", "'{\"x\": 1}'", True),
+        ("temp-dir", "/ray", True),
+    ],
+)
+def test_values_that_end_ray_start_are_found(name: str, text: str, *, fine: bool) -> None:
+    cluster = a_cluster().group(rayStartParams={name: text})
+    path = f"spec.workerGroupSpecs[0].rayStartParams[{name}]"
+    assert found(cluster) == (set() if fine else {("ray-start-value-invalid", path)})
+
+
+def test_a_value_that_ends_the_autoscaler_and_ray_start_is_found_once() -> None:
+    params = {"num-gpus": "abc", "resources": "{", "port": "99999999"}
+    cluster = a_cluster().autoscaled().group(rayStartParams=params)
+    assert {rule for rule, _ in found(cluster)} == {
+        "amount-not-integer",
+        "resources-unreadable",
+        "ray-start-value-invalid",
+    }
+    assert len(found(cluster)) == 3
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", '"127.0.0.1"'])
+def test_kuberay_has_to_reach_the_dashboard_of_what_it_submits_to(host: str) -> None:
+    cluster = a_cluster().head(rayStartParams={"dashboard-host": host}).group()
+    assert found(cluster) == set()
+    for built in (a_job(cluster), a_service(cluster), a_cron_job(a_job(cluster))):
+        assert {rule for rule, _ in found(built)} == {"dashboard-host-unreachable"}
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"), [("two", False), ("2", False), ("v2.55.1", True), ("2.55", True), ("", True)]
+)
+def test_a_ray_version_is_a_version(text: str, *, fine: bool) -> None:
+    cluster = a_cluster().spec(rayVersion=text).group()
+    assert found(cluster) == (set() if fine else {("ray-version-unreadable", "spec.rayVersion")})

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service, found
-from webhook.validation.finding import DENY
+from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check
 from webhook.validation.schedule import problem_of
@@ -38,10 +38,10 @@ def test_a_runtime_environment_that_is_no_map(text: str) -> None:
         "~",
         "# nothing",
         "pip: [a]",
-        "a: &x 1\nb: *x",
+        "config: &x {}\nmpi: *x",
         '{"pip": ["a"]}',
         "working_dir: 'https://x'",
-        "a: 2024-13-45",
+        "working_dir: 2024-13-45",
     ],
 )
 def test_a_runtime_environment_that_is_a_map(text: str) -> None:
@@ -157,3 +157,91 @@ def test_an_old_deletion_strategy_is_checked_like_the_new_one() -> None:
 ])  # fmt: skip
 def test_a_schedule_is_read_as_gos_parsers_do(schedule: str, *, taken: bool) -> None:
     assert (found(a_cron_job().spec(schedule=schedule)) == set()) is taken
+
+
+@pytest.mark.parametrize(
+    ("length", "release", "levels"),
+    [
+        (36, (1, 7), []),
+        (37, (1, 7), [DENY]),
+        (37, (1, 6), []),
+        (41, (1, 6), []),
+        (42, (1, 6), [DENY]),
+        (42, None, [DENY]),
+        (41, None, [WARN]),
+    ],
+)
+def test_the_name_of_a_raycronjob_leaves_room_for_that_of_its_rayjobs(
+    length: int, release: tuple[int, int] | None, levels: list[str]
+) -> None:
+    value = a_cron_job().named("a" * length).build()
+    settings = RuleSettings(kuberay=release)
+    assert [each.level for each in check(value["kind"], value, settings)] == levels
+
+
+@pytest.mark.parametrize("entrypoint", [None, "", " \n"])
+def test_a_job_has_an_entrypoint_unless_something_else_submits_it(entrypoint: str | None) -> None:
+    missing = {("job-entrypoint-missing", "spec.entrypoint")}
+    for mode in ("K8sJobMode", "HTTPMode", "SidecarMode"):
+        assert found(a_job().spec(entrypoint=entrypoint, submissionMode=mode)) == missing
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [{"name": "a", "image": "b:1", "command": ["c"]}],
+    }
+    own = a_job().spec(entrypoint=entrypoint, submitterPodTemplate={"spec": pod})
+    assert found(own) == set()
+    del pod["containers"][0]["command"]  # type: ignore[attr-defined]  # a list of maps
+    assert found(own) == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "fine"),
+    [
+        ('{"Custom_1": 1, "Custom_2": 5.5}', True),
+        ("{}", True),
+        ('{"a": $COUNT}', True),
+        ('{"a": "1"}', False),
+        ('{"a": true}', False),
+        ('{"a": 1', False),
+        ("[1]", False),
+        ("[" * 4000, False),
+    ],
+)
+def test_resources_of_the_entrypoint_are_a_json_map_of_numbers(text: str, *, fine: bool) -> None:
+    wrong = {("job-entrypoint-resources-unreadable", "spec.entrypointResources")}
+    assert found(a_job().spec(entrypointResources=text)) == (set() if fine else wrong)
+
+
+@pytest.mark.parametrize(
+    ("policy", "fine"),
+    [("Never", True), ("OnFailure", True), ("Always", False), ("never", False), (None, False)],
+)
+def test_the_submitters_pod_is_one_that_a_job_may_have(policy: str | None, *, fine: bool) -> None:
+    pod = {"restartPolicy": policy, "containers": [{"name": "a", "image": "b:1"}]}
+    wrong = {("job-submitter-restarts", "spec.submitterPodTemplate.spec.restartPolicy")}
+    job = a_job().spec(submitterPodTemplate={"spec": pod})
+    assert found(job) == (set() if fine else wrong)
+    assert found(job.spec(submissionMode="HTTPMode")) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("pip: [torch]\nenv_vars: {A: '1'}", set()),
+        ("conda: {dependencies: [pip]}", set()),
+        ("container: {image: a}\npy_executable: uv run", set()),
+        ("pip: [a]\nuv: [b]", {("job-runtime-env-value-invalid", "uv")}),
+        ("env_vars: [A=1]", {("job-runtime-env-value-invalid", "env_vars")}),
+        ("env_vars: {A: true}", {("job-runtime-env-value-invalid", "env_vars[A]")}),
+        ("env_vars: {A: }", {("job-runtime-env-value-invalid", "env_vars[A]")}),
+        ("envVars: {A: '1'}", {("job-runtime-env-key-unknown", "envVars")}),
+        ("workingDir: s3://a/b.zip", {("job-runtime-env-key-unknown", "workingDir")}),
+    ],
+)
+def test_a_runtime_environment_has_keys_and_values_of_ray(
+    text: str, findings: set[tuple[str, str]]
+) -> None:
+    wanted = {(rule, f"spec.runtimeEnvYAML.{path}") for rule, path in findings}
+    assert found(a_job().spec(runtimeEnvYAML=text)) == wanted
+    nested = a_cron_job(a_job().spec(runtimeEnvYAML=text))
+    assert {rule for rule, _ in found(nested)} == {rule for rule, _ in findings}

@@ -3,7 +3,8 @@
 import base64
 import binascii
 from collections.abc import Iterator
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import yaml
 from msgspec import Struct
@@ -19,8 +20,11 @@ from yaml.events import (
     ScalarEvent,
 )
 
+from webhook.manifest.errors import ManifestError
 from webhook.manifest.nesting import DEEPEST
+from webhook.manifest.positions import first_node
 from webhook.manifest.scalars import PLAIN, scalar
+from webhook.manifest.values import Converter
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)
@@ -46,8 +50,31 @@ class _Open(Struct):
     merges: bool = False
 
 
-def problem_of_map(text: str) -> str:
-    """Return what is wrong with a text that should be a YAML map, or nothing.
+class Inline(Struct, frozen=True, eq=False):
+    """A text that should be a YAML map: its value, or why it has none. `twice` says which key is
+    there twice; Go takes the last, so there is a value.
+    """
+
+    value: dict[str, Any] | None
+    problem: str = ""
+    twice: str = ""
+
+
+@lru_cache(maxsize=8)  # several rules, and both sides of an update, read the same text
+def read_map(text: str, example: str) -> Inline:
+    """Return the YAML map in a text. Nobody may change it."""
+    problem = _problem(text, example)
+    if problem:
+        return Inline(None, problem)
+    try:
+        node = first_node(text)
+        return Inline(Converter("").value(node) or {} if node is not None else {})
+    except ManifestError as error:
+        return Inline(None, twice=f"line {error.line}: {error.problem}")
+
+
+def _problem(text: str, example: str) -> str:
+    """Return what is wrong with a text that should be a YAML map such as `example`, or nothing.
 
     Only the first document counts, as for Go. Events are read, and never composed: the composer in
     C does not survive deep nesting.
@@ -62,7 +89,7 @@ def problem_of_map(text: str) -> str:
     except _RefusedError as error:
         return f"not YAML: {error}"
     is_map = first is None or isinstance(first, MappingStartEvent) or _empty(first)
-    return "" if is_map else "write a YAML map, such as pip: [requests]"
+    return "" if is_map else f"write a YAML map, such as {example}"
 
 
 def _first_document(text: str) -> Iterator[Event]:

@@ -1,13 +1,34 @@
 """Where the fields of an object stand in its file."""
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
+import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from webhook.manifest.nesting import too_deep_at
 from webhook.manifest.scalars import PLAIN
 
 _MERGE: Final = "<<"
+
+
+def _loader() -> type[Any]:
+    """Return a loader that marks plain scalars, whose types YAML leaves open."""
+    base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+    loader: Any = type("_Loader", (base,), {})
+    loader.add_implicit_resolver(PLAIN, re.compile(""), None)
+    made: type[Any] = loader
+    return made
+
+
+LOADER: Final = _loader()
+
+
+def first_node(text: str) -> Node | None:
+    """Return the first document of a text, None when it has none. Raises yaml.YAMLError."""
+    found: Node | None = next(iter(yaml.compose_all(text, Loader=LOADER)), None)
+    return found
 
 
 def line_of(node: Node) -> int:
@@ -17,14 +38,31 @@ def line_of(node: Node) -> int:
 
 
 def line_at(node: Node, tokens: Sequence[str | int]) -> int:
-    """Return the line of a field, or of the deepest part of the way to it that there is."""
-    line = line_of(node)
+    """Return the line of a field, or of the deepest part of the way to it that there is, which may
+    lead into a text that is YAML itself.
+    """
+    line, above = line_of(node), 0
     for token in tokens:
+        if isinstance(node, ScalarNode):
+            inner = _inner(node)
+            if inner is None:
+                break
+            node, above = inner, above + line_of(node)
         found = child(node, token)
         if found is None:
             break
-        line, node = found
+        line, node = found[0] + above, found[1]
     return line
+
+
+def _inner(node: ScalarNode) -> Node | None:
+    """Return what is in a block of text whose lines are those of the file, None for other texts."""
+    if node.style != "|":
+        return None
+    try:
+        return None if too_deep_at(node.value) else first_node(node.value)
+    except yaml.YAMLError:
+        return None
 
 
 def child(node: Node, token: str | int) -> tuple[int, Node] | None:

@@ -13,8 +13,7 @@ from yaml.nodes import Node
 from webhook.kube.kinds import known_kind
 from webhook.manifest.errors import TEMPLATE, ManifestError
 from webhook.manifest.nesting import too_deep_at
-from webhook.manifest.positions import child, line_at
-from webhook.manifest.scalars import PLAIN
+from webhook.manifest.positions import LOADER, child, line_at
 from webhook.manifest.values import Converter
 
 _SURROGATES: Final = re.compile(
@@ -54,7 +53,7 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
         line = too_deep_at(text)
         if line is not None:
             raise ManifestError(name, line, "nested too deeply to be a Kubernetes object")
-        for node in yaml.compose_all(text, Loader=_LOADER):
+        for node in yaml.compose_all(text, Loader=LOADER):
             yield from _unfolded(Manifest(name, Converter(name).value(node), node))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -64,18 +63,6 @@ def read(name: str, data: bytes) -> Iterator[Manifest]:
         raise ManifestError(name, line, problem) from None
     except yaml.YAMLError as error:
         raise ManifestError(name, 0, f"not YAML: {' '.join(str(error).split())}") from None
-
-
-def _loader() -> type[Any]:
-    """Return a loader that marks plain scalars, whose types YAML leaves open."""
-    base: type[Any] = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-    loader: Any = type("_Loader", (base,), {})
-    loader.add_implicit_resolver(PLAIN, re.compile(""), None)
-    made: type[Any] = loader
-    return made
-
-
-_LOADER: Final = _loader()
 
 
 def _text(name: str, data: bytes) -> str:

@@ -45,6 +45,8 @@ _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _INT64_MAX: Final = 2**63 - 1
 _GENERATED: Final = 5
 """Characters that the API server adds to `generateName`."""
+_SUFFIX: Final = 6
+"""Characters that KubeRay adds to the name of a RayCronJob for that of a RayJob."""
 _GENERATED_BASE: Final = 58
 """Characters of `generateName` that the API server keeps."""
 _KEY_MAX: Final = 63
@@ -56,14 +58,19 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     """A name that leaves no room for what KubeRay adds to it.
 
     KubeRay appends up to ten characters for services and clusters; Kubernetes allows 63 in all, so
-    nothing is created.
+    nothing is created. A RayCronJob of KubeRay 1.6 is taken with any name, and each RayJob that it
+    makes of one with more than 41 characters is refused.
 
     KubeRay validation.go (`ValidateRayClusterMetadata`,
     `ValidateRayJobMetadata`, `ValidateRayServiceMetadata`, `ValidateRayCronJobSpec`)
     """
     longest = LONGEST[ray_object.kind]
-    since = (1, 7) if ray_object.kind == names.RAYCRONJOB_KIND else (1, 4)
     name, prefix = ray_object.meta / "name", ray_object.meta / "generateName"
+    length = len(name.text) or min(len(prefix.text), _GENERATED_BASE) + _GENERATED
+    since = (1, 4)
+    if ray_object.kind == names.RAYCRONJOB_KIND:
+        too_long_for_a_job = length + _SUFFIX > LONGEST[names.RAYJOB_KIND]
+        since = (1, 6) if too_long_for_a_job else (1, 7)
     if len(name.text) > longest:
         yield Fault(
             name,

@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.kube.review import FORBIDDEN, REQUIRED
-from webhook.manifest.inline import problem_of_map
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
 from webhook.validation.rule import deny
+from webhook.validation.runtime_env import YAML_MAX, read_runtime_env
 
 SIDECAR: Final = "SidecarMode"
 K8S_JOB: Final = "K8sJobMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
-_YAML_MAX: Final = 65536
-"""Characters of a runtime environment that are read; a longer one would take too much of an
-admission's time.
-"""
 
 
 def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
@@ -171,7 +167,7 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayJobSpec`)
     """
     field = job.field / "runtimeEnvYAML"
-    if 0 < len(field.text) <= _YAML_MAX and (problem := problem_of_map(field.text)):
+    if 0 < len(field.text) <= YAML_MAX and (problem := read_runtime_env(field.text).problem):
         yield Fault(field, problem)
 
 

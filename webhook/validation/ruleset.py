@@ -30,9 +30,12 @@ from webhook.validation.rule import Rule
 from webhook.validation.rule_settings import DEFAULTS, GATES, RuleSettings
 from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.schema import SCHEMA, pruned
+from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
+from webhook.validation.start_values import START_VALUES
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
+from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.updates import UPDATES, UPGRADE
@@ -59,6 +62,7 @@ CLUSTER_RULES: Final = (
     *RESIZE,
     *AUTOSCALING,
     *PARAMETERS,
+    *START_VALUES,
     *VERSIONS,
     *VARIABLES,
     *FAULT_TOLERANCE,
@@ -70,8 +74,8 @@ CLUSTER_RULES: Final = (
     *QUEUEING,
     *TERMINATION,
 )
-JOB_RULES: Final = (*RAYJOB, *DELETION)
-SERVICE_RULES: Final = RAYSERVICE
+JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION)
+SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 

@@ -1,0 +1,299 @@
+"""Serve configurations that Ray refuses or ignores a part of, and ones that it takes."""
+
+from textwrap import dedent
+
+import pytest
+
+from tests.validation.builders import a_service, found
+from webhook.validation.finding import DENY
+from webhook.validation.ruleset import check, check_update
+
+CONFIG = "spec.serveConfigV2"
+APPS = f"{CONFIG}.applications"
+
+
+def of(text: str) -> str:
+    """Return an application with more lines."""
+    return f"applications:\n- import_path: fruit.deployment_graph\n{text}"
+
+
+def with_deployment(text: str) -> str:
+    """Return an application with a deployment that has more lines."""
+    lines = "".join(f"    {line}\n" for line in dedent(text).strip().splitlines())
+    return of(f"  deployments:\n  - name: Mango\n{lines}")
+
+
+UNREADABLE = "serve-config-unreadable"
+APPLICATION = "serve-application-invalid"
+VALUE = "serve-value-invalid"
+KEY = "serve-key-unknown"
+DEPLOYMENT = f"{APPS}[0].deployments[0]"
+
+UNUSABLE = {
+    "an open list": ("a: [", UNREADABLE, CONFIG),
+    "a tab before a key": ("applications:\n\t- import_path: a:b", UNREADABLE, CONFIG),
+    "two values on a line": ("applications: [] []", UNREADABLE, CONFIG),
+    "an alias of nothing": ("applications: *apps", UNREADABLE, CONFIG),
+    "a list": ("- import_path: a:b", UNREADABLE, CONFIG),
+    "a text": ("fruit:app", UNREADABLE, CONFIG),
+    "a template of Helm": ("applications: {{ .Values.apps }}", UNREADABLE, CONFIG),
+    "a key twice": ("applications: []\napplications: []", UNREADABLE, CONFIG),
+    "nothing": ("{}", UNREADABLE, APPS),
+    "only a comment": ("# later", UNREADABLE, APPS),
+    "applications that are a map": ("applications:\n  import_path: a:b", UNREADABLE, APPS),
+    "applications of null": ("applications:", UNREADABLE, APPS),
+    "the format of one application": ("import_path: a:b\nruntime_env: {}", UNREADABLE, APPS),
+    "an application that is a text": ("applications: [a:b]", APPLICATION, f"{APPS}[0]"),
+    "no import path": ("applications: [{name: a}]", APPLICATION, f"{APPS}[0].import_path"),
+    "an import path of one word": (
+        "applications: [{import_path: fruit}]",
+        APPLICATION,
+        f"{APPS}[0].import_path",
+    ),
+    "an import path that is a file": (
+        "applications: [{import_path: 'src/fruit.py:app'}]",
+        APPLICATION,
+        f"{APPS}[0].import_path",
+    ),
+    "an import path with .py": (
+        "applications: [{import_path: 'fruit.py:app'}]",
+        APPLICATION,
+        f"{APPS}[0].import_path",
+    ),
+    "an import path with two colons": (
+        "applications: [{import_path: 'a:b:c'}]",
+        APPLICATION,
+        f"{APPS}[0].import_path",
+    ),
+    "an import path without a name": (
+        "applications: [{import_path: 'a.b:'}]",
+        APPLICATION,
+        f"{APPS}[0].import_path",
+    ),
+    "one name twice": (
+        (
+            "applications:\n- {name: a, route_prefix: /a, import_path: 'a:b'}\n"
+            "- {name: a, route_prefix: /b, import_path: 'a:b'}"
+        ),
+        APPLICATION,
+        f"{APPS}[1].name",
+    ),
+    "one route prefix twice": (
+        (
+            "applications:\n- {name: a, route_prefix: /x, import_path: 'a:b'}\n"
+            "- {name: b, route_prefix: /x, import_path: 'a:b'}"
+        ),
+        APPLICATION,
+        f"{APPS}[1].route_prefix",
+    ),
+    "two applications at the root": (
+        "applications:\n- {name: a, import_path: 'a:b'}\n- {name: b, import_path: 'a:b'}",
+        APPLICATION,
+        f"{APPS}[1].route_prefix",
+    ),
+    "a route prefix without a slash": (
+        of("  route_prefix: fruit"),
+        APPLICATION,
+        f"{APPS}[0].route_prefix",
+    ),
+    "a route prefix that ends with one": (
+        of("  route_prefix: /fruit/"),
+        APPLICATION,
+        f"{APPS}[0].route_prefix",
+    ),
+    "a port of an application": (of("  port: 8000"), APPLICATION, f"{APPS}[0].port"),
+    "a misspelt key": (of("  import_pth: a:b"), KEY, f"{APPS}[0].import_pth"),
+    "a misspelt key at the top": (f"http_option: {{}}\n{of('')}", KEY, f"{CONFIG}.http_option"),
+    "a misspelt key of a deployment": (
+        with_deployment("num_replica: 2"),
+        KEY,
+        f"{DEPLOYMENT}.num_replica",
+    ),
+    "a misspelt key of autoscaling": (
+        with_deployment("autoscaling_config: {max_replica: 2}"),
+        KEY,
+        f"{DEPLOYMENT}.autoscaling_config.max_replica",
+    ),
+    "no replicas": (with_deployment("num_replicas: 0"), VALUE, f"{DEPLOYMENT}.num_replicas"),
+    "replicas in words": (
+        with_deployment("num_replicas: two"),
+        VALUE,
+        f"{DEPLOYMENT}.num_replicas",
+    ),
+    "replicas beside autoscaling": (
+        with_deployment("num_replicas: 2\nautoscaling_config: {max_replicas: 4}"),
+        VALUE,
+        f"{DEPLOYMENT}.num_replicas",
+    ),
+    "autoscaling with crossed bounds": (
+        with_deployment("autoscaling_config: {min_replicas: 4, max_replicas: 2}"),
+        VALUE,
+        f"{DEPLOYMENT}.autoscaling_config.max_replicas",
+    ),
+    "a deployment without a name": (
+        of("  deployments: [{num_replicas: 2}]"),
+        VALUE,
+        f"{DEPLOYMENT}.name",
+    ),
+    "deployments that are a map": (
+        of("  deployments: {Mango: {num_replicas: 2}}"),
+        VALUE,
+        f"{APPS}[0].deployments",
+    ),
+    "CPUs in words": (
+        with_deployment("ray_actor_options: {num_cpus: one}"),
+        VALUE,
+        f"{DEPLOYMENT}.ray_actor_options.num_cpus",
+    ),
+    "memory with a unit": (
+        with_deployment("ray_actor_options: {memory: 4Gi}"),
+        VALUE,
+        f"{DEPLOYMENT}.ray_actor_options.memory",
+    ),
+    "a working directory on somebody's disk": (
+        of("  runtime_env: {working_dir: ./src}"),
+        VALUE,
+        f"{APPS}[0].runtime_env.working_dir",
+    ),
+    "a variable that is a number": (
+        of("  runtime_env: {env_vars: {WORKERS: 4}}"),
+        VALUE,
+        f"{APPS}[0].runtime_env.env_vars[WORKERS]",
+    ),
+    "pip beside conda": (
+        of("  runtime_env: {pip: [torch], conda: env.yaml}"),
+        VALUE,
+        f"{APPS}[0].runtime_env.conda",
+    ),
+    "a place for proxies that there is not": (
+        f"proxy_location: Everywhere\n{of('')}",
+        VALUE,
+        f"{CONFIG}.proxy_location",
+    ),
+    "a port that there is not": (
+        f"http_options: {{port: 80000}}\n{of('')}",
+        VALUE,
+        f"{CONFIG}.http_options.port",
+    ),
+}
+
+USABLE = {
+    "no applications yet": "applications: []",
+    "json": '{"applications": [{"import_path": "a:b", "route_prefix": "/"}]}',
+    "a colon": "applications: [{import_path: 'app.main:deployment'}]",
+    "a dot": "applications: [{import_path: app.main.deployment}]",
+    "a module with a hyphen": "applications: [{import_path: 'my-app:deployment'}]",
+    "comments and a document mark": f"# fruit\n---\n{of('')}",
+    "an anchor and a merge": (
+        "base: &base\n  runtime_env: {pip: [torch]}\n"
+        "applications:\n- <<: *base\n  import_path: a:b\n"
+    ),
+    "two names and prefixes": (
+        "applications:\n- {name: a, route_prefix: /a, import_path: 'a:b'}\n"
+        "- {name: b, route_prefix: /b, import_path: 'a:b'}"
+    ),
+    "two applications without a route": (
+        "applications:\n- {name: a, route_prefix: null, import_path: 'a:b'}\n"
+        "- {name: b, route_prefix: null, import_path: 'a:b'}"
+    ),
+    "a prefix of a prefix": (
+        "applications:\n- {name: a, route_prefix: /, import_path: 'a:b'}\n"
+        "- {name: b, route_prefix: /a/b, import_path: 'a:b'}"
+    ),
+    "a working directory at an address": of(
+        "  runtime_env:\n    working_dir: https://github.com/ray-project/x/archive/main.zip"
+    ),
+    "modules in a bucket": of("  runtime_env: {py_modules: ['s3://bucket/m.zip']}"),
+    "variables in quotes": of("  runtime_env: {env_vars: {WORKERS: '4', EMPTY: ''}}"),
+    "pip as a map": of("  runtime_env: {pip: {packages: [torch], pip_check: false}}"),
+    "an image": of("  runtime_env: {image_uri: 'registry.example/app:1'}"),
+    "arguments of a builder": of("  args: {llm_configs: [{model_id: m, tensor: 2}]}"),
+    "a deployment with its name alone": with_deployment(""),
+    "replicas": with_deployment("num_replicas: 2"),
+    "replicas in quotes": with_deployment("num_replicas: '2'"),
+    "replicas of auto": with_deployment(
+        "num_replicas: auto\nautoscaling_config: {max_replicas: 4}"
+    ),
+    "autoscaling from zero": with_deployment(
+        "autoscaling_config: {min_replicas: 0, initial_replicas: 1, max_replicas: 4,"
+        " target_ongoing_requests: 2.5, upscale_delay_s: 3}"
+    ),
+    "autoscaling with old names": with_deployment(
+        "autoscaling_config: {target_num_ongoing_requests_per_replica: 1, smoothing_factor: 0.5}"
+    ),
+    "options with old names": with_deployment("max_concurrent_queries: 100"),
+    "part of a CPU": with_deployment("ray_actor_options: {num_cpus: 0.1, num_gpus: 0}"),
+    "memory in bytes": with_deployment("ray_actor_options: {memory: 1073741824}"),
+    "custom resources": with_deployment("ray_actor_options: {resources: {TPU: 4}}"),
+    "a placement group": with_deployment(
+        "placement_group_bundles: [{CPU: 1, GPU: 1}]\nplacement_group_strategy: STRICT_PACK"
+    ),
+    "a queue without a limit": with_deployment("max_queued_requests: -1"),
+    "a configuration of the user": with_deployment("user_config: {price: 3, nested: {a: [1]}}"),
+    "health checks": with_deployment("health_check_period_s: 10\nhealth_check_timeout_s: 30.5"),
+    "logs as json": with_deployment("logging_config: {encoding: JSON, log_level: DEBUG}"),
+    "proxies and ports": (
+        "proxy_location: EveryNode\nhttp_options: {host: 0.0.0.0, port: 8000,"
+        f" request_timeout_s: 30}}\ngrpc_options: {{port: 9000}}\n{of('')}"
+    ),
+    "a capacity": f"target_capacity: 50\n{of('')}",
+    "values of null": with_deployment("num_replicas: null\nuser_config: null"),
+    "an application that an autoscaler elsewhere scales": of("  external_scaler_enabled: true"),
+}
+
+
+def test_there_are_thirty_cases_of_each() -> None:
+    assert len(UNUSABLE) >= 30
+    assert len(USABLE) >= 30
+
+
+@pytest.mark.parametrize(("text", "rule", "path"), UNUSABLE.values(), ids=UNUSABLE)
+def test_an_unusable_configuration_is_found_where_it_is_wrong(
+    text: str, rule: str, path: str
+) -> None:
+    assert found(a_service().spec(serveConfigV2=text)) == {(rule, path)}
+
+
+@pytest.mark.parametrize("text", USABLE.values(), ids=USABLE)
+def test_a_usable_configuration_has_no_finding(text: str) -> None:
+    assert found(a_service().spec(serveConfigV2=text)) == set()
+
+
+def test_what_ray_ignores_is_a_warning_and_what_it_refuses_a_denial() -> None:
+    levels = {
+        name: {
+            each.level for each in check("RayService", a_service().spec(serveConfigV2=text).build())
+        }
+        for name, (text, _, _) in UNUSABLE.items()
+    }
+    warned = {name for name, found_ in levels.items() if found_ != {DENY}}
+    assert warned == {
+        "a key twice",
+        "an import path with .py",
+        "two applications at the root",
+        "a misspelt key",
+        "a misspelt key at the top",
+        "a misspelt key of a deployment",
+        "a misspelt key of autoscaling",
+    }
+
+
+def test_another_edit_of_an_unusable_configuration_is_no_denial() -> None:
+    text = "applications: [{name: a}]"
+    old = a_service().spec(serveConfigV2=text).build()
+    new = a_service().spec(serveConfigV2=f"{text}\n").annotation("team", "blue").build()
+    assert [each.level for each in check_update("RayService", old, new)] == ["warn"]
+
+
+@pytest.mark.parametrize("text", [
+    "a: [" * 150, "&a [" * 100, "x: &x\n- *x", "applications: " + "[" * 300,
+    "a: &a [x]\n" + "applications: [" + "*a, " * 5000 + "]", "\x00", "a: \ud800",
+    "applications:\n- &a {import_path: 'a:b', deployments: &d [" + "{name: x}, " * 2000 + "]}\n"
+    + "- *a\n" * 2000,
+])  # fmt: skip
+def test_a_hostile_configuration_takes_bounded_work(text: str) -> None:
+    assert len(found(a_service().spec(serveConfigV2=text))) <= 400
+
+
+def test_a_configuration_that_is_too_long_to_read_is_left_to_ray() -> None:
+    assert found(a_service().spec(serveConfigV2="x" * 65537)) == set()

@@ -1,0 +1,63 @@
+"""Runtime environments of Ray: their keys and the types of their values, in RayJobs and in Serve
+configurations.
+
+https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
+"""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.manifest.inline import Inline, read_map
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+
+YAML_MAX: Final = 65536
+"""Characters of YAML in a field that are read; a longer one would take too much of an admission's
+time.
+"""
+KEYS: Final = frozenset({
+    "working_dir", "py_modules", "py_executable", "excludes", "pip", "uv", "conda", "env_vars",
+    "container", "image_uri", "java_jars", "config", "eager_install", "worker_process_setup_hook",
+    "nsight", "rocprof_sys", "mpi",
+    "_nsight", "_rocprof_sys", "_ray_release", "_ray_commit", "_inject_current_ray",
+})  # fmt: skip
+_INSTALLERS: Final = ("pip", "conda", "uv")
+
+
+def read_runtime_env(text: str) -> Inline:
+    """Return the runtime environment in a text."""
+    return read_map(text, "pip: [requests]")
+
+
+def runtime_env_keys(env: Field) -> Iterator[Fault]:
+    """Yield keys that Ray does not have."""
+    for key in env.map:
+        if key not in KEYS:
+            yield unknown_key(env, key, KEYS)
+
+
+def runtime_env_values(env: Field) -> Iterator[Fault]:
+    """Yield values by which Ray refuses a runtime environment."""
+    variables = env / "env_vars"
+    if variables.given and type(variables.value) is not dict:
+        yield Fault(variables, "write a map of variables, such as A: '1'")
+    for name, value in variables.map.items():
+        if not isinstance(value, str):
+            shown = "null" if value is None else str(value)[:20]
+            text = f"{shown} is not a string, and Ray takes strings only: write it in quotes"
+            yield Fault(variables.key(name), text)
+    installers = [name for name in _INSTALLERS if env.map.get(name)]
+    if len(installers) > 1:
+        text = f"{' and '.join(installers)} cannot be used together: keep one"
+        yield Fault(env / installers[1], text, FORBIDDEN)
+
+
+def unknown_key(holder: Field, key: str, known: frozenset[str]) -> Fault:
+    """Return that a map has a key which Ray does not have, and the nearest that it has."""
+    near = get_close_matches(key[:64], known, 1)
+    advice = f"write {near[0]}" if near else "remove it, unless your Ray is newer than this rule"
+    return Fault(
+        holder / key, f"Ray has no {key[:40]!r} here and ignores it: {advice}", NOT_SUPPORTED
+    )

@@ -1,0 +1,120 @@
+"""The submission of a RayJob: what is run, with which resources, and by which pod."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.kube.review import NOT_SUPPORTED, REQUIRED
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Job
+from webhook.validation.rayjob import INTERACTIVE, K8S_JOB
+from webhook.validation.rule import deny, warn
+from webhook.validation.runtime_env import (
+    YAML_MAX,
+    read_runtime_env,
+    runtime_env_keys,
+    runtime_env_values,
+)
+
+_SHELL: Final = ("$", "`")
+_JOB_POLICIES: Final = ("Never", "OnFailure")
+_JSON_MAX: Final = 4096
+
+
+def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
+    """A RayJob without an entrypoint.
+
+    There is nothing to run, and the submission ends with an error, unless the user submits the job
+    (InteractiveMode) or the submitter's container has a command of its own.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html
+    """
+    field = job.field / "entrypoint"
+    if job.mode == INTERACTIVE or field.text.strip() or _own_command(job):
+        return
+    if field.value is None or field.text == field.value:
+        text = f"set it to the command of the job, or submissionMode to {INTERACTIVE}"
+        yield Fault(field, text, REQUIRED)
+
+
+def _own_command(job: Job) -> bool:
+    containers = job.field / "submitterPodTemplate" / "spec" / "containers"
+    first = next(iter(containers.items()), None)
+    return first is not None and (first / "command").size > 0
+
+
+def job_entrypoint_resources_unreadable(job: Job) -> Iterator[Fault]:
+    """Custom resources of the entrypoint that are not a JSON map of numbers.
+
+    Ray refuses the submission, and the RayJob fails when its cluster has been started.
+
+    https://docs.ray.io/en/latest/cluster/running-applications/job-submission/cli.html
+    """
+    field = job.field / "entrypointResources"
+    text = field.text
+    if not text or len(text) > _JSON_MAX or any(each in text for each in _SHELL):
+        return
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    numbers = value.values() if isinstance(value, dict) else (None,)
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in numbers):
+        yield Fault(field, f'{text[:40]!r}: write JSON with numbers, such as {{"Custom": 1}}')
+
+
+def job_submitter_restarts(job: Job) -> Iterator[Fault]:
+    """A template of the submitter's pod whose restart policy a Kubernetes Job cannot have.
+
+    KubeRay sets none in a template of yours; Kubernetes takes that for Always, and refuses the Job,
+    so that nothing is ever submitted.
+
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template
+    """
+    template = job.field / "submitterPodTemplate"
+    policy = template / "spec" / "restartPolicy"
+    if job.mode not in ("", K8S_JOB) or not (template / "spec" / "containers").size:
+        return
+    if policy.value in _JOB_POLICIES:
+        return
+    found = f"{policy.text[:40]!r}: " if policy.text else ""
+    reason = NOT_SUPPORTED if policy.text else REQUIRED
+    yield Fault(policy, f"{found}write Never or OnFailure, as a Kubernetes Job needs", reason)
+
+
+def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:
+    """A runtime environment of a RayJob whose values Ray refuses.
+
+    Variables that are not strings, and two installers of Python packages at once; Ray refuses the
+    job when its cluster has been started.
+
+    https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
+    """
+    yield from runtime_env_values(_runtime_env(job))
+
+
+def job_runtime_env_key_unknown(job: Job) -> Iterator[Fault]:
+    """A key of a runtime environment that Ray does not have.
+
+    Ray ignores it, so that a misspelt one has no effect.
+
+    https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference
+    """
+    yield from runtime_env_keys(_runtime_env(job))
+
+
+def _runtime_env(job: Job) -> Field:
+    """Return the runtime environment as a field, whose path leads on from its text."""
+    text = (job.field / "runtimeEnvYAML").text
+    value = read_runtime_env(text).value if 0 < len(text) <= YAML_MAX else None
+    return Field(value, job.field, "runtimeEnvYAML")
+
+
+SUBMISSION: Final = (
+    deny(job_entrypoint_missing),
+    deny(job_entrypoint_resources_unreadable),
+    deny(job_submitter_restarts),
+    deny(job_runtime_env_value_invalid),
+    warn(job_runtime_env_key_unknown),
+)
