@@ -9,8 +9,10 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-SECONDS: Final = 0.01
-"""How long a thing may wait for others."""
+SECONDS: Final = 0.25
+"""Delay of a batch. A timer that fires after each review wakes the process a second time, which at
+50 reviews a second takes a fifth of its CPU time.
+"""
 
 _FULL: Final = 256
 
