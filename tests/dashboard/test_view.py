@@ -8,6 +8,7 @@ from tests.status.samples import samples
 from tests.status.scenes import Scene, instant
 from webhook.dashboard import view
 from webhook.dashboard.view import group_top, summary_of, top_of
+from webhook.status import ids
 
 
 def test_a_raycluster_that_is_being_deleted_is_not_said_to_come_up() -> None:
@@ -26,8 +27,8 @@ def test_a_group_without_replicas_has_lost_them_with_its_raycluster() -> None:
 @pytest.mark.parametrize(
     ("sample", "said"),
     [
-        ("second-webhook", "1 RayCluster; 1 problem of the installation"),
-        ("host-missing", "1 RayCluster, 1 of them waits"),
+        (ids.SECOND_WEBHOOK, "1 RayCluster; 1 problem of the installation"),
+        (ids.HOST_MISSING, "1 RayCluster, 1 of them waits"),
         ("ignored", "1 RayCluster, nothing waits"),
     ],
 )
