@@ -18,6 +18,16 @@ def test_a_raycluster_that_is_being_deleted_is_not_said_to_come_up() -> None:
     assert (top.state, top.text) == ("coming", "being deleted")
 
 
+def test_pods_that_are_being_deleted_are_counted_where_there_are_some() -> None:
+    scene = Scene()
+    assert top_of(scene.examined().clusters[0]).notes == ()
+    scene.changed(
+        "llama-tpu-worker-0-3",
+        metadata={"deletionTimestamp": instant(5), "deletionGracePeriodSeconds": 30},
+    )
+    assert top_of(scene.examined().clusters[0]).notes == ("1 pod being deleted",)
+
+
 def test_a_group_without_replicas_has_lost_them_with_its_raycluster() -> None:
     scene = Scene().without(*Scene().pods)
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
