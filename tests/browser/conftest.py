@@ -11,6 +11,7 @@ from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
 from tests.status.samples import samples
 from tests.status.scenes import Scene
+from webhook.status import ids
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,7 +55,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """A dashboard on two namespaces: in one of them a host is missing."""
     scene = Scene()
     with Cluster().serving() as cluster:
-        lacking = samples()["host-missing"].scene()
+        lacking = samples()[ids.HOST_MISSING].scene()
         cluster.store(lacking)
         for resource, objects in document_of(Scene(), "other", "qwen").items():
             cluster.put(resource, *objects)

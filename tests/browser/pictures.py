@@ -12,6 +12,7 @@ from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
 from tests.status.samples import samples
 from tests.status.scenes import Scene, llama
+from webhook.status import ids
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "dashboard"
 WINDOWS: Final[dict[str, Any]] = {
@@ -20,9 +21,9 @@ WINDOWS: Final[dict[str, Any]] = {
     "phone": {"viewport": {"width": 375, "height": 720}},
 }
 SCENES: Final = (
-    ("team", "llama", samples()["host-missing"].scene()),
+    ("team", "llama", samples()[ids.HOST_MISSING].scene()),
     ("fleet", "serving", Scene(llama(replicas=40))),
-    ("search", "ranker", samples()["container-waits"].scene()),
+    ("search", "ranker", samples()[ids.CONTAINER_WAITS].scene()),
 )
 
 

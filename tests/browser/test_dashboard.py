@@ -18,6 +18,7 @@ from tests.dashboard.stage import document_of
 from tests.follow.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES
 from tests.status.samples import samples
 from tests.status.scenes import Scene
+from webhook.status import ids
 
 pytestmark = pytest.mark.browser
 
@@ -272,7 +273,7 @@ HOSTILE = '"><img src=x onerror="window.hit=1"><script>window.hit=1</script><hx-
 
 
 def test_words_of_a_tenant_stay_words(browser: Browser, tmp_path: Path) -> None:
-    scene = samples()["container-waits"].scene()
+    scene = samples()[ids.CONTAINER_WAITS].scene()
     (waiting,) = scene.pods[HOST]["status"]["containerStatuses"]
     waiting["name"] = HOSTILE
     scene.cluster["spec"]["workerGroupSpecs"][0]["groupName"] = "tpu"

@@ -7,7 +7,7 @@ import pytest
 from tests.dashboard.browser import Element, parsed
 from webhook.dashboard.drawing import HtmlDrawer, assets
 from webhook.dashboard.view import group_top, row_of, rows_of, top_of
-from webhook.status import model
+from webhook.status import ids, model
 from webhook.status.diagnosis import Trouble
 
 HOSTILE = (
@@ -35,7 +35,7 @@ def hostile(text: str) -> model.Cluster:
     )
     replica = model.Replica(0, text, "waits", hosts, 1.0)
     trouble = Trouble(
-        "host-missing", "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
+        ids.HOST_MISSING, "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
     group = model.Group(text, 3, 1, (replica,), (text,))
     pod_group = model.PodGroup(text, 1, 2, missing=True, waits=True)

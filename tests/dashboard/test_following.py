@@ -25,6 +25,7 @@ from tests.status.samples import samples
 from tests.status.scenes import NOW, Scene
 from webhook.follow.client import Api
 from webhook.follow.observing import Observing
+from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.model import Picture
 from webhook.status.survey import Survey
@@ -107,7 +108,13 @@ def played(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
 
 
 def test_what_is_followed_gives_the_picture_that_is_read_at_once() -> None:
-    for name in ("host-missing", "pod-refused", "podgroup-waits", "second-webhook", "ignored"):
+    for name in (
+        ids.HOST_MISSING,
+        ids.POD_REFUSED,
+        ids.PODGROUP_WAITS,
+        ids.SECOND_WEBHOOK,
+        "ignored",
+    ):
         scene = samples()[name].scene()
 
         async def story(fake: FakeApi, scene: Scene = scene) -> None:
@@ -129,23 +136,23 @@ def test_changes_of_every_kind_are_seen() -> None:
             assert followed.ids == []
             host = scene.pods["llama-tpu-worker-0-3"]
             fake.delete(PODS, host["metadata"]["name"], NAMESPACE)
-            await eventually(lambda: followed.ids == ["host-missing"])
+            await eventually(lambda: followed.ids == [ids.HOST_MISSING])
             fake.put(PODS, host)
             await eventually(lambda: followed.ids == [])
             fake.delete(SERVICES, "llama-headless", NAMESPACE)
-            await eventually(lambda: followed.ids == ["headless-service-missing"])
+            await eventually(lambda: followed.ids == [ids.HEADLESS_SERVICE_MISSING])
             fake.put(SERVICES, scene.services[0])
             other = {**scene.nodes[-1], "metadata": dict(scene.nodes[-1]["metadata"], labels={})}
             fake.put(NODES, other)
-            await eventually(lambda: followed.ids == ["replica-split"])
+            await eventually(lambda: followed.ids == [ids.REPLICA_SPLIT])
             fake.put(NODES, scene.nodes[-1])
             ignored = {"name": NAMESPACE, "labels": {"admission.ray.io/ignore": "true"}}
             fake.put(NAMESPACES, {"metadata": ignored})
             await eventually(lambda: followed.ids == ["ignored"])
             fake.put(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-            for webhook in samples()["second-webhook"].webhooks:
+            for webhook in samples()[ids.SECOND_WEBHOOK].webhooks:
                 fake.put(WEBHOOKS, webhook)
-            await eventually(lambda: followed.ids == ["second-webhook"])
+            await eventually(lambda: followed.ids == [ids.SECOND_WEBHOOK])
 
     played(story)
 
@@ -176,7 +183,7 @@ def test_of_one_namespace_only_that_is_asked_for(*, person: bool) -> None:
 
 def test_pod_groups_that_are_no_longer_served_are_forgotten() -> None:
     async def story(fake: FakeApi) -> None:
-        store(fake, samples()["podgroup-waits"].scene())
+        store(fake, samples()[ids.PODGROUP_WAITS].scene())
         async with following(fake, []) as followed:
             await eventually(lambda: followed.world.pod_groups.known)
             assert len(followed.world.pod_groups.all) == 1

@@ -15,6 +15,7 @@ from webhook.dashboard.drawing import HtmlDrawer
 from webhook.dashboard.site import DashboardSite
 from webhook.dashboard.view import Row
 from webhook.http.site import Sight
+from webhook.status import ids
 from webhook.status.survey import RESTLESS_SECONDS, Survey
 
 ALL = Sight("", None)
@@ -89,13 +90,13 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
             "uid": "uid-of-llama",
             "failure": "ValueError",
         }
-        assert [each["id"] for each in other["troubles"]] == ["host-missing"]
+        assert [each["id"] for each in other["troubles"]] == [ids.HOST_MISSING]
         assert status(stage)["waits"] is True
         tops = shown(stage)
         assert "cannot be shown" in tops["llama"]
         assert "ValueError" in tops["llama"]
-        assert "host-missing" not in tops["llama"], "what was true before may not be any more"
-        assert "host-missing" in tops["qwen"]
+        assert ids.HOST_MISSING not in tops["llama"], "what was true before may not be any more"
+        assert ids.HOST_MISSING in tops["qwen"]
         page = site_of(stage).page(ALL, "", trouble=False)
         assert "2 RayClusters, 1 of them cannot be shown, 1 of them waits" in page
         browser.catch_up()
@@ -104,7 +105,9 @@ def test_a_raycluster_that_brings_out_a_bug_is_shown_as_failed_and_all_others_as
         browser.catch_up()
         browser.check()
     look(stage)
-    assert [each["id"] for each in status(stage)["clusters"][1]["troubles"]] == ["host-missing"] * 2
+    assert [each["id"] for each in status(stage)["clusters"][1]["troubles"]] == [
+        ids.HOST_MISSING
+    ] * 2
     browser.catch_up()
     browser.check()
     assert "cannot be shown" not in site_of(stage).page(ALL, "", trouble=False)
@@ -145,8 +148,8 @@ def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
 def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kept_from_the_page(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stage = Stage(samples()["second-webhook"].scene().observed())
-    assert [each["id"] for each in status(stage)["troubles"]] == ["second-webhook"]
+    stage = Stage(samples()[ids.SECOND_WEBHOOK].scene().observed())
+    assert [each["id"] for each in status(stage)["troubles"]] == [ids.SECOND_WEBHOOK]
 
     def broken(*_: object) -> None:
         raise ValueError("a bug")
@@ -160,9 +163,9 @@ def test_an_installation_that_brings_out_a_bug_is_named_and_no_raycluster_is_kep
             assert status(stage)["unread"] == {"installation": "ValueError"}
             assert "troubles" not in status(stage)
             assert "installation (ValueError)" in site_of(stage).page(ALL, "", trouble=False)
-        assert "host-missing" in shown(stage)["llama"]
+        assert ids.HOST_MISSING in shown(stage)["llama"]
     look(stage)
     assert "unread" not in status(stage)
-    assert [each["id"] for each in status(stage)["troubles"]] == ["second-webhook"]
+    assert [each["id"] for each in status(stage)["troubles"]] == [ids.SECOND_WEBHOOK]
     (message,) = caplog.messages
     assert message.startswith("page: the installation cannot be looked at: ValueError: a bug")

@@ -16,6 +16,7 @@ from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.site import BEAT_SECONDS, STREAMS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
 from webhook.kube import names
+from webhook.status import ids
 
 Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
@@ -265,7 +266,7 @@ def test_a_missing_host_is_one_click_from_what_its_next_pod_is_given() -> None:
         assert "<html" not in part
         assert "TPU_WORKER_ID=3" in parsed(part).text
         assert "this host&#39;s place in its slice" in part
-        assert "host-missing" in part
+        assert ids.HOST_MISSING in part
         assert "<html" in (await client.get(cell.attributes["href"])).text
         for wrong in ("replica=x", "replica=0&host=99999999999", "replica=0"):
             path = f"/host?namespace=team&cluster=llama&group=tpu&{wrong}"
@@ -285,9 +286,9 @@ def test_a_pod_tells_what_it_was_given_and_whether_it_has_it() -> None:
         found = (await client.get(f"/api/v1/pods/team/{MISSING}")).json()
         held = {each["what"]: each for each in found["account"]["given"]}
         assert held["TPU_WORKER_ID"]["actual"] == "2"
-        assert [each["id"] for each in found["troubles"]] == ["worker-id-differs"]
+        assert [each["id"] for each in found["troubles"]] == [ids.WORKER_ID_DIFFERS]
 
-    played(Stage(samples()["worker-id-differs"].scene().observed()), play)
+    played(Stage(samples()[ids.WORKER_ID_DIFFERS].scene().observed()), play)
 
 
 def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
@@ -497,7 +498,7 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
 
 def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
     stage = Stage(Scene().observed())
-    scene = samples()["container-waits"].scene()
+    scene = samples()[ids.CONTAINER_WAITS].scene()
     (waiting,) = scene.pods[MISSING]["status"]["containerStatuses"]
     waiting["name"] = "ray\r\n\r\nevent: gone\rid: 7\n\ndata: <b>"
 

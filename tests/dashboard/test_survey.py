@@ -6,6 +6,7 @@ from msgspec import structs
 from tests.dashboard.stage import Stage, identified, renamed
 from tests.status.samples import Sample, samples
 from tests.status.scenes import NOW, Scene, instant, job, llama
+from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.observed import Observed
 from webhook.status.survey import QUIET_SECONDS, RESTLESS_SECONDS
@@ -41,7 +42,7 @@ def test_a_host_that_goes_and_comes_is_seen_and_nothing_else_is_looked_at() -> N
     stage.drop_pods([host])
     assert survey.due(NOW) == ["uid-of-llama"]
     assert survey.examine("uid-of-llama", NOW)
-    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == ["host-missing"]
+    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == [ids.HOST_MISSING]
     stage.put_pods([host])
     assert survey.due(NOW) == ["uid-of-llama"]
     assert survey.examine("uid-of-llama", NOW)
@@ -53,7 +54,7 @@ def test_a_label_that_leaves_nobody_alone_is_not_told() -> None:
     stage = Stage(scene.observed(), ignoring=False)
     survey = stage.live.survey
     troubles = survey.picture(NOW, None, {}).every_trouble
-    assert [each.id for each in troubles] == ["host-missing"]
+    assert [each.id for each in troubles] == [ids.HOST_MISSING]
     standing = survey.standing("uid-of-llama", NOW)
     assert standing is not None
     assert not standing.ignored
@@ -86,7 +87,7 @@ def test_trouble_counts_after_its_time_without_any_change() -> None:
     assert not survey.clusters["uid-of-llama"].troubles
     stage.now += 60.0
     stage.look()
-    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == ["host-missing"]
+    assert [one.id for one in survey.clusters["uid-of-llama"].troubles] == [ids.HOST_MISSING]
 
 
 def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
@@ -98,7 +99,7 @@ def test_what_follows_from_other_replicas_is_seen_when_they_go() -> None:
     stage.drop_pods(scene.pods[f"llama-tpu-0-worker-1-{host}"] for host in range(4))
     stage.look()
     (trouble,) = stage.live.survey.clusters["uid-of-llama"].troubles
-    assert (trouble.id, trouble.replica) == ("slice-left-out", 2)
+    assert (trouble.id, trouble.replica) == (ids.SLICE_LEFT_OUT, 2)
 
 
 def test_what_could_not_be_examined_says_only_that_and_is_due_soon() -> None:
@@ -123,24 +124,26 @@ def test_a_raycluster_that_goes_is_gone() -> None:
 
 
 def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
-    stage = Stage(samples()["second-webhook"].scene().observed(), renamed(Scene(), "other", "qwen"))
+    stage = Stage(
+        samples()[ids.SECOND_WEBHOOK].scene().observed(), renamed(Scene(), "other", "qwen")
+    )
     survey = stage.live.survey
     assert [each.name for each in survey.picture(NOW, {"other"}, {}).clusters] == ["qwen"]
     assert survey.picture(NOW, {"other"}, {}).troubles == ()
-    assert [each.id for each in survey.picture(NOW, None, {}).troubles] == ["second-webhook"]
+    assert [each.id for each in survey.picture(NOW, None, {}).troubles] == [ids.SECOND_WEBHOOK]
 
 
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
-    scene = samples()["pod-without-seat"].scene()
+    scene = samples()[ids.POD_WITHOUT_SEAT].scene()
     stage = Stage(scene.observed())
-    assert troubles(stage) == ["pod-without-seat", "host-missing"]
+    assert troubles(stage) == [ids.POD_WITHOUT_SEAT, ids.HOST_MISSING]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     stage.load(scene.observed())
     assert troubles(stage) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     stage.load(scene.observed())
-    assert troubles(stage) == ["pod-without-seat", "host-missing"] == scene.ids()
+    assert troubles(stage) == [ids.POD_WITHOUT_SEAT, ids.HOST_MISSING] == scene.ids()
 
 
 def troubles(stage: Stage) -> list[str]:

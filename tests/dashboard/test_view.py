@@ -8,6 +8,7 @@ from tests.status.samples import samples
 from tests.status.scenes import Scene, instant
 from webhook.dashboard import view
 from webhook.dashboard.view import group_top, summary_of, top_of
+from webhook.status import ids
 
 
 def test_a_raycluster_that_is_being_deleted_is_not_said_to_come_up() -> None:
@@ -15,6 +16,16 @@ def test_a_raycluster_that_is_being_deleted_is_not_said_to_come_up() -> None:
     scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
     top = top_of(scene.examined().clusters[0])
     assert (top.state, top.text) == ("coming", "being deleted")
+
+
+def test_pods_that_are_being_deleted_are_counted_where_there_are_some() -> None:
+    scene = Scene()
+    assert top_of(scene.examined().clusters[0]).notes == ()
+    scene.changed(
+        "llama-tpu-worker-0-3",
+        metadata={"deletionTimestamp": instant(5), "deletionGracePeriodSeconds": 30},
+    )
+    assert top_of(scene.examined().clusters[0]).notes == ("1 pod being deleted",)
 
 
 def test_a_group_without_replicas_has_lost_them_with_its_raycluster() -> None:
@@ -26,8 +37,8 @@ def test_a_group_without_replicas_has_lost_them_with_its_raycluster() -> None:
 @pytest.mark.parametrize(
     ("sample", "said"),
     [
-        ("second-webhook", "1 RayCluster; 1 problem of the installation"),
-        ("host-missing", "1 RayCluster, 1 of them waits"),
+        (ids.SECOND_WEBHOOK, "1 RayCluster; 1 problem of the installation"),
+        (ids.HOST_MISSING, "1 RayCluster, 1 of them waits"),
         ("ignored", "1 RayCluster, nothing waits"),
     ],
 )
