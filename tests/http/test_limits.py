@@ -76,8 +76,9 @@ class Served:
         self._loop.close()
 
     def stop(self) -> None:
-        """End it."""
-        self._loop.call_soon_threadsafe(self._serving.cancel)
+        """End it, if it has not ended."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._serving.cancel)
 
     @property
     def connections(self) -> int:

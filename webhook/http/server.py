@@ -104,6 +104,12 @@ class HttpServer(uvicorn.Server):
                 cast("LimitedProtocol", connection).sweep(now)
         return await super().on_tick(counter)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop as uvicorn does, and let those answer that it has cancelled."""
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=1)
+
     @contextmanager
     def capture_signals(self) -> Generator[None]:
         """Leave signals to `webhook.runtime`: two servers share a process."""

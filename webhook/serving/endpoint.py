@@ -1,5 +1,6 @@
 """The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
 
+import asyncio
 from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
@@ -91,6 +92,8 @@ class ReviewEndpoint:
             await self._refuse(send, 400, str(bad), [])
         except NotNow as reason:
             await self._refuse(send, 503, f"{reason}; try again", [*_RETRY, _CLOSE])
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
         # The one catch-all: our bug must not take the connection down
         except Exception as error:  # noqa: BLE001
             self._observer.failed(error)
