@@ -243,9 +243,7 @@ class Service:
         resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {
-            MUTATE: ReviewEndpoint(
-                Mutation(pods, None, shards), gate, self.observer, BodyBudget()
-            ),
+            MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer, BodyBudget()),
             VALIDATE: ReviewEndpoint(
                 Validation(RayHandler(), resize), gate, self.observer, BodyBudget()
             ),
