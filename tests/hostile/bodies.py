@@ -223,6 +223,9 @@ class Observer:
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Do nothing."""
 
+    def undecided(self, reason: str) -> None:
+        """Do nothing."""
+
     def refused(self, status: int, reason: str) -> None:
         """Do nothing."""
 

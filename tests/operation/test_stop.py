@@ -2,9 +2,6 @@
 
 import asyncio
 import signal
-import ssl
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,13 +11,12 @@ import httpx
 from tests.apiserver import pod_review
 from tests.follow.fake_api import FakeApi, Request
 from tests.http.test_limits import answer, served
-from tests.server import PROGRAM, ready
+from tests.operation.following_process import following, is_ready, trust
+from tests.server import ready
 from tests.serving.pods import worker
 from tests.serving.test_budget import POST, Lengths
-from tests.status.served import kubeconfig
 from tests.tls.listener import until
 from webhook.admission.reviewer import Outcome
-from webhook.cli.main import main
 from webhook.http.application import review_application
 from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
@@ -39,8 +35,7 @@ def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops
             return 0
 
         async with FakeApi().serving() as api:
-            process = started(tmp_path, api.port)
-            try:
+            with following(tmp_path, api.port) as process:
                 url, admin = await asyncio.to_thread(ready, process)
                 async with httpx.AsyncClient(verify=trust(tmp_path)) as client:
                     await asyncio.to_thread(until, lambda: is_ready(admin), 30)
@@ -52,42 +47,8 @@ def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops
                     answered = await asked
                 assert (answered.status_code, answered.json()["kind"]) == (200, "AdmissionReview")
                 assert await asyncio.to_thread(process.wait, 20) == 0
-            finally:
-                process.kill()
-                process.communicate()
 
     asyncio.run(story())
-
-
-def started(folder: Path, port: int) -> "subprocess.Popen[str]":
-    """Start a process that follows the API server at a port of loopback."""
-    assert main(["certs", "issue", "--dir", str(folder)]) == 0
-    flags = {
-        "--host": "127.0.0.1",
-        "--port": "0",
-        "--admin-port": "0",
-        "--kubeconfig": str(kubeconfig(folder, port)),
-        "--claims.namespace": "ray-webhook",
-        "--tls.certificate": str(folder / "tls.crt"),
-        "--tls.key": str(folder / "tls.key"),
-    }
-    command = [
-        sys.executable,
-        *PROGRAM,
-        "serve",
-        *(word for flag in flags.items() for word in flag),
-    ]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def is_ready(admin: str) -> bool:
-    """Return whether it is ready."""
-    return httpx.get(f"{admin}/readyz").status_code == httpx.codes.OK
-
-
-def trust(folder: Path) -> ssl.SSLContext:
-    """Return a client's context for it."""
-    return ssl.create_default_context(cafile=str(folder / "ca.crt"))
 
 
 class Endless(Lengths):

@@ -28,6 +28,9 @@ class Lengths:
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Do nothing."""
 
+    def undecided(self, reason: str) -> None:
+        """Do nothing."""
+
     def refused(self, status: int, _reason: str) -> None:
         """Count."""
         self.refusals.append(status)

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
 
+from msgspec.json import encode
+
 from webhook.admission.errors import BadReview, NotNow
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
@@ -36,6 +38,9 @@ class Observer(Protocol):
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""
+
+    def undecided(self, reason: str) -> None:
+        """Note a review that could not be decided, besides its refusal."""
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
@@ -91,7 +96,9 @@ class ReviewEndpoint:
         except BadReview as bad:
             await self._refuse(send, 400, str(bad), [])
         except NotNow as reason:
-            await self._refuse(send, 503, f"{reason}; try again", [*_RETRY, _CLOSE])
+            text = f"{reason.subject}: {reason}"
+            self._observer.undecided(text)
+            await self._refuse(send, 503, text, [], _status(text))
         except asyncio.CancelledError:  # the server ends, and has waited long enough
             await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
         # The one catch-all: our bug must not take the connection down
@@ -146,18 +153,37 @@ class ReviewEndpoint:
         return None
 
     async def _refuse(
-        self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]
+        self,
+        send: Send,
+        status: int,
+        text: str,
+        headers: list[tuple[bytes, bytes]],
+        as_json: bytes = b"",
     ) -> None:
-        """Answer in plain text: that is what kube-apiserver shows of a failed call."""
+        """Answer in plain text, or with a Status: kube-apiserver shows both of a failed call."""
         self._observer.refused(status, text)
-        body = text.encode()
+        body = as_json or text.encode()
         start = [
-            (b"content-type", b"text/plain; charset=utf-8"),
+            JSON if as_json else (b"content-type", b"text/plain; charset=utf-8"),
             (b"content-length", b"%d" % len(body)),
             *headers,
         ]
         await send({"type": "http.response.start", "status": status, "headers": start})
         await send({"type": "http.response.body", "body": body})
+
+
+def _status(text: str) -> bytes:
+    """Return a Status: kubectl prints its message alone."""
+    return encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": text,
+            "reason": "ServiceUnavailable",
+            "code": 503,
+        }
+    )
 
 
 def _too_large() -> str:

@@ -123,7 +123,7 @@ def build(
     keepers = _keepers(settings, tls, certificates)
     gate = Gate(
         {"certificate": lambda: tls.valid(time()), **known.conditions},
-        {"certificate": certificates.expiry},
+        {"certificate": certificates.expiry, "undecided reviews": observer.undecided_reviews},
     )
 
     policy = Policy(
