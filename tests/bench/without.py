@@ -94,6 +94,8 @@ class _Nothing:
 class _Unlimited(HttpToolsProtocol):
     """uvicorn's protocol as it is."""
 
+    proven = True
+
     def __init__(self, _limits: Limits, _refused: object, *uvicorn: Any) -> None:  # noqa: ANN401 - as its server makes one
         super().__init__(*uvicorn)
 

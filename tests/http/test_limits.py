@@ -85,6 +85,15 @@ class Served:
         """How many connections are open."""
         return len(self._server.server_state.connections)
 
+    @property
+    def receive_buffers(self) -> list[int]:
+        """The receive buffer of each connection in the kernel, which is twice what was set."""
+        sockets = [
+            each.transport.get_extra_info("socket")
+            for each in cast("Any", self._server.server_state.connections)
+        ]
+        return sorted(each.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) for each in sockets)
+
     @contextmanager
     def client(self, address: str = "127.0.0.1") -> Iterator[socket.socket]:
         """Give a connection."""
@@ -388,6 +397,15 @@ def test_a_connection_that_waits_for_its_answer_is_not_ended_to_make_room() -> N
             until(lambda: 503 in server.refusals)
             gate.set()
             assert answer(good).endswith(b"0")
+
+
+def test_after_a_review_a_few_connections_may_send_more_at_once() -> None:
+    limits = {"wide": 1, "receive_buffer": 10_000, "wide_buffer": 40_000}
+    with served(limits) as server, server.clients(*["127.0.0.1"] * 3) as (good, late, stranger):
+        assert asked(good, REVIEW).endswith(b"0")
+        assert asked(late, REVIEW).endswith(b"0")
+        assert asked(stranger, EMPTY).endswith(b"0")
+        assert server.receive_buffers == [20_000, 20_000, 80_000]
 
 
 def test_a_request_to_speak_another_protocol_is_answered_in_this_one() -> None:

@@ -20,6 +20,10 @@ class Connection(asyncio.Protocol):
 
     proven = False
 
+    def prove(self) -> None:
+        """Note an answered review."""
+        self.proven = True
+
 
 class Transport(asyncio.Transport):
     """Notes what is written."""

@@ -14,6 +14,8 @@ class Limits:
     unsent: int = 64 * 1024 * 1024  # of answers, all connections together
     buffer: int = 64 * 1024  # of answers, one connection
     receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while nothing is read
+    wide: int = 64  # good clients with more than that
+    wide_buffer: int = 64 * 1024
     first_seconds: float = 15  # for the handshake, and then to the first byte of a request
     request_seconds: float = 30  # to the last byte of a request, and for an answer to be taken
     linger_seconds: float = 1  # for a refusal to be read before the connection ends

@@ -4,6 +4,7 @@ See docs/decisions/0026-uvicorn-with-bounds-of-our-own.md.
 """
 
 import asyncio
+import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import inf
@@ -44,11 +45,20 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.scheme == "https":
             transport.set_read_buffer_limits(self.limits.receive_buffer)  # type: ignore[attr-defined]
         certificate, wanted = transport.get_extra_info("peercert"), self.limits.client_names
-        self.proven = bool(certificate)
+        if certificate:
+            self.prove()
         stranger = wanted and names_of(certificate or {}).isdisjoint(wanted)
         for each in (self,) if stranger else _excess(self, self.limits.connections):
             self.connections.discard(each)
             each.transport.abort()
+
+    def prove(self) -> None:
+        """Note that the client is a good one. The kernel keeps more of what a few of these send."""
+        self.proven = True
+        few = sum(each.proven for each in self.connections) <= self.limits.wide
+        if few and not self.transport.is_closing():
+            connection = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.wide_buffer)
 
     def data_received(self, data: bytes) -> None:
         if self.last is not None:
@@ -110,9 +120,10 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         HttpToolsProtocol.pause_writing(self)
         self.since = self.loop.time()
-        stuck = [each.transport for each in self.connections if each.flow.write_paused]
-        if sum(each.get_write_buffer_size() for each in stuck) > self.limits.unsent:
-            max(stuck, key=lambda each: each.get_write_buffer_size()).abort()
+        stuck = {each.transport for each in self.connections if each.flow.write_paused}
+        unsent = {each: each.get_write_buffer_size() for each in stuck}
+        if sum(unsent.values()) > self.limits.unsent:
+            max(unsent, key=unsent.__getitem__).abort()
 
     def _refuse(self, refusal: HTTPException) -> None:
         """Answer in place of the application, in turn; drop the request whose body is not whole."""
@@ -130,9 +141,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._finish()
 
     def _finish(self) -> None:
-        """Send the refusal in its turn. The client closes, or is cut off a second later: an end at
-        once could destroy the answer.
-        """
+        """Send the refusal in its turn; the connection ends later, as that may destroy it."""
         if not self.busy and not self.transport.is_closing():
             self.flow.pause_reading()
             self.transport.write(self.last or b"")
