@@ -23,7 +23,8 @@ async def supervise(
     runnables: Mapping[str, Runnable], drain: Callable[[], Awaitable[None]]
 ) -> None:
     """Run all until SIGTERM or SIGINT, then await `drain` and cancel them; a second signal skips
-    the drain.
+    the drain. One after the other ends, in their order: first what answers requests, then what the
+    answers need.
 
     Raises ExceptionGroup when a runnable fails.
     """
@@ -41,6 +42,7 @@ async def supervise(
             await _first(drain(), stops.acquire())
             for task in tasks:
                 task.cancel()
+                await asyncio.wait((task,))
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

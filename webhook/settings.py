@@ -96,16 +96,6 @@ class Serving(_Section):
     away.
     """
 
-    connections: Annotated[int, Field(ge=10, le=100_000)] = 1000
-    """How many connections there may be; above it, those that wait longest for their client are
-    closed. An API server keeps 25.
-    """
-
-    in_flight_mib: Annotated[int, Field(ge=16, le=4096)] = 64
-    """MiB of bodies that may be read and not answered. Above it, the largest that is not complete
-    gets 503 with `Retry-After: 1`, which API servers repeat.
-    """
-
 
 class Tls(_Section):
     """The serving certificate, and those of clients."""

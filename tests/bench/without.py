@@ -16,8 +16,8 @@ from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
 from webhook.http import reply, server
 from webhook.http.asgi import Send
-from webhook.http.bounded import bounded
-from webhook.http.connections import Connections
+from webhook.http.limits import Limits
+from webhook.http.protocol import LimitedProtocol
 from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer
@@ -91,15 +91,24 @@ class _Nothing:
     """What no object is."""
 
 
-def _bounds() -> None:
-    def unbounded(protocol: type[HttpToolsProtocol], _: Connections) -> type[HttpToolsProtocol]:
-        return protocol
+class _Unlimited(HttpToolsProtocol):
+    """uvicorn's protocol as it is."""
 
-    vars(server)[bounded.__name__] = unbounded
+    proven = True
+
+    def __init__(self, _limits: Limits, _refused: object, *uvicorn: Any) -> None:  # noqa: ANN401 - as its server makes one
+        super().__init__(*uvicorn)
+
+    def sweep(self, _now: float) -> None:
+        """Close nothing."""
 
 
-COSTS: Final[dict[str, Callable[[], None]]] = {"places": _places, "bounds": _bounds}
-"""The places of pods in the log and in what the audit log keeps, and the bounds of connections:
+def _limits() -> None:
+    vars(server)[LimitedProtocol.__name__] = _Unlimited
+
+
+COSTS: Final[dict[str, Callable[[], None]]] = {"places": _places, "limits": _limits}
+"""The places of pods in the log and in what the audit log keeps, and the limits of connections:
 what may cost something.
 """
 

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.hostile.reviews import requests
-from webhook.http.bounds import Bounds
+from webhook.http.limits import Limits
 
-_BOUNDS: Final = Bounds()
+_LIMITS: Final = Limits()
 _FULL: Final = b"x" * 65536
 _APART: Final = 0.02
 """Seconds between the first connections: all at once, they would be a flood of handshakes, which is
@@ -144,14 +144,47 @@ def posted(name: str) -> Callable[[Target], Awaitable[None]]:
             for request in requests(name):
                 writer.write(request)
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-                await reader.readexactly(int(length))
+                await reader.readexactly(_length(head))
                 if head.startswith(b"HTTP/1.1 5"):
                     raise RuntimeError(head.decode())
         finally:
             writer.transport.abort()
 
     return run
+
+
+async def asking(target: Target) -> None:
+    """Ask once a second for what is no review, on a connection that is kept."""
+    reader, writer = await target.connect()
+    try:
+        while True:
+            writer.write(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly(_length(head))
+            await asyncio.sleep(1)
+    finally:
+        writer.transport.abort()
+
+
+async def followed(target: Target) -> None:
+    """Send reviews, each followed in one flight by what is not HTTP. Raises RuntimeError when one
+    does not get its answer.
+    """
+    review = next(requests("one-uid"))
+    reader, writer = await target.connect()
+    try:
+        writer.write(review + b"this is not HTTP\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(_length(head))
+        refusal = await reader.readuntil(b"\r\n\r\n")
+        if not (head.startswith(b"HTTP/1.1 200 ") and refusal.startswith(b"HTTP/1.1 400 ")):
+            raise RuntimeError((head + refusal).decode())
+    finally:
+        writer.transport.abort()
+
+
+def _length(head: bytes) -> int:
+    return int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
 
 
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
@@ -184,7 +217,7 @@ ATTACKS: Final = {
         400,
         "reviews",
         "heads with 100 headers and no end",
-        _BOUNDS.head_seconds,
+        _LIMITS.request_seconds,
     ),
     "unfinished-bodies": Attack(
         held(_POST + b"content-length: 7000000\r\n\r\n", 6_900_000),
@@ -203,7 +236,7 @@ ATTACKS: Final = {
         900,
         "reviews",
         "bodies of 70 KB without their last bytes",
-        _BOUNDS.request_seconds,
+        _LIMITS.request_seconds,
         peak=320,  # bodies within their bound, on TLS connections with twice as much in buffers
     ),
     "pipelined": Attack(
@@ -218,25 +251,33 @@ ATTACKS: Final = {
         "probes",
         "20,000 requests for metrics, no answer taken",
     ),
-    "silent": Attack(silent, 1100, "reviews", "connections without a byte", _BOUNDS.first_byte),
+    "silent": Attack(silent, 1100, "reviews", "connections without a byte", _LIMITS.first_seconds),
     "half-handshakes": Attack(
-        half_a_handshake, 1100, "reviews", "handshakes that never finish", _BOUNDS.first_byte
+        half_a_handshake, 1100, "reviews", "handshakes that never finish", _LIMITS.first_seconds
     ),
     "no-request": Attack(
-        held(b""), 400, "reviews", "handshakes without a request", _BOUNDS.first_byte
+        held(b""), 400, "reviews", "handshakes without a request", _LIMITS.first_seconds
     ),
     "slow-heads": Attack(
-        held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second", _BOUNDS.head_seconds
+        held(_POST, 0, b"x"), 400, "reviews", "heads of a byte a second", _LIMITS.request_seconds
     ),
     "slow-bodies": Attack(
         held(_POST + b"content-length: 9999\r\n\r\n", 0, b"x"),
         400,
         "reviews",
         "bodies of a byte a second",
-        _BOUNDS.request_seconds,
+        _LIMITS.request_seconds,
     ),
+    "asking": Attack(
+        asking,
+        1100,
+        "reviews",
+        "requests once a second for what is no review",
+        _LIMITS.first_seconds,
+    ),
+    "followed": Attack(followed, 8, "reviews", "reviews that garbage follows in one flight"),
     "probes-silent": Attack(
-        silent, 1100, "probes", "connections without a byte", _BOUNDS.first_byte
+        silent, 1100, "probes", "connections without a byte", _LIMITS.first_seconds
     ),
     "large-answers": Attack(
         posted("large-answers"), 4, "reviews", "pods to which up to 490 MB would be added"

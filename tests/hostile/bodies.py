@@ -35,6 +35,7 @@ from webhook.http.asgi import Message, Scope
 from webhook.kube import names
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
+from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Gate
 
@@ -222,6 +223,9 @@ class Observer:
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Do nothing."""
 
+    def undecided(self, reason: str) -> None:
+        """Do nothing."""
+
     def refused(self, status: int, reason: str) -> None:
         """Do nothing."""
 
@@ -242,8 +246,10 @@ class Service:
         resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {
-            MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer),
-            VALIDATE: ReviewEndpoint(Validation(RayHandler(), resize), gate, self.observer),
+            MUTATE: ReviewEndpoint(Mutation(pods, None, shards), gate, self.observer, BodyBudget()),
+            VALIDATE: ReviewEndpoint(
+                Validation(RayHandler(), resize), gate, self.observer, BodyBudget()
+            ),
         }
 
     @property

@@ -15,6 +15,16 @@ from webhook.http.reply import send_json
 BODY = b'{"kind":"AdmissionReview"}'
 
 
+class Connection(asyncio.Protocol):
+    """May be proven by an answer."""
+
+    proven = False
+
+    def prove(self) -> None:
+        """Note an answered review."""
+        self.proven = True
+
+
 class Transport(asyncio.Transport):
     """Notes what is written."""
 
@@ -22,6 +32,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.writes: list[bytes] = []
         self.closed = False
+        self.protocol = Connection()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Note a write."""
@@ -31,6 +42,10 @@ class Transport(asyncio.Transport):
     def close(self) -> None:
         """Note the end."""
         self.closed = True
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        """Return the connection."""
+        return self.protocol
 
 
 class Sent:

@@ -61,6 +61,10 @@ CASES = {
         {'ray_webhook_refused_requests_total{status="500"}': "0+1x70"},
         {'ray_webhook_refused_requests_total{status="400"}': "0+1x70"},
     ),
+    "RayWebhookReviewsUndecided": Case(
+        {"ray_webhook_undecided_reviews_total": "0+1x70"},
+        {"ray_webhook_undecided_reviews_total": "7x70"},
+    ),
     "RayWebhookSlow": Case(slow("10"), slow("1")),
     "RayWebhookSchedulingGroupsFail": Case(
         {'ray_webhook_scheduling_failures_total{reason="forbidden"}': "0+1x70"},

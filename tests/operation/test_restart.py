@@ -20,7 +20,7 @@ from tests.operation.front import Backend, Front
 from tests.server import Running, serving
 from tests.tls.listener import until
 from webhook.cli.files import read_manifests
-from webhook.http.bounds import Bounds
+from webhook.http.limits import Limits
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster
@@ -179,7 +179,7 @@ def test_an_idle_connection_is_closed_and_does_not_hold_up_a_stop(tmp_path: Path
 
 
 def test_idle_connections_are_kept_longer_than_kube_apiserver_keeps_them() -> None:
-    assert Bounds().idle_seconds > 90
+    assert Limits().idle_seconds > 90
 
 
 def test_readyz_verbose_says_when_the_certificate_expires(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from cryptography import x509
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
+from webhook.http.limits import Limits
 from webhook.http.server import HttpServer
 from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext
@@ -61,8 +62,9 @@ class Listener:
         self.context = SwappingContext(verify_clients=client_ca is not None)
         files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
         self._keeper = Keeper(files, self.context, self.notes, client_ca, POLL_SECONDS)
+        limits = Limits(client_names=frozenset(client_names))
         self._server = HttpServer(
-            _application(), "127.0.0.1", 0, self.context.listening, client_names
+            _application(), "127.0.0.1", 0, self.context.listening, limits=limits
         )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run)

@@ -10,9 +10,13 @@ class BadReview(Exception):  # noqa: N818 - named for what it is
 
 
 class NotNow(Exception):  # noqa: N818 - named for what it is
-    """A review cannot be decided now: HTTP 503 with Retry-After, so that the API server asks again,
-    and `failurePolicy` decides.
+    """A review cannot be decided now: HTTP 503, and `failurePolicy` decides.
+
+    There is no Retry-After, as the cause lasts: the API server would repeat the call until its
+    timeout, and report that in place of the message. `subject` names the object in the message.
     """
+
+    subject = ""
 
 
 class ClaimsUnavailable(NotNow):

@@ -15,6 +15,7 @@ from webhook.admission.codec import (
     is_raycluster,
     is_resize,
 )
+from webhook.admission.errors import NotNow
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
@@ -46,11 +47,14 @@ class Outcome(Struct, frozen=True, gc=False):
     @property
     def name(self) -> str:
         """The name of the object, or what its name will be generated from."""
-        request = self.request
-        if request.name:
-            return request.name
-        meta = getattr(request.object or request.old_object, "metadata", None)
-        return (meta.name or meta.generate_name or "") if meta else ""
+        return _name(self.request)
+
+
+def _name(request: AdmissionRequest[Any]) -> str:
+    if request.name:
+        return request.name
+    meta = getattr(request.object or request.old_object, "metadata", None)
+    return (meta.name or meta.generate_name or "") if meta else ""
 
 
 class Mutation:
@@ -91,6 +95,9 @@ class Mutation:
                 answer = ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes)
+        except NotNow as reason:
+            reason.subject = f"{request.kind.kind} {request.namespace or ''}/{_name(request)}"
+            raise
         return Outcome(request, answer, encode(request, answer))
 
 

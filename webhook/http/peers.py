@@ -1,27 +1,6 @@
-"""Who may connect, by the names in the client's certificate."""
+"""The names in a client's certificate, which the handshake has verified."""
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-
-def named_peers(names: Sequence[str]) -> type[HttpToolsProtocol]:
-    """Return the protocol that ends a connection whose client bears none of `names`, before a byte
-    of it is read.
-
-    The certificate itself was verified in the handshake.
-    """
-    allowed = frozenset(names)
-
-    class NamedPeers(HttpToolsProtocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn narrows it too
-            super().connection_made(transport)
-            if not allowed & names_of(transport.get_extra_info("peercert") or {}):
-                transport.abort()
-
-    return NamedPeers
 
 
 def names_of(certificate: dict[str, Any]) -> set[str]:
@@ -32,6 +11,5 @@ def names_of(certificate: dict[str, Any]) -> set[str]:
         for key, value in relative
         if key == "commonName"
     }
-    return subject | {
-        value for kind, value in certificate.get("subjectAltName", ()) if kind == "DNS"
-    }
+    alternatives = certificate.get("subjectAltName", ())
+    return subject | {value for kind, value in alternatives if kind == "DNS"}

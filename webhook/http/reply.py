@@ -44,6 +44,8 @@ async def send_json(send: Send, body: bytes, *, last: bool) -> None:
     cycle.response_started = cycle.response_complete = True
     cycle.transport.write(b"".join((STATUS_LINE[_OK], *lines, _HEAD % len(body), end, body)))
     cycle.message_event.set()
+    if not (connection := cycle.transport.get_protocol()).proven:  # type: ignore[attr-defined]
+        connection.prove()  # type: ignore[attr-defined]  # see protocol.py
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()

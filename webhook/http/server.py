@@ -3,91 +3,45 @@ of its own.
 """
 
 import asyncio
+import resource
 import socket
 import ssl
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, cast
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.http.bounded import BoundedProtocol, bounded
-from webhook.http.bounds import Bounds
-from webhook.http.connections import Connections
-from webhook.http.listener import Listener
-from webhook.http.peers import named_peers
+from webhook.http.limits import Limits
+from webhook.http.protocol import LimitedProtocol
 
 GRACE_SECONDS: Final = 5
-"""How long answers that are under way may take once the listener is closed."""
+"""How long answers in progress may take once the listener is closed."""
 
 
-def _unheard(_status: int, _reason: str) -> None:
-    """Tell nobody of a refusal."""
+class HttpServer(uvicorn.Server):
+    """Serve `app` on a port within limits, over HTTPS when there is a TLS context.
 
-
-class _Server(uvicorn.Server):
-    """uvicorn's server with a listener and connections of ours.
-
-    Its hooks are not documented API: `tests.http` has tests for each.
+    The hooks of uvicorn's server are not documented API: `tests/http` has tests for each.
     """
 
-    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
-        super().__init__(config)
-        self._connections = connections
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, where uvicorn would have asyncio accept: it would not tell of a connection before
-        the handshake is done.
-        """
-        await self.lifespan.startup()
-        listeners = [
-            Listener(each, self.config.ssl, self._connections, self._protocol)
-            for each in sockets or ()
-        ]
-        self.servers = listeners  # type: ignore[assignment]  # of asyncio's servers uvicorn uses what these have too
-        for listener in listeners:
-            listener.open()
-        self.started = True
-
-    def _protocol(self) -> BoundedProtocol:
-        made = cast("type[BoundedProtocol]", self.config.http_protocol_class)
-        return made(self.config, self.server_state, self.lifespan.state)
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Leave signals alone: two servers share this process, and `webhook.runtime` hears them for
-        both.
-        """
-        yield
-
-
-class HttpServer:
-    """Serves `app` on a port, over HTTPS when there is a TLS context, and then only to
-    `client_names` when there are any.
-    """
-
-    def __init__(  # noqa: PLR0913 - what a listener has
+    def __init__(
         self,
         app: FastAPI,
         host: str,
         port: int,
         tls: ssl.SSLContext | None = None,
-        client_names: Sequence[str] = (),
         *,
-        bounds: Bounds = Bounds(),  # noqa: B008 - frozen
-        refused: Callable[[int, str], None] = _unheard,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        refused: Callable[[int, str], None] = lambda _status, _reason: None,
     ) -> None:
-        self._address = (host, port)
-        self._connections = Connections(bounds, refused)
-        protocol = named_peers(client_names) if client_names else HttpToolsProtocol
-        self._socket: socket.socket | None = None
-        self._server = _Server(
+        super().__init__(
             uvicorn.Config(
                 app,
                 interface="asgi3",
-                http=bounded(protocol, self._connections),
+                http=LimitedProtocol,
                 ws="none",
                 lifespan="off",
                 access_log=False,
@@ -96,35 +50,67 @@ class HttpServer:
                 proxy_headers=False,
                 timeout_graceful_shutdown=GRACE_SECONDS,
                 ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-            ),
-            self._connections,
+            )
         )
+        self._address, self._limits = (host, port), limits
+        self._protocol = partial(LimitedProtocol, limits, refused)
+        self._socket: socket.socket | None = None
 
     def bind(self) -> int:
-        """Take the port and return it; port 0 takes any free one. Raises OSError when it cannot be
-        had.
-        """
+        """Open the port and return it; port 0 takes any free one. Raises OSError."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         self._socket = socket.create_server(self._address, family=family, backlog=2048)
-        self._socket.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVBUF, self._connections.bounds.receive_buffer
-        )
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._limits.receive_buffer)
         port: int = self._socket.getsockname()[1]
         return port
 
-    async def run(self) -> None:
-        """Serve until cancelled, then finish the answers under way."""
+    async def run(self) -> None:  # type: ignore[override]
+        """Serve until cancelled, then finish the answers in progress."""
         if self._socket is None:
             self.bind()
-        watching = asyncio.create_task(self._connections.watch())
-        serving = asyncio.create_task(
-            self._server.serve(sockets=[self._socket] if self._socket else None)
-        )
+        serving = asyncio.create_task(self.serve([self._socket] if self._socket else None))
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
-            self._server.should_exit = True
+            self.should_exit = True
             await serving
             raise
-        finally:
-            watching.cancel()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as uvicorn does, and bound the time of TLS handshakes, which it does not."""
+        await self.lifespan.startup()
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        make = partial(self._protocol, self.config, self.server_state, self.lifespan.state)
+        seconds = None if tls is None else self._limits.first_seconds
+        self.servers = [
+            await loop.create_server(
+                make,
+                sock=each,
+                ssl=tls,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=seconds,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close what waits too long for its client, once a second."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                cast("LimitedProtocol", connection).sweep(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop as uvicorn does, and let those answer that it has cancelled."""
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=1)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to `webhook.runtime`: two servers share a process."""
+        yield

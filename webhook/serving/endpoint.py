@@ -1,13 +1,17 @@
 """The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
 
+import asyncio
 from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import Final, Protocol
+
+from msgspec.json import encode
 
 from webhook.admission.errors import BadReview, NotNow
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.http.reply import JSON, send_json
+from webhook.serving.budget import BodyBudget, OverBudget
 from webhook.serving.gate import Gate
 
 _DIGITS: Final = 20
@@ -18,7 +22,8 @@ BODY_MAX: Final = 7 * 1024 * 1024
 controller-runtime's reader has too.
 """
 
-_RETRY: Final = [(b"retry-after", b"1"), (b"connection", b"close")]
+_RETRY: Final = [(b"retry-after", b"1")]
+_CLOSE: Final = (b"connection", b"close")
 
 
 class Reviewer(Protocol):
@@ -33,6 +38,9 @@ class Observer(Protocol):
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""
+
+    def undecided(self, reason: str) -> None:
+        """Note a review that could not be decided, besides its refusal."""
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""
@@ -59,8 +67,11 @@ class ReviewEndpoint:
     A process that drains still answers, and closes each connection with its answer.
     """
 
-    def __init__(self, reviewer: Reviewer, gate: Gate, observer: Observer) -> None:
+    def __init__(
+        self, reviewer: Reviewer, gate: Gate, observer: Observer, budget: BodyBudget
+    ) -> None:
         self._reviewer = reviewer
+        self._budget = budget
         self._gate = gate
         self._observer = observer
         self._clock: Callable[[], float] = monotonic
@@ -73,16 +84,23 @@ class ReviewEndpoint:
             message = await receive()
             body = message.get("body", b"")
             if message.get("more_body", True) or len(body) > BODY_MAX:
-                body = await _rest(scope, message, receive)
-            if body is None:
+                outcome = await self._review_large(scope, message, receive)
+            else:
+                outcome = await self._review(body)
+            if outcome is None:
                 return
-            outcome = await self._reviewer.review(body, self._clock())
         except Refusal as refusal:
             await self._refuse(send, refusal.status, str(refusal), refusal.headers)
+        except OverBudget:
+            await self._refuse(send, 503, "too many large bodies are in flight; try again", _RETRY)
         except BadReview as bad:
             await self._refuse(send, 400, str(bad), [])
         except NotNow as reason:
-            await self._refuse(send, 503, f"{reason}; try again", _RETRY)
+            text = f"{reason.subject}: {reason}"
+            self._observer.undecided(text)
+            await self._refuse(send, 503, text, [], _status(text))
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
         # The one catch-all: our bug must not take the connection down
         except Exception as error:  # noqa: BLE001
             self._observer.failed(error)
@@ -101,18 +119,52 @@ class ReviewEndpoint:
             kind = dict(scope["headers"]).get(b"content-type", b"")
             if kind.partition(b";")[0].strip().lower() != b"application/json":
                 raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
+
+    async def _review(self, body: bytes) -> Outcome:
+        """Review a body. Raises Refusal while no review can be answered: before the body is read,
+        the end of the connection could destroy the answer.
+        """
         reason = self._gate.closed()
         if reason is not None:
-            raise Refusal(503, f"{reason}; try again", _RETRY)
+            raise Refusal(503, f"{reason}; try again", [*_RETRY, _CLOSE])
+        return await self._reviewer.review(body, self._clock())
+
+    async def _review_large(
+        self, scope: Scope, message: Message, receive: Receive
+    ) -> Outcome | None:
+        """Review a body of which `message` is the start; None when the client has gone.
+
+        Raises Refusal when it is too large, or will be, and OverBudget when all together are.
+        """
+        length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
+        if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
+            raise Refusal(413, _too_large())
+        body = bytearray()
+        with self._budget.body() as hold:
+            while message["type"] != "http.disconnect":
+                body += message.get("body", b"")
+                if len(body) > BODY_MAX:
+                    raise Refusal(413, _too_large())
+                more = message.get("more_body", False)
+                hold(len(body), complete=not more)
+                if not more:
+                    return await self._review(bytes(body))
+                message = await receive()
+        return None
 
     async def _refuse(
-        self, send: Send, status: int, text: str, headers: list[tuple[bytes, bytes]]
+        self,
+        send: Send,
+        status: int,
+        text: str,
+        headers: list[tuple[bytes, bytes]],
+        as_json: bytes = b"",
     ) -> None:
-        """Answer in plain text: that is what kube-apiserver shows of a failed call."""
+        """Answer in plain text, or with a Status: kube-apiserver shows both of a failed call."""
         self._observer.refused(status, text)
-        body = text.encode()
+        body = as_json or text.encode()
         start = [
-            (b"content-type", b"text/plain; charset=utf-8"),
+            JSON if as_json else (b"content-type", b"text/plain; charset=utf-8"),
             (b"content-length", b"%d" % len(body)),
             *headers,
         ]
@@ -120,26 +172,18 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
 
-async def _rest(scope: Scope, message: Message, receive: Receive) -> bytes | None:
-    """Return the whole body, of which `message` is the start, or None when the client has gone.
-
-    Raises Refusal when it is too large, or will be.
-    """
-    length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
-    if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
-        raise Refusal(413, _too_large())
-    parts: list[bytes] = []
-    size = 0
-    while message["type"] != "http.disconnect":
-        part = message.get("body", b"")
-        size += len(part)
-        if size > BODY_MAX:
-            raise Refusal(413, _too_large())
-        parts.append(part)
-        if not message.get("more_body", False):
-            return b"".join(parts)
-        message = await receive()
-    return None
+def _status(text: str) -> bytes:
+    """Return a Status: kubectl prints its message alone."""
+    return encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": text,
+            "reason": "ServiceUnavailable",
+            "code": 503,
+        }
+    )
 
 
 def _too_large() -> str:

@@ -14,7 +14,7 @@ class Gate:
 
     conditions: dict[str, Condition] = field(default_factory=dict)
     details: dict[str, Callable[[], str]] = field(default_factory=dict)
-    """What more there is to say of a condition of the same name."""
+    """What more there is to say of a condition of the same name, or of something that is none."""
     draining: bool = False
 
     @property
@@ -32,10 +32,11 @@ class Gate:
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
         told = {name: tell() for name, tell in self.details.items()} if verbose else {}
+        report = self.report()
         return [
             f"[{'+' if holds else '-'}] {name}{': ' if name in told else ''}{told.get(name, '')}"
-            for name, holds in self.report().items()
-        ]
+            for name, holds in report.items()
+        ] + [f"{name}: {text}" for name, text in told.items() if name not in report]
 
     def closed(self) -> str | None:
         """Return why no review can be answered now, or None when they can, which they can while

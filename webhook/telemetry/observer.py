@@ -29,6 +29,7 @@ class ReviewObserver:
         self._quiet = quiet
         self._batch = Batch(self._note)
         self._pace = RefusalPace()
+        self._undecided = "", 0.0
 
     def flush(self) -> None:
         """Write now what was noted."""
@@ -78,6 +79,17 @@ class ReviewObserver:
             self._counts.ruled_out(rule)
         for rule in answer.warned:
             self._counts.warned_of(rule)
+
+    def undecided(self, reason: str) -> None:
+        """Note a review that could not be decided."""
+        self._counts.undecided += 1
+        self._undecided = reason, time()
+
+    def undecided_reviews(self) -> str:
+        """Return how many reviews could not be decided, and why the last one was not."""
+        reason, at = self._undecided
+        last = f"; the last one at {timestamp(at)}: {reason}" if reason else ""
+        return f"{self._counts.undecided} since the start{last}"
 
     def refused(self, status: int, reason: str) -> None:
         """Note a request that got another answer than a review."""

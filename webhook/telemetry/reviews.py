@@ -46,12 +46,14 @@ class ReviewCounts:
         self._rules: Counter[str] = Counter()
         self._warned: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
+        self.undecided = 0
         metrics.expose(table.ADMISSIONS, self._admissions)
         metrics.expose(table.ADMISSION_DURATION, self._durations)
         metrics.expose(table.DENIALS, lambda: self._denials)
         metrics.expose(table.RULE_DENIALS, lambda: self._rules)
         metrics.expose(table.RULE_WARNINGS, lambda: self._warned)
         metrics.expose(table.REFUSED_REQUESTS, lambda: self._refusals)
+        metrics.expose(table.UNDECIDED_REVIEWS, lambda: self.undecided)
 
     def reviewed(self, kind: str, operation: str, verdict: str, seconds: float) -> None:
         """Count one review."""

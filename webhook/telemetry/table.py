@@ -62,6 +62,10 @@ REFUSED_REQUESTS = _counter(
     "Requests that got an HTTP error in place of a review, by status.",
     ("status",),
 )
+UNDECIDED_REVIEWS = _counter(
+    "ray_webhook_undecided_reviews",
+    "Reviews answered with 503 because no identity could be reserved, or nothing read live.",
+)
 CACHE_HITS = _counter("ray_webhook_cache_hits", "Look-ups that a cache answered.", ("cache",))
 CACHE_MISSES = _counter(
     "ray_webhook_cache_misses", "Look-ups that a cache did not answer.", ("cache",)

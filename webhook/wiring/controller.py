@@ -26,7 +26,6 @@ from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
-from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
 from webhook.http.server import HttpServer
 from webhook.repair.plan import Limits
 from webhook.runtime import Runnable
@@ -131,10 +130,8 @@ def build(
             )
         },
     )
-    own, bounds = settings.listen, Bounds(connections=100, in_flight=PROBES_IN_FLIGHT)
-    admin = HttpServer(
-        admin_application(gate, metrics.exposition), own.host, own.admin_port, bounds=bounds
-    )
+    own = settings.listen
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.admin_port)
 
     async def drain() -> None:
         gate.draining = True

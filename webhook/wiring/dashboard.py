@@ -12,7 +12,6 @@ from webhook.dashboard.stated import Stated
 from webhook.follow.client import Api, Load
 from webhook.follow.observing import Observing
 from webhook.http.application import admin_application
-from webhook.http.bounds import PROBES_IN_FLIGHT, Bounds
 from webhook.http.server import HttpServer
 from webhook.http.site import LOOPBACK, site_application
 from webhook.runtime import Runnable
@@ -27,8 +26,6 @@ from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.readable import form_of
 from webhook.wiring.connection import connection
 from webhook.wiring.following import watch_metrics
-
-_BOUNDS = Bounds(connections=200, in_flight=PROBES_IN_FLIGHT)
 
 
 @dataclass(frozen=True)
@@ -91,12 +88,8 @@ def build(settings: Settings, output: Output) -> Dashboard:
     metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
     watch_metrics(metrics, lambda: observing.watches)
     gate = Gate({"RayClusters and pods": lambda: observing.synced})
-    admin = HttpServer(
-        admin_application(gate, metrics.exposition),
-        settings.listen.host,
-        settings.listen.admin_port,
-        bounds=_BOUNDS,
-    )
+    listen = settings.listen
+    admin = HttpServer(admin_application(gate, metrics.exposition), listen.host, listen.admin_port)
 
     async def drain() -> None:
         gate.draining = True
@@ -134,5 +127,5 @@ def _page(
     live = Live(source, Survey(world), Board(drawer))
     site = DashboardSite(live, access, drawer)
     app = site_application(site, hosts, "ray-webhook")
-    server = HttpServer(app, host, port, bounds=_BOUNDS)
+    server = HttpServer(app, host, port)
     return Page(live, server, {"page": server, "live": live})

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from time import time
 
@@ -27,16 +27,17 @@ from webhook.groups.membership import Membership
 from webhook.groups.memory import IndexMemory
 from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
-from webhook.http.bounds import MIB, PROBES_IN_FLIGHT, Bounds, raise_descriptor_limit
+from webhook.http.limits import Limits
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.policy import Policy
 from webhook.runtime import Runnable
+from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
-from webhook.settings import Serving, Settings
+from webhook.settings import Settings
 from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
 from webhook.telemetry.log import Log, Output, follow_logs
@@ -122,7 +123,7 @@ def build(
     keepers = _keepers(settings, tls, certificates)
     gate = Gate(
         {"certificate": lambda: tls.valid(time()), **known.conditions},
-        {"certificate": certificates.expiry},
+        {"certificate": certificates.expiry, "undecided reviews": observer.undecided_reviews},
     )
 
     policy = Policy(
@@ -148,9 +149,10 @@ def build(
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
+    budget = BodyBudget()
     endpoints = {
-        "/mutate": ReviewEndpoint(mutation, gate, observer),
-        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
+        "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
+        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, budget),
     }
 
     def exposition() -> tuple[bytes, str]:
@@ -158,21 +160,18 @@ def build(
         return metrics.exposition()
 
     host = settings.listen.host
-    bounds = _bounds(settings.serving)
     reviews = HttpServer(
         review_application(endpoints),
         host,
         settings.serving.port,
         tls.listening,
-        settings.tls.client_names,
-        bounds=bounds,
+        limits=Limits(client_names=frozenset(settings.tls.client_names)),
         refused=observer.refused,
     )
     admin = HttpServer(
         admin_application(gate, PacedScrapes(exposition)),
         host,
         settings.listen.admin_port,
-        bounds=replace(bounds, in_flight=PROBES_IN_FLIGHT),
         refused=observer.refused,
     )
 
@@ -198,15 +197,6 @@ def _claim_metrics(metrics: Metrics, claims: LeaseClaims) -> None:
     metrics.expose(table.CLAIM_FAILURES, lambda: counters.failures)
     metrics.expose(table.CLAIM_READS, lambda: counters.reads)
     metrics.expose(table.CLAIMS_UNSEEN, lambda: claims.unseen)
-
-
-def _bounds(serving: Serving) -> Bounds:
-    """Return the bounds of a listener: no more connections than there are descriptors for, with two
-    listeners.
-    """
-    return Bounds(
-        min(serving.connections, raise_descriptor_limit() // 2), serving.in_flight_mib * MIB
-    )
 
 
 def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge:

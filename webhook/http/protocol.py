@@ -1,0 +1,203 @@
+"""uvicorn's protocol for HTTP/1.1 within limits: it counts and times, and parses nothing itself.
+
+See docs/decisions/0026-uvicorn-with-bounds-of-our-own.md.
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import inf
+from typing import Any, Final
+
+from httptools import HttpParserError, HttpParserUpgrade
+from starlette.exceptions import HTTPException
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from webhook.http.limits import Limits
+from webhook.http.peers import names_of
+
+_HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection that holds a bounded number of bytes, for a bounded time.
+
+    `pending` counts bytes since the last header block or part of a body, and `busy` requests
+    without an answer. `last` is a refusal: it follows earlier answers, and nothing more is read.
+    """
+
+    connections: "set[LimitedProtocol]"  # type: ignore[assignment]  # one kind alone
+    last: bytes | None
+    __slots__ = ("born", "busy", "last", "limits", "partial", "pending", "proven", "refused", "since")  # fmt: skip  # noqa: E501 - a dictionary of more than 30 names is slow
+
+    def __init__(self, limits: Limits, refused: Callable[[int, str], None], *uvicorn: Any) -> None:  # noqa: ANN401 - what its server gives
+        super().__init__(*uvicorn)
+        self.limits, self.refused = limits, refused
+        self.born = self.since = self.loop.time()
+        self.busy = self.pending = 0
+        self.partial = self.proven = False
+        self.headers, self.last = [], None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(self.limits.buffer)
+        if self.scheme == "https":
+            transport.set_read_buffer_limits(self.limits.receive_buffer)  # type: ignore[attr-defined]
+        certificate, wanted = transport.get_extra_info("peercert"), self.limits.client_names
+        if certificate:
+            self.prove()
+        stranger = wanted and names_of(certificate or {}).isdisjoint(wanted)
+        for each in (self,) if stranger else _excess(self, self.limits.connections):
+            self.connections.discard(each)
+            each.transport.abort()
+
+    def prove(self) -> None:
+        """Note that the client is a good one. The kernel keeps more of what a few of these send."""
+        self.proven = True
+        few = sum(each.proven for each in self.connections) <= self.limits.wide
+        if few and not self.transport.is_closing():
+            connection = self.transport.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self.limits.wide_buffer)
+
+    def data_received(self, data: bytes) -> None:
+        if self.last is not None:
+            return
+        self.pending += len(data)
+        refusal = None
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade:  # the answer is in HTTP/1.1, and the last one
+            self.cycle.keep_alive, self.last = False, b""
+        except HttpParserError as error:
+            refusal = HTTPException(400, "invalid HTTP request")
+            if isinstance(error.__context__, HTTPException):  # raised by a callback of ours
+                refusal = error.__context__
+        if self.pending > self.limits.head or len(self.headers) > self.limits.headers:
+            refusal = HTTPException(431, "the head of the request is too large")
+        if refusal is not None:
+            self._refuse(refusal)
+
+    def on_message_begin(self) -> None:
+        HttpToolsProtocol.on_message_begin(self)
+        self.partial, self.since = True, self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        self.pending = 0
+        _check(self.headers, self.parser.get_http_version(), len(self.pipeline), self.limits)
+        HttpToolsProtocol.on_headers_complete(self)
+        self.busy += 1
+
+    def on_body(self, body: bytes) -> None:
+        self.pending = 0
+        HttpToolsProtocol.on_body(self, body)
+
+    def on_message_complete(self) -> None:
+        self.pending, self.partial = 0, False
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        self.busy -= 1
+        if not self.partial:
+            self.since = self.loop.time()
+        if self.transport.is_closing():
+            return
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self.last is None:
+            self.flow.resume_reading()
+        else:
+            self._finish()
+
+    def shutdown(self) -> None:
+        if self.busy:
+            self.cycle.keep_alive = False
+        else:
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        HttpToolsProtocol.pause_writing(self)
+        self.since = self.loop.time()
+        stuck = {each.transport for each in self.connections if each.flow.write_paused}
+        unsent = {each: each.get_write_buffer_size() for each in stuck}
+        if sum(unsent.values()) > self.limits.unsent:
+            max(unsent, key=unsent.__getitem__).abort()
+
+    def _refuse(self, refusal: HTTPException) -> None:
+        """Answer in place of the application, in turn; drop the request whose body is not whole."""
+        status, text = refusal.status_code, refusal.detail.encode()
+        self.refused(status, refusal.detail)
+        self.last = STATUS_LINE[status] + _HEAD % (len(text), text)
+        cycle = self.cycle
+        if self.partial and cycle and cycle.scope is self.scope:
+            self.busy -= not cycle.response_complete
+            self.last = b"" if cycle.response_started else self.last
+            cycle.disconnected = True
+            cycle.message_event.set()
+            if self.pipeline and self.pipeline[0][0] is cycle:
+                self.pipeline.popleft()
+        self._finish()
+
+    def _finish(self) -> None:
+        """Send the refusal in its turn; the connection ends later, as that may destroy it."""
+        if not self.busy and not self.transport.is_closing():
+            self.flow.pause_reading()
+            self.transport.write(self.last or b"")
+            self.since = self.loop.time()
+
+    def patience(self) -> float:
+        """Return the seconds for which the client is waited for: infinite while it waits for us."""
+        limits, reads = self.limits, self.last is None
+        if self.flow.write_paused or self.transport.is_closing() or (self.partial and reads):
+            return limits.request_seconds
+        if self.busy:
+            return inf
+        if reads:
+            return limits.idle_seconds if self.cycle else limits.first_seconds
+        return limits.linger_seconds
+
+    def sweep(self, now: float) -> None:
+        """Close the connection when its client has been waited for too long."""
+        if now - self.since > self.patience():
+            calm = not (self.partial or self.flow.write_paused or self.transport.is_closing())
+            (self.transport.close if calm else self.transport.abort)()
+            self.since = now
+
+
+def _check(
+    headers: Sequence[tuple[bytes, bytes]], version: str, queued: int, limits: Limits
+) -> None:
+    """Refuse a head that RFC 9112 refuses and the parser accepts, and what exceeds a limit.
+
+    Raises HTTPException.
+    """
+    names = [name for name, _ in headers]
+    hosts = names.count(b"host")
+    if hosts != 1 and (hosts or version != "1.0"):
+        raise HTTPException(400, f"the request has {hosts} Host headers, not 1")
+    if names.count(b"content-type") > 1:
+        raise HTTPException(400, "the request has more than 1 Content-Type header")
+    if len(names) > limits.headers:
+        raise HTTPException(431, f"the request has more than {limits.headers} headers")
+    if queued >= limits.queue:
+        raise HTTPException(503, f"more than {limits.queue} requests wait for an answer")
+
+
+def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
+    """Return the connections to end because `new` is one too many: unproven ones that wait for
+    their clients, of the address with most connections, by age; else the one idle longest.
+    """
+    addresses = {each: each.client and each.client[0] for each in new.connections}
+    counts = Counter(addresses.values())
+    crowded = len(addresses) > limit
+    if not crowded and counts[addresses[new]] <= limit // 2:
+        return ()
+    new.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
+    crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
+    waiting = [each for each in crowd if each is not new and each.patience() < inf]
+    strangers = [each for each in waiting if not each.proven]
+    strangers.sort(key=lambda each: (-counts[addresses[each]], each.born))
+    idle = sorted(waiting, key=lambda each: each.since)
+    return strangers[: 1 + limit // 50] or idle[:1] or [new]

@@ -1,0 +1,70 @@
+"""The budget of bytes for large request bodies."""
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+IN_FLIGHT_MAX: Final = 64 * 1024 * 1024
+"""Bytes of all large bodies together, from their first part until their answer."""
+
+
+class OverBudget(Exception):  # noqa: N818 - named for what it is
+    """The large bodies exceed the budget, and this one is the largest that is incomplete."""
+
+
+class Hold(Protocol):
+    """Counts how many bytes of a body have been received so far."""
+
+    def __call__(self, size: int, *, complete: bool) -> None:
+        """Count them. Raises OverBudget."""
+
+
+class BodyBudget:
+    """Bounds the bytes of large bodies. Above the limit, the largest incomplete one is given up, so
+    that smaller ones are still received.
+    """
+
+    def __init__(self, limit: int = IN_FLIGHT_MAX) -> None:
+        self._limit = limit
+        self._total = 0
+        self._held: dict[asyncio.Task[Any], int] = {}
+        self._incomplete: dict[asyncio.Task[Any], int] = {}
+
+    @contextmanager
+    def body(self) -> Generator[Hold]:
+        """Give what counts a body that the running task receives and answers while the block runs.
+        Raises OverBudget where the task waits for more, when the body is given up.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a body is received outside of a task")
+        self._held[task] = 0
+
+        def hold(size: int, *, complete: bool) -> None:
+            self._total += size - self._held[task]
+            self._held[task] = self._incomplete[task] = size
+            while self._total > self._limit:
+                self._give_up(task)
+            if complete:
+                del self._incomplete[task]
+
+        try:
+            yield hold
+        except asyncio.CancelledError:
+            if task in self._held:  # the server ends the task
+                raise
+            task.uncancel()
+            raise OverBudget from None
+        finally:
+            self._incomplete.pop(task, None)
+            self._total -= self._held.pop(task, 0)
+
+    def _give_up(self, running: asyncio.Task[Any]) -> None:
+        """Give up the largest incomplete body. Raises OverBudget when it is that of `running`."""
+        largest = max(self._incomplete, key=self._incomplete.__getitem__)
+        del self._incomplete[largest]
+        self._total -= self._held.pop(largest)
+        if largest is running:
+            raise OverBudget
+        largest.cancel()
