@@ -27,6 +27,7 @@ OURS = [
     names.RAY_OVERRIDE_LABELS,
 ]  # fmt: skip
 THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
+START = {"name": names.RAY_START_COMMAND, "value": "ray start"}
 VALUES = st.sampled_from(
     [
         "",
@@ -162,6 +163,9 @@ def cases(draw: st.DrawFn) -> Case:
         "restartPolicy": "Never",
         "schedulingGates": [],
     }
+    if draw(st.booleans()):  # KubeRay's variable, wherever webhooks have put sidecars
+        ray = draw(st.sampled_from(spec["containers"]))
+        ray["env"] = [*(ray.get("env") or []), START]
     if draw(st.booleans()):
         spec["initContainers"] = draw(_containers("init", 0))
     for key, strategy in {"affinity": AFFINITIES, "nodeSelector": SELECTORS}.items():
