@@ -219,12 +219,22 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
         return None
 
 
+class TemplateContainer(Struct, frozen=True, gc=False):
+    """A container of a template: what says whether it takes part in a job over TPU slices."""
+
+    env: list[EnvVar] | None = None
+    resources: Resources | None = None
+
+
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod template's `spec` that decides whether its pods can be in a gang."""
+    """The part of a pod template's `spec` that decides whether its pods can be in a gang, and in
+    which job over TPU slices they are.
+    """
 
     priority_class_name: str = ""
     scheduler_name: str = ""
     eviction_responders: Any = None
+    containers: list[TemplateContainer] | None = None
 
 
 class Template(Struct, frozen=True, gc=False):
