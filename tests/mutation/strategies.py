@@ -226,7 +226,10 @@ def cases(draw: st.DrawFn) -> Case:
     )
     groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
     if draw(st.booleans()):
-        groups.append({"groupName": "other", "numOfHosts": 2})
+        groups.append({"groupName": "other", "numOfHosts": 2, "replicas": draw(st.integers(0, 2))})
+    if draw(st.booleans()):  # of one job over several slices, where the variable says so
+        template = {"spec": {"containers": spec["containers"]}}
+        groups = [{**each, "template": template} for each in groups]
     cluster = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
