@@ -224,12 +224,7 @@ def cases(draw: st.DrawFn) -> Case:
             },
         )
     )
-    groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
-    if draw(st.booleans()):
-        groups.append({"groupName": "other", "numOfHosts": 2, "replicas": draw(st.integers(0, 2))})
-    if draw(st.booleans()):  # of one job over several slices, where the variable says so
-        template = {"spec": {"containers": spec["containers"]}}
-        groups = [{**each, "template": template} for each in groups]
+    groups = draw(_groups(group, hosts, spec["containers"]))
     cluster = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -242,6 +237,16 @@ def cases(draw: st.DrawFn) -> Case:
         "spec": {"workerGroupSpecs": groups},
     }
     return Case({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, cluster)
+
+
+@st.composite
+def _groups(draw: st.DrawFn, group: str, hosts: int, containers: list[Object]) -> list[Object]:
+    """Return a group and maybe another, in one job over TPU slices where a variable says so."""
+    groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
+    if draw(st.booleans()):
+        groups.append({"groupName": "other", "numOfHosts": 2, "replicas": draw(st.integers(0, 2))})
+    template = draw(st.sampled_from([{}, {"template": {"spec": {"containers": containers}}}]))
+    return [{**each, **template} for each in groups]
 
 
 @st.composite
