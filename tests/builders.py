@@ -105,6 +105,18 @@ class PodBuilder:
         """Add an init container, and speak of it from now on."""
         return self._add("initContainers", name, fields)
 
+    def behind(self, name: str) -> Self:
+        """Put a sidecar before all other containers, as service meshes do, and KubeRay's start
+        command into the container that was the first.
+        """
+        first = self._spec["containers"][0]
+        first["env"] = [
+            *(first.get("env") or []),
+            {"name": names.RAY_START_COMMAND, "value": "ray start --block"},
+        ]
+        self._spec["containers"].insert(0, {"name": name, "image": "busybox:1.37"})
+        return self
+
     def env(self, name: str, value: str | None) -> Self:
         """Add a variable with a literal value, or with none at all."""
         entry = {"name": name} if value is None else {"name": name, "value": value}

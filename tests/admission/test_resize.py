@@ -86,6 +86,17 @@ def test_a_resize_beyond_a_maximum_is_refused_with_both_numbers() -> None:
     assert (status["reason"], status["code"]) == ("Invalid", 422)
 
 
+def test_a_proxy_in_front_of_ray_may_grow_and_ray_behind_it_may_not() -> None:
+    old, new, grown = (a_worker(cpu=cpu) for cpu in (4, 4, 12))
+    for pod, cpu in ((old, "1"), (new, "12"), (grown, "1")):
+        ray = pod["spec"]["containers"][0]
+        ray["env"] = [{"name": names.RAY_START_COMMAND, "value": "ray start"}]
+        proxy = {"name": "proxy", "resources": {"limits": {"cpu": cpu}}}
+        pod["spec"]["containers"] = [proxy, ray]
+    assert fields(resized(new, old)) == []
+    assert fields(resized(grown, old)) == ["spec.containers[1].resources.limits.cpu"]
+
+
 def test_every_amount_that_is_beyond_its_maximum_is_named() -> None:
     new = a_worker(cpu="8001m", memory="17Gi")
     new["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "9", "memory": "17Gi"}

@@ -410,3 +410,19 @@ def test_a_time_that_is_none_in_utc_is_nothing() -> None:
     del server.pods["p0"]
     looked(server, 0.0, 31.0)
     assert repairer.counters.failures == {}
+
+
+def test_a_proxy_in_front_of_ray_may_restart_and_ray_behind_it_may_not() -> None:
+    server = Server(ours=True, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+    for pod in server.pods.values():
+        pod["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy"})
+        proxy = {"name": "proxy", "restartCount": 0, "state": {"running": {}}}
+        pod["status"]["containerStatuses"].insert(0, proxy)
+    looked(server, 0.0)
+    proxy, ray = server.pods["p0"]["status"]["containerStatuses"]
+    proxy["restartCount"] = 1
+    looked(server, 0.0, 31.0)
+    assert server.events == []
+    proxy["restartCount"], ray["restartCount"] = 0, 1
+    looked(server, 0.0, 31.0)
+    assert server.events != []

@@ -27,6 +27,7 @@ OURS = [
     names.RAY_OVERRIDE_LABELS,
 ]  # fmt: skip
 THEIRS = ["A", "B", "JOB", "FQ_RAY_IP", "RANK"]
+START = {"name": names.RAY_START_COMMAND, "value": "ray start"}
 VALUES = st.sampled_from(
     [
         "",
@@ -162,6 +163,9 @@ def cases(draw: st.DrawFn) -> Case:
         "restartPolicy": "Never",
         "schedulingGates": [],
     }
+    if draw(st.booleans()):  # KubeRay's variable, wherever webhooks have put sidecars
+        ray = draw(st.sampled_from(spec["containers"]))
+        ray["env"] = [*(ray.get("env") or []), START]
     if draw(st.booleans()):
         spec["initContainers"] = draw(_containers("init", 0))
     for key, strategy in {"affinity": AFFINITIES, "nodeSelector": SELECTORS}.items():
@@ -220,9 +224,7 @@ def cases(draw: st.DrawFn) -> Case:
             },
         )
     )
-    groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
-    if draw(st.booleans()):
-        groups.append({"groupName": "other", "numOfHosts": 2})
+    groups = draw(_groups(group, hosts, spec["containers"]))
     cluster = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
@@ -235,6 +237,16 @@ def cases(draw: st.DrawFn) -> Case:
         "spec": {"workerGroupSpecs": groups},
     }
     return Case({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, cluster)
+
+
+@st.composite
+def _groups(draw: st.DrawFn, group: str, hosts: int, containers: list[Object]) -> list[Object]:
+    """Return a group and maybe another, in one job over TPU slices where a variable says so."""
+    groups = [{"groupName": group, "numOfHosts": hosts, "replicas": draw(st.integers(1, 3))}]
+    if draw(st.booleans()):
+        groups.append({"groupName": "other", "numOfHosts": 2, "replicas": draw(st.integers(0, 2))})
+    template = draw(st.sampled_from([{}, {"template": {"spec": {"containers": containers}}}]))
+    return [{**each, **template} for each in groups]
 
 
 @st.composite

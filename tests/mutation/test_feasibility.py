@@ -164,7 +164,8 @@ def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> 
     pod = (a_pod().head() if head else a_pod().worker("g").gpu(8)).of("c")
     for number in range(3000):
         pod.container(f"c{number}")
-    decided = decide(pod, a_cluster("c").group("g", hosts=2))
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    decided = decide(pod, cluster)
     assert decided.fields == CONTAINERS
     assert "variables for 3001 containers would add 6002000 bytes" in (
         decided.answer.causes[0].message

@@ -4,7 +4,7 @@ slices there are.
 
 import pytest
 
-from tests.builders import PodBuilder, a_cluster, a_pod, decide, env_of
+from tests.builders import Object, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.kube import names
 
 CLUSTER = a_cluster("c").group("g", hosts=4, replicas=2)
@@ -113,6 +113,69 @@ def test_a_slice_set_by_hand_stays_with_a_warning_where_there_are_several_replic
         a_host(1).env(names.MEGASCALE_SLICE_ID, "0"), a_cluster("c").group("g", hosts=4, replicas=1)
     )
     assert not alone.answer.warnings
+
+
+def a_group(number: int, slice_id: str | None = None) -> Object:
+    """Return the template of a group whose Ray container takes part in a job over slices."""
+    env = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(number)}]
+    if slice_id is not None:
+        env.append({"name": names.MEGASCALE_SLICE_ID, "value": slice_id})
+    limits = {"limits": {"google.com/tpu": "4"}}
+    return {"spec": {"containers": [{"name": "ray-worker", "env": env, "resources": limits}]}}
+
+
+def a_member(group: str, replica: int, number: int, slice_id: str | None = None) -> PodBuilder:
+    """Return a host of a replica of such a group."""
+    pod = a_pod().worker(group).of("c").tpu(4).topology("4x4", "tpu-v6e-slice")
+    pod.seat(replica, 1, f"{group}-xh3hf").env(names.MEGASCALE_NUM_SLICES, str(number))
+    return pod if slice_id is None else pod.env(names.MEGASCALE_SLICE_ID, slice_id)
+
+
+def test_slice_ids_run_on_over_the_groups_of_one_job_and_it_has_one_coordinator() -> None:
+    cluster = a_cluster("c").group("a", hosts=4, replicas=2, template=a_group(3)).group("cpu")
+    cluster.group("b", hosts=4, replicas=1, template=a_group(3))
+    for group, replica, expected in (("a", 0, "0"), ("a", 1, "1"), ("b", 0, "2")):
+        decided = decide(a_member(group, replica, 3), cluster)
+        env = env_of(decided.pod)
+        assert env[names.MEGASCALE_SLICE_ID] == expected
+        assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "a-0-0.c-headless"
+        assert not decided.answer.warnings
+    (warning,) = decide(a_member("a", 2, 3), cluster).answer.warnings
+    assert warning.startswith("replica index 2 is not below 2")
+
+
+def test_ids_that_the_templates_set_put_the_coordinator_where_slice_0_is() -> None:
+    cluster = a_cluster("c").group("a", hosts=4, template=a_group(2, "1"))
+    cluster.group("b", hosts=4, template=a_group(2, "0"))
+    for group, number in (("a", "1"), ("b", "0")):
+        env = env_of(decide(a_member(group, 0, 2, number), cluster).pod)
+        assert env[names.MEGASCALE_SLICE_ID] == number
+        assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "b-0-0.c-headless"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (a_group(3), a_group(3), "3 slices, but groups a to b have 2 replicas in all"),
+        (a_group(3, "0"), a_group(3), "in all groups of the job, or in none"),
+        (a_group(3, "1"), a_group(3, "2"), "no group of the job has MEGASCALE_SLICE_ID 0"),
+    ],
+)
+def test_groups_that_make_up_no_job_together_get_a_warning_that_says_so(
+    first: Object, second: Object, text: str
+) -> None:
+    cluster = a_cluster("c").group("a", hosts=4, template=first)
+    cluster.group("b", hosts=4, template=second)
+    warnings = decide(a_member("a", 0, 3), cluster).answer.warnings
+    assert [text in warning for warning in warnings] == [True]
+
+
+def test_groups_that_each_have_all_slices_are_jobs_of_their_own() -> None:
+    cluster = a_cluster("c").group("a", hosts=4, replicas=2, template=a_group(2))
+    cluster.group("b", hosts=4, replicas=2, template=a_group(2))
+    env = env_of(decide(a_member("b", 1, 2), cluster).pod)
+    assert env[names.MEGASCALE_SLICE_ID] == "1"
+    assert env[names.MEGASCALE_COORDINATOR_ADDRESS] == "b-0-0.c-headless"
 
 
 def test_a_coordinator_of_the_user_stays() -> None:

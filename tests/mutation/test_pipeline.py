@@ -3,11 +3,18 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from tests.builders import a_cluster, a_pod, decide
+from tests.builders import a_cluster, a_pod, decide, manifest
+from tests.mutation.strategies import Case, cases
+from webhook.groups.clusters import facts_of
 from webhook.groups.optins import ANNOTATIONS
 from webhook.kube import names
-from webhook.mutation.pipeline import HEAD_ASKED
+from webhook.manifest.views import as_cluster, as_pod
+from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
+from webhook.mutation.policy import Policy, ResizeScope
+from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, read_replica
 
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",
@@ -24,5 +31,28 @@ VALUES = {
 @pytest.mark.parametrize("annotation", [*ANNOTATIONS, names.ANNOTATION_IPPR])
 def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: str) -> None:
     cluster = a_cluster("c").group("g").annotated(annotation, VALUES.get(annotation, "true"))
-    given = decide(a_pod().of("c").head(), cluster).patch
-    assert bool(given) == (annotation in HEAD_ASKED)
+    patch = decide(a_pod().of("c").head(), cluster).patch
+    assert bool(patch) == (annotation in HEAD_ASKED)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(cases(), st.booleans(), st.sampled_from(["listed", "all", "none"]))
+def test_a_head_that_is_not_read_would_have_received_nothing(
+    case: Case,
+    zones: bool,  # noqa: FBT001
+    resize: ResizeScope,
+) -> None:
+    facts = facts_of(as_cluster(manifest(case.cluster)))
+    policy = Policy(zones=zones, resize=resize)
+    head = as_pod(manifest(case.pod))
+    replica = read_replica(head, HEAD_SEAT, facts, HEAD_GROUP, assigned=False, policy=policy)
+    assert head_receives(facts, policy) or not replica_edits(replica)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_head_is_read_only_where_it_may_receive_something(*, asked: bool) -> None:
+    cluster = a_cluster("c").group("g")
+    if asked:
+        cluster.annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    head = a_pod().of("c").head().spec(containers=[{"name": "ray-head", "env": [1]}])
+    assert decide(head, cluster).answer.allowed is not asked

@@ -123,8 +123,9 @@ def _claim(pod: Object, edit: Edit) -> None:
             affinity = pod["spec"]["affinity"] = pod["spec"].get("affinity") or {}
             rules = affinity[kind] = affinity.get(kind) or {}
             rules[REQUIRED] = [*(rules.get(REQUIRED) or []), term]
-        case AppendResizeRule(resource):
-            container = pod["spec"]["containers"][0]
+        case AppendResizeRule(path, resource):
+            container = at(pod, path)
+            assert container is ray_of(pod)
             rule = {"resourceName": resource, "restartPolicy": "NotRequired"}
             container["resizePolicy"] = [*(container.get("resizePolicy") or []), rule]
         case SetPreStop(path, command):
@@ -163,6 +164,19 @@ def at(pod: Object, path: str) -> Object:
     return found
 
 
+def ray_of(pod: Object) -> Object:
+    """Return the container that KubeRay starts Ray in, or the first."""
+    main: list[Object] = pod["spec"]["containers"]
+    return next(
+        (
+            each
+            for each in main
+            if names.RAY_START_COMMAND in {entry["name"] for entry in each.get("env") or ()}
+        ),
+        main[0],
+    )
+
+
 def containers(pod: Object) -> list[Object]:
     """Return all containers and init containers of a pod."""
     return [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
@@ -191,6 +205,7 @@ def check(case: Case) -> Seen:
 
 def _nothing_else_changes(before: Object, after: Object) -> None:
     old, new = copy.deepcopy(before), copy.deepcopy(after)
+    rays = ray_of(old), ray_of(new)
     for label, value in old["metadata"]["labels"].items():
         assert new["metadata"]["labels"][label] == value
     assert new["metadata"]["labels"].keys() - old["metadata"]["labels"].keys() <= {
@@ -208,9 +223,9 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
         assert (theirs.get("resizePolicy") or [])[: len(rules)] == rules
         for container in (mine, theirs):
             container.pop("env", None)
-    for container in (old["spec"]["containers"][0], new["spec"]["containers"][0]):
+    for container in rays:
         container.pop("resizePolicy", None)
-    _drop_lifecycle(old["spec"]["containers"][0], new["spec"]["containers"][0])
+    _drop_hook(*rays)
     for pod in (old, new):
         del pod["metadata"]["labels"]
         pod["metadata"].pop("annotations", None)
@@ -223,11 +238,13 @@ def _nothing_else_changes(before: Object, after: Object) -> None:
             assert after["spec"][key] == before["spec"][key]
 
 
-def _drop_lifecycle(old: Object, new: Object) -> None:
-    """Take the lifecycle from a container that had none, and from what became of it."""
-    if not old.get("lifecycle"):
-        old.pop("lifecycle", None)
-        new.pop("lifecycle", None)
+def _drop_hook(old: Object, new: Object) -> None:
+    """Take the hook from what became of a container that had none."""
+    if not {"preStop", "postStart"} & (old.get("lifecycle") or {}).keys():
+        (new.get("lifecycle") or {}).pop("preStop", None)
+    for container in (old, new):
+        if not container.get("lifecycle"):
+            container.pop("lifecycle", None)
 
 
 def _only_placeholders_are_replaced(old: list[Object], new: list[Object]) -> None:
@@ -264,10 +281,9 @@ def _no_name_occurs_more_often(before: Object, after: Object) -> None:
 def _the_api_server_accepts(pod: Object) -> None:
     for value in pod["metadata"]["labels"].values():
         assert is_label_value(value)
-    rules = [
-        rule["resourceName"] for rule in pod["spec"]["containers"][0].get("resizePolicy") or []
-    ]
-    assert len(set(rules)) == len(rules)
+    for container in containers(pod):
+        rules = [rule["resourceName"] for rule in container.get("resizePolicy") or []]
+        assert len(set(rules)) == len(rules)
     for key in ("hostname", "subdomain"):
         assert not pod["spec"].get(key) or is_dns_label(pod["spec"][key])
     for container in containers(pod):

@@ -120,7 +120,7 @@ def test_kueue_chooses_the_nodes_so_that_nothing_of_ours_stands_in_its_way(key: 
 def test_a_gate_of_kueue_says_that_it_chooses_the_nodes_whatever_the_raycluster_says() -> None:
     pod = a_pod().worker("g").of("c").tpu(4).topology("2x4", "tpu-v6e-slice")
     cluster = a_cluster("c").group("g", hosts=2)
-    assert keys_of(decide(pod.gated(names.KUEUE_PREFIX + "elastic-job"), cluster).pod) == {
+    assert keys_of(decide(pod.gated("kueue.x-k8s.io/elastic-job"), cluster).pod) == {
         names.NODE_POOL
     }
     assert keys_of(decide(pod.gated(names.KUEUE_GATE_TOPOLOGY), cluster).pod) == set()

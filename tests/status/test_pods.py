@@ -94,6 +94,14 @@ def test_a_container_beside_ray_whose_work_is_done_is_no_trouble(name: str, code
     assert Scene().changed(HOST, status=status).ids() == []
 
 
+def test_a_ray_behind_a_proxy_that_has_ended_without_an_error_does_not_run() -> None:
+    ended = terminated(AN_HOUR, 0, "Completed")
+    proxy = {"name": "proxy", "ready": True, "started": True, "state": {"running": {}}}
+    scene = Scene().changed(HOST, status=unready(AN_HOUR, containerStatuses=[proxy, ended]))
+    scene.pods[HOST]["spec"]["containers"].insert(0, {"name": "proxy"})
+    assert "container-waits" in scene.ids()
+
+
 def test_a_ray_that_has_ended_without_an_error_does_not_run() -> None:
     status = unready(AN_HOUR, containerStatuses=[terminated(AN_HOUR, 0, "Completed")])
     assert Scene().changed(HOST, status=status).ids() == [ids.CONTAINER_WAITS]

@@ -156,6 +156,20 @@ def test_without_a_queue_or_a_placer_the_topology_has_to_be_selected() -> None:
     }
 
 
+@pytest.mark.parametrize(("number", "text"), [("2", ""), ("3", "have 2 replicas in all")])
+def test_groups_that_make_up_a_job_together_are_counted_together(number: str, text: str) -> None:
+    cluster = a_cluster()
+    for name in ("a", "b"):
+        cluster.group(name, hosts=4).tpu("4x4", 4).env("MEGASCALE_NUM_SLICES", number)
+    found = [
+        each.message
+        for each in check("RayCluster", cluster.build())
+        if each.rule == "slice-count-mismatch"
+    ]
+    assert len(found) == (2 if text else 0)
+    assert all(text in message and "groups a to b" in message for message in found)
+
+
 def several(replicas: int, least: int = 0) -> ClusterBuilder:
     """Return a cluster with a job over several slices."""
     cluster = a_cluster().group(hosts=4, replicas=replicas, minReplicas=least).tpu("4x4", 4)

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from webhook.kube import names
-from webhook.kube.objects import ALWAYS, Container, PodSpec
+from webhook.kube.objects import ALWAYS, Container, PodSpec, TemplateContainer
 from webhook.kube.quantity import parse_count
 
 A = TypeVar("A")
@@ -135,7 +135,7 @@ def devices_of_host(containers: Iterable[Counts], inits: Iterable[tuple[Counts, 
     return {name: max(total.get(name, 0), most.get(name, 0)) for name in total | most}
 
 
-def devices_of_container(container: Container) -> Counts:
+def devices_of_container(container: Container | TemplateContainer) -> Counts:
     """Return the devices that a container of a pod asks for; an amount that is none counts as 0."""
     resources = container.resources
     if resources is None:

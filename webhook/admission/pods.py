@@ -33,6 +33,7 @@ from webhook.kube.review import (
 )
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
 from webhook.mutation.patch_cache import PatchCache
+from webhook.mutation.pipeline import head_receives
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
 
@@ -249,7 +250,7 @@ class PodHandler:
         return _Worker(pod, cluster, group, key, carried, labelled)
 
     def _place_head(self, pod: Pod, namespace: str) -> Placement | ReadCluster | None:
-        """Return what a head receives, or None for one that is of no RayCluster."""
+        """Return what a head receives, or None for one that receives nothing."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
         if (
@@ -263,7 +264,7 @@ class PodHandler:
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != owner.uid:
             return ReadCluster(namespace, name, owner.uid)
-        if cluster.ignored:
+        if cluster.ignored or not head_receives(cluster, self.policy):
             return None
         return self._placed(
             pod,

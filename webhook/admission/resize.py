@@ -10,7 +10,7 @@ from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.ippr import Amount, Maxima
 from webhook.kube import names
-from webhook.kube.objects import Amounts, Pod
+from webhook.kube.objects import Amounts, Container, Pod, ray_container
 from webhook.kube.quantity import parse_quantity
 from webhook.kube.review import ALLOWED, INVALID, AdmissionRequest, Answer, Cause
 
@@ -88,6 +88,7 @@ def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
     maximum.
     """
     limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
+    index = ray_container(map(Container.described, new.spec.containers or ()))
     for kind in ("requests", "limits"):
         before, after = _amounts(old, kind), _amounts(new, kind)
         for resource in _RESOURCES:
@@ -96,14 +97,13 @@ def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
                 continue
             if _number(amount) > _number(before.get(resource)):
                 yield (
-                    f"spec.containers[0].resources.{kind}.{resource}",
+                    f"spec.containers[{index}].resources.{kind}.{resource}",
                     f"{resource} {amount} is beyond max-{resource} {most}",
                 )
 
 
 def _amounts(pod: Pod, kind: str) -> Amounts:
-    containers = pod.spec.containers
-    resources = containers[0].resources if containers else None
+    resources = pod.spec.ray.resources if pod.spec.ray else None
     if resources is None:
         return {}
     return (resources.limits if kind == "limits" else resources.requests) or {}

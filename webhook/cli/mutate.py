@@ -174,7 +174,7 @@ def _made(manifest: Manifest) -> Manifest | None:
 def _many(results: list[_Result]) -> bool:
     """Tell whether there is more than one replica."""
     seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
-    return len({(id(each.replica), each.seat.replica) for each in seats}) > 1
+    return len({(each.key, each.seat.replica) for each in seats}) > 1
 
 
 def _free(arguments: argparse.Namespace) -> bool:
@@ -289,8 +289,10 @@ def _done(edit: Change) -> str:
             return f"+ {kind} {key}={value}"
         case SetField(name, value):
             return f"+ spec.{name}{_assigned(value)}"
-        case AppendResizeRule(resource):
-            return f"+ containers[0].resizePolicy {resource}: NotRequired"
+        case AppendResizeRule(container, resource):
+            return (
+                f"+ {dotted(container).removeprefix('spec.')}.resizePolicy {resource}: NotRequired"
+            )
         case SetPreStop(container):
             return f"+ {dotted(container).removeprefix('spec.')}.lifecycle.preStop"
         case SetEnv():

@@ -1,9 +1,10 @@
-"""What pods receive, a row each: place, host name, and the variables of the first container."""
+"""What pods receive, a row each: place, host name, and the variables of Ray's container."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from webhook.kube import names
+from webhook.kube.objects import ray_container
 
 Object = dict[str, Any]
 
@@ -36,7 +37,7 @@ def table(pods: Iterable[Object]) -> Iterator[str]:
         yield "no worker has a seat"
         return
     widths = [max(len(head), *(len(place[i]) for place in groups)) for i, head in enumerate(_HEADS)]
-    yield _line(widths, *_HEADS, "replica", "host", "host name", "variables of containers[0]")
+    yield _line(widths, *_HEADS, "replica", "host", "host name", "variables of Ray's container")
     for found in groups.values():
         many = len(found) > _ALL
         for pod in found[:_FIRST] if many else found:
@@ -52,7 +53,7 @@ _HEADS: Final = ("cluster", "group")
 
 def _row(widths: list[int], pod: Object) -> str:
     labels, spec = pod["metadata"]["labels"], pod["spec"]
-    container = (spec.get("containers") or [{}])[0]
+    container = _ray(spec.get("containers") or [{}])
     env = {each["name"]: each.get("value", "") for each in container.get("env") or ()}
     shown = [f"{name}={env[name]}" for name in SHOWN if name in env]
     peers = env.get(names.TPU_WORKER_HOSTNAMES, "").count(",")
@@ -70,6 +71,14 @@ def _row(widths: list[int], pod: Object) -> str:
         spec.get("hostname") or "-",
         " ".join(shown) or "-",
     )
+
+
+def _ray(containers: list[Object]) -> Object:
+    known = (
+        (each.get("name", ""), [entry["name"] for entry in each.get("env") or ()])
+        for each in containers
+    )
+    return containers[ray_container(known)]
 
 
 def _line(widths: list[int], *cells: str) -> str:

@@ -17,7 +17,14 @@ from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS
 from webhook.kube import names
 from webhook.kube.marks import mark, marked
-from webhook.kube.objects import ObjectMeta, RayCluster, RayClusterSpec, WorkerGroup
+from webhook.kube.objects import (
+    Container,
+    ObjectMeta,
+    PodSpec,
+    RayCluster,
+    RayClusterSpec,
+    WorkerGroup,
+)
 from webhook.kube.paths import pointer
 from webhook.kube.review import Denied
 from webhook.repair.model import Action, Condemn, Delete, Group, Head, Host, Note
@@ -65,17 +72,9 @@ class _Status(Struct, rename="camel", frozen=True):
     container_statuses: list[_ContainerStatus] | None = None
 
 
-class _Container(Struct, frozen=True):
-    name: str = ""
-
-
-class _Spec(Struct, frozen=True):
-    containers: list[_Container] | None = None
-
-
 class _Pod(Struct, frozen=True):
     metadata: _Meta = field(default_factory=_Meta)
-    spec: _Spec = field(default_factory=_Spec)
+    spec: PodSpec = field(default_factory=PodSpec)
     status: _Status = field(default_factory=_Status)
 
 
@@ -257,9 +256,9 @@ def _host_of(pod: _Pod) -> Host | None:
     if seat is None:
         return None
     annotations = meta.annotations or {}
-    first = (pod.spec.containers or [_Container()])[0].name
+    ray = (pod.spec.ray or Container()).name
     statuses = {each.name: each for each in pod.status.container_statuses or ()}
-    status = statuses.get(first, _ContainerStatus())
+    status = statuses.get(ray, _ContainerStatus())
     return Host(
         name=meta.name or "",
         uid=meta.uid or "",

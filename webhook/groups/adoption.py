@@ -30,7 +30,7 @@ def adopted_seat(group: str, label: str, spec: PodSpec) -> Seat | None:
     """
     containers = spec.containers or []
     asking = [each for each in containers if _asks(each)]
-    ids = [found for each in asking or containers[:1] if (found := _worker_id(each))]
+    ids = [found for each in asking or filter(None, [spec.ray]) if (found := _worker_id(each))]
     if not ids:
         return None
     index = label.removeprefix(f"{group}-")

@@ -1,9 +1,10 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
+from webhook.accelerators.devices import TPU, devices_of_container
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
@@ -18,8 +19,16 @@ from webhook.groups.optins import (
     SHARD_INDEX,
     TOPOLOGY_KEY,
 )
+from webhook.groups.slice_jobs import (
+    NO_JOBS,
+    UNKNOWN_ID,
+    SliceGroup,
+    SliceJob,
+    slice_group,
+    slice_jobs,
+)
 from webhook.kube import names
-from webhook.kube.objects import HeadGroup, RayCluster, Strings, WorkerGroup
+from webhook.kube.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
 
 _HEAD: HeadGroup = HeadGroup()
 
@@ -48,6 +57,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     replica_label: bool = False
     repair: bool = False
     restart: bool = False
+    slices: Mapping[str, SliceJob] = NO_JOBS
 
     @property
     def multi_host(self) -> bool:
@@ -62,8 +72,12 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
     own look-ups. Without `ignoring`, its label does not leave it alone.
     """
     groups: dict[str, WorkerGroup] = {}
+    slices: list[SliceGroup] = []
     for group in cluster.groups:
-        groups.setdefault(group.group_name, group)
+        if group.group_name not in groups:
+            if (found := _slice_group(group)) is not None:
+                slices.append(found)
+            groups[group.group_name] = structs.replace(group, template=_kept(group.template))
     meta = cluster.metadata
     annotations = meta.annotations or {}
     return ClusterFacts(
@@ -75,7 +89,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         deleting=meta.deletion_timestamp is not None,
         topology_key=TOPOLOGY_KEY.read(annotations),
         profiles=PROFILES.read(annotations),
-        head=cluster.spec.head_group_spec,
+        head=HeadGroup(_kept(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(cluster),
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
@@ -88,7 +102,28 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         restart=RESTART.read(annotations) == names.RESTART_REPLICA,
         replica_label=REPLICA_LABEL.read(annotations) == "true",
         ray_version=cluster.spec.ray_version or "",
+        slices=slice_jobs(slices),
     )
+
+
+def _kept(template: Template) -> Template:
+    """Return a template without its containers, which are read once."""
+    return Template(structs.replace(template.spec, containers=None))
+
+
+def _slice_group(group: WorkerGroup) -> SliceGroup | None:
+    """Return a group as part of a job over several TPU slices, or None."""
+    containers = group.template.spec.containers or ()
+    if not any(devices_of_container(each).get(TPU.name) for each in containers):
+        return None
+    variables = (
+        {
+            entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
+            for entry in container.env or ()
+        }
+        for container in containers
+    )
+    return slice_group(group.group_name, variables, group.desired)
 
 
 def is_ignored(labels: Strings | None) -> bool:

@@ -224,7 +224,7 @@ REPAIR: Final = OptIn(
 
 RESTART: Final = OptIn(
     names.ANNOTATION_RESTART,
-    means="what restarts with the first container of a host of several",
+    means="what restarts with Ray's container of a host of several",
     values=f"`{names.RESTART_REPLICA}`: its replica",
     parse=str,
     fault=_no_restart,

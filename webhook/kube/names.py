@@ -218,6 +218,12 @@ RAY_GCS_STORAGE: Final = "RAY_gcs_storage"
 RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
 RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
 AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
+
+# KubeRay writes the command that starts Ray into Ray's container; its samples call that so.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+RAY_START_COMMAND: Final = "KUBERAY_GEN_RAY_START_CMD"
+RAY_CONTAINERS: Final = ("ray-worker", "ray-head")
+
 TLS_VARIABLES: Final = (
     "RAY_USE_TLS",
     "RAY_TLS_SERVER_CERT",

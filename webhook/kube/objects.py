@@ -4,11 +4,14 @@ bytes.
 Views are trees, so the garbage collector need not look at them (`gc=False`).
 """
 
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct, field
+
+from webhook.kube import names
 
 Strings = dict[str, str]
 
@@ -115,6 +118,28 @@ class Container(Struct, rename="camel", frozen=True, gc=False):
         """
         return _variables(self.env) or [] if bytes(self.env) else []
 
+    def described(self) -> tuple[str, list[str]]:
+        """Return the name, and the names of the variables, none where `env` cannot be read."""
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return self.name, [variable.name for variable in self.variables()]
+        return self.name, []
+
+
+def ray_container(containers: Iterable[tuple[str, Collection[str]]]) -> int:
+    """Return the index of Ray's container among containers, each given by its name and the names of
+    its variables: sidecars may have been put before it.
+
+    It is the one with KubeRay's start command, else the one that is named as in KubeRay's samples,
+    else the first.
+    """
+    named = 0
+    for index, (name, variables) in enumerate(containers):
+        if names.RAY_START_COMMAND in variables:
+            return index
+        if not named and name in names.RAY_CONTAINERS:
+            named = index
+    return named
+
 
 class PodAffinity(Struct, rename="camel", frozen=True, gc=False):
     """`spec.affinity.podAffinity` or `podAntiAffinity`; terms are opaque."""
@@ -156,6 +181,12 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     eviction_responders: Any = None
     termination_grace_period_seconds: int | None = None
 
+    @property
+    def ray(self) -> Container | None:
+        """Return Ray's container, None where there is no container."""
+        found = self.containers or ()
+        return found[ray_container(map(Container.described, found))] if found else None
+
 
 class Pod(Struct, rename="camel", frozen=True, gc=False):
     """A `v1` Pod."""
@@ -188,12 +219,22 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
         return None
 
 
+class TemplateContainer(Struct, frozen=True, gc=False):
+    """A container of a template: what says whether it takes part in a job over TPU slices."""
+
+    env: list[EnvVar] | None = None
+    resources: Resources | None = None
+
+
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
-    """The part of a pod template's `spec` that decides whether its pods can be in a gang."""
+    """The part of a pod template's `spec` that decides whether its pods can be in a gang, and in
+    which job over TPU slices they are.
+    """
 
     priority_class_name: str = ""
     scheduler_name: str = ""
     eviction_responders: Any = None
+    containers: list[TemplateContainer] | None = None
 
 
 class Template(Struct, frozen=True, gc=False):

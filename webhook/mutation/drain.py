@@ -53,8 +53,8 @@ def replica_edits(replica: Replica) -> list[Edit]:
     A variable of the user stays, and the grace period is made for it; with 0 nothing drains. A
     longer grace period stays, as do a container's own hooks and stop signal.
     """
-    cluster, containers = replica.cluster, replica.pod.spec.containers
-    if not (cluster.drain_seconds or replica.policy.drain_seconds) or not containers:
+    cluster, asked = replica.cluster, replica.policy.drain_seconds
+    if not (cluster.drain_seconds or asked) or not replica.pod.spec.containers:
         return []
     if problem := DRAIN_SECONDS.problem(cluster.drain_seconds):
         return [Warn(f"no drain: {DRAIN_SECONDS.annotation} is {problem}")]
@@ -63,7 +63,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         seconds = replica.policy.drain_seconds
     if not seconds:
         return []
-    slot = replica.slots[0]
+    slot = replica.slots[replica.ray_slot]
     given = slot.variable(names.RAY_DRAIN_TIMEOUT)
     own = own_seconds((given and given.value) or "")
     if own == 0:
@@ -80,14 +80,14 @@ def replica_edits(replica: Replica) -> list[Edit]:
         edits.append(
             SetField("terminationGracePeriodSeconds", drain + MARGIN, "the drain fits into it")
         )
-    release = image_release(containers[0].image or "")[0] or parse_release(cluster.ray_version)
+    release = image_release(replica.ray.image or "")[0] or parse_release(cluster.ray_version)
     if release is None or release < DRAINS_SINCE:
         edits.append(_hook(replica, slot.path, drain))
     return edits
 
 
 def _hook(replica: Replica, path: str, seconds: int) -> Edit:
-    lifecycle = (replica.pod.spec.containers or [])[0].lifecycle
+    lifecycle = replica.ray.lifecycle
     if lifecycle is not None and (lifecycle.pre_stop or lifecycle.post_start):
         return Note("no preStop: the container has a lifecycle of its own")
     command = ("python3", "-c", HOOK, str(seconds))

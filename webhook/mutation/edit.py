@@ -60,10 +60,9 @@ class AppendTerm(Struct, frozen=True, gc=False):
 
 
 class AppendResizeRule(Struct, frozen=True, gc=False):
-    """Append an entry to `resizePolicy` of the Ray container: `resource` is resized without a
-    restart.
-    """
+    """Append an entry to `resizePolicy` of a container: `resource` is resized without a restart."""
 
+    container: str
     resource: str
     why: str
 

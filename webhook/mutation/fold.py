@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from webhook.kube.objects import Container, Pod, Strings
-from webhook.kube.paths import escape, pointer
+from webhook.kube.objects import Pod, Strings
+from webhook.kube.paths import escape
 from webhook.mutation.edit import (
     AppendResizeRule,
     AppendTerm,
@@ -45,7 +45,7 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     if terms:
         operations += _affinity(replica.pod, terms)
     if rules:
-        operations += _resize_rules(replica.pod, rules)
+        operations += _resize_rules(replica.ray.resize_policy, rules)
     return operations
 
 
@@ -135,10 +135,10 @@ def _entry(edit: SetEnv) -> dict[str, Any]:
     return {"name": edit.name, "value": edit.value}
 
 
-def _resize_rules(pod: Pod, rules: list[AppendResizeRule]) -> list[Operation]:
-    path = pointer("spec", "containers", 0, "resizePolicy")
+def _resize_rules(present: object, rules: list[AppendResizeRule]) -> list[Operation]:
+    path = f"{rules[0].container}/resizePolicy"  # there are only those of Ray's container
     entries = [{"resourceName": rule.resource, "restartPolicy": "NotRequired"} for rule in rules]
-    if (pod.spec.containers or [Container()])[0].resize_policy is None:
+    if present is None:
         return [Operation("add", path, entries)]
     return [Operation("add", f"{path}/-", entry) for entry in entries]
 

@@ -26,7 +26,7 @@ _PLACES: Final = (
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return zone and region for the first container, as fields of the pod: they are known when it
+    """Return zone and region for Ray's container, as fields of the pod: they are known when it
     is bound.
 
     A pod without the label gives an empty value, which Ray takes for none.
@@ -44,7 +44,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         for name, key, label, what in _PLACES
         if label not in mapped and key not in mapped
     ]
-    return [*fill(replica.slots[0], variables)]
+    return [*fill(replica.slots[replica.ray_slot], variables)]
 
 
 def host_edits(worker: Worker) -> list[Edit]:
@@ -61,7 +61,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     if not labels:
         return []
     text = msgspec.json.encode(labels).decode()
-    slot = replica.slots[0]
+    slot = replica.slots[replica.ray_slot]
     given = slot.variable(names.RAY_OVERRIDE_LABELS)
     if given is not None and (given.value or given.value_from):
         if given.value == text:

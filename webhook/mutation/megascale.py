@@ -4,15 +4,13 @@ from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.groups.naming import host_name
+from webhook.groups.slice_jobs import NUMBER_DIGITS, SliceJob
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Replica, Slot, Variable, fill, in_multi_slice
+from webhook.mutation.worker import Replica, Variable, fill, in_multi_slice
 
 PORT: Final = 8081
 """libtpu's own default is 8080, where KubeRay exports metrics."""
-
-_DIGITS: Final = 9
-"""Of a number of slices; Python itself reads no number of more than 4,300."""
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
@@ -26,20 +24,31 @@ def replica_edits(replica: Replica) -> list[Edit]:
     edits: list[Edit] = []
     for slot in replica.slots:
         if in_multi_slice(slot):
-            edits += _beyond(replica, slot)
-            edits += fill(slot, _variables(replica, replica.ordinal(slot) or 0))
+            variable = slot.variable(names.MEGASCALE_NUM_SLICES)
+            number = (variable and variable.value) or ""
+            job = _job(replica, number)
+            edits += _warned(replica, number, job)
+            edits += fill(slot, _variables(replica, job, replica.ordinal(slot) or 0))
     return edits
 
 
-def _variables(replica: Replica, ordinal: int) -> tuple[Variable, ...]:
-    coordinator = f"{host_name(replica.group_name, 0, 0)}.{replica.service}"
+def _job(replica: Replica, number: str) -> SliceJob:
+    """Return the part of a group in its job; a group alone has all slices."""
+    found = replica.cluster.slices.get(replica.group_name)
+    if found is not None and found.number == number:
+        return found
+    return SliceJob(number, 0, replica.group_name)
+
+
+def _variables(replica: Replica, job: SliceJob, ordinal: int) -> tuple[Variable, ...]:
+    coordinator = f"{host_name(job.coordinator, 0, 0)}.{replica.service}"
     if replica.v7x:
         coordinator += f":{PORT}"
     several = replica.group.desired > 1
     return (
         Variable(
             names.MEGASCALE_SLICE_ID,
-            str(replica.index),
+            str(job.first + replica.index),
             "the slice of this replica",
             identity=several,
         ),
@@ -48,23 +57,29 @@ def _variables(replica: Replica, ordinal: int) -> tuple[Variable, ...]:
     )
 
 
-def _beyond(replica: Replica, slot: Slot) -> list[Warn]:
-    """Return a warning when the slice's id is not below the number of slices: indices may have
-    holes after a scale-down.
+def _warned(replica: Replica, number: str, job: SliceJob) -> list[Warn]:
+    """Return a warning of groups that make up no job, and one of a slice whose id is not below the
+    number of slices, or is that of another group: indices may have holes after a scale-down.
     """
-    number = slot.variable(names.MEGASCALE_NUM_SLICES)
-    text = (number.value if number is not None else None) or ""
-    if len(text) > _DIGITS:
+    if len(number) > NUMBER_DIGITS:
         return [
             Warn(
-                f"{names.MEGASCALE_NUM_SLICES} {text[:_DIGITS]}… is not a number of slices: write "
-                "how many replicas there are"
+                f"{names.MEGASCALE_NUM_SLICES} {number[:NUMBER_DIGITS]}… is not a number of "
+                "slices: write how many replicas there are"
             )
         ]
-    if not text.isdecimal() or replica.index < int(text):
-        return []
-    what = (
-        f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below {names.MEGASCALE_NUM_SLICES} "
-        f"{text}"
-    )
-    return [Warn(f"{what}: delete this replica once a lower index is free")]
+    found = [Warn(f"{names.MEGASCALE_NUM_SLICES}: {job.problem}")] if job.problem else []
+    spans = replica.group_name in replica.cluster.slices and not job.problem
+    if spans and replica.index >= replica.group.desired:
+        what = (
+            f"replica index {replica.index} is not below {replica.group.desired}, and slice ids "
+            "run on in the next group"
+        )
+    elif number.isdecimal() and replica.index >= int(number):
+        what = (
+            f"{names.MEGASCALE_SLICE_ID} {replica.index} is not below "
+            f"{names.MEGASCALE_NUM_SLICES} {number}"
+        )
+    else:
+        return found
+    return [*found, Warn(f"{what}: delete this replica once a lower index is free")]

@@ -6,6 +6,7 @@ See docs/decisions/0013-heads-need-their-raycluster.md.
 from collections.abc import Callable
 from typing import Final
 
+from webhook.groups.clusters import ClusterFacts
 from webhook.groups.optins import SCHEDULING_GROUP, SHARD_GROUP
 from webhook.kube import names
 from webhook.mutation import (
@@ -22,6 +23,7 @@ from webhook.mutation import (
     tpu,
 )
 from webhook.mutation.edit import Edit
+from webhook.mutation.policy import Policy
 from webhook.mutation.worker import Replica, Worker
 
 REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
@@ -51,6 +53,18 @@ HEAD_ASKED: Final = (SHARD_GROUP.annotation, SCHEDULING_GROUP.annotation, names.
 """The annotations of a RayCluster by which its head receives anything. Beside these, zone and
 region, and the resize policy of all pods, are settings.
 """
+
+
+def head_receives(cluster: ClusterFacts, policy: Policy) -> bool:
+    """Return whether heads of a RayCluster can receive anything, so that they have to be read."""
+    return bool(
+        cluster.shard_group
+        or cluster.gang.granularity
+        or names.HEAD_GROUP in cluster.resizable
+        or policy.zones
+        or policy.resize == "all"
+    )
+
 
 HOST: Final[tuple[Callable[[Worker], list[Edit]], ...]] = (
     labels.host_edits,

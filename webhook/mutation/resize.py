@@ -14,7 +14,7 @@ _RESTART: Final = "RestartContainer"
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the entries that the first container lacks, when its group is listed in `ray.io/ippr`
+    """Return the entries that Ray's container lacks, when its group is listed in `ray.io/ippr`
     or the policy says all.
 
     An entry of the user stays. Kubernetes refuses a restart where the pod has `restartPolicy:
@@ -22,17 +22,18 @@ def replica_edits(replica: Replica) -> list[Edit]:
     """
     listed = replica.group_name in replica.cluster.resizable
     scope = replica.policy.resize
-    containers = replica.pod.spec.containers
-    if not containers or scope == "none" or not (listed or scope == "all"):
+    if not replica.pod.spec.containers or scope == "none" or not (listed or scope == "all"):
         return []
-    rules = {rule.resource_name: rule.restart_policy for rule in containers[0].resize_policy or ()}
+    rules = {rule.resource_name: rule.restart_policy for rule in replica.ray.resize_policy or ()}
     edits: list[Edit] = []
     for resource in _RESOURCES:
         found = rules.get(resource)
         if found is None:
             edits.append(
                 AppendResizeRule(
-                    resource, "Ray resizes it in place" if listed else "it can be resized in place"
+                    replica.slots[replica.ray_slot].path,
+                    resource,
+                    "Ray resizes it in place" if listed else "it can be resized in place",
                 )
             )
         elif found == _RESTART and replica.pod.spec.restart_policy == "Never":

@@ -22,7 +22,15 @@ from webhook.groups.clusters import ClusterFacts
 from webhook.groups.naming import headless_service, host_prefix
 from webhook.groups.seat import Seat
 from webhook.kube import names
-from webhook.kube.objects import ALWAYS, Container, EnvVar, Pod, Resources, WorkerGroup
+from webhook.kube.objects import (
+    ALWAYS,
+    Container,
+    EnvVar,
+    Pod,
+    Resources,
+    WorkerGroup,
+    ray_container,
+)
 from webhook.kube.paths import dotted, pointer
 from webhook.kube.quantity import parse_count
 from webhook.kube.review import INVALID, Cause, Denied
@@ -77,8 +85,9 @@ class Variable(Struct, frozen=True, gc=False):
 class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
-    `assigned` tells that the seat is new to the pod, not carried by it. `service` is the headless
-    service under which the pod's host name resolves. `devices` are those of one host; `processes`
+    `assigned` tells that the seat is new to the pod, not carried by it. `ray_slot` is the index of
+    Ray's container among the slots. `service` is the headless service under which the pod's host
+    name resolves. `devices` are those of one host; `processes`
     are the containers of a v7x host that each run a TPU process. `slice` is the TPU slice that its
     hosts form. A head is a replica of one host in a group of its own.
     """
@@ -90,6 +99,7 @@ class Replica(Struct, gc=False):
     cluster: ClusterFacts
     group: WorkerGroup
     slots: list[Slot]
+    ray_slot: int
     service: str
     devices: Counts
     processes: list[Slot]
@@ -100,6 +110,11 @@ class Replica(Struct, gc=False):
     def head(self) -> bool:
         """Tell whether this is the head of its RayCluster, which has no seat."""
         return self.index == HEAD_SEAT.replica
+
+    @property
+    def ray(self) -> Container:
+        """Ray's container."""
+        return (self.pod.spec.containers or [Container()])[self.ray_slot]
 
     @property
     def group_name(self) -> str:
@@ -210,6 +225,7 @@ def read_replica(
         cluster=cluster,
         group=group,
         slots=slots,
+        ray_slot=ray_container((slot.name, slot.env) for slot in main),
         service=spec.subdomain or headless_service(cluster.name),
         devices=devices,
         processes=[slot for slot in slots if slot.devices.get(TPU.name) and not slot.passing]

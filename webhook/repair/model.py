@@ -16,7 +16,7 @@ class Host(Struct, frozen=True, gc=False):
     """A worker pod in its seat, at a version of the API server.
 
     `ours` tells that admission gave it the seat. `ended` is a pod that Failed or Succeeded;
-    `restarts` are those of its first container, which `runs` or does not. `sealed` is what was
+    `restarts` are those of Ray's container, which `runs` or does not. `sealed` is what was
     written into it when its replica was whole, with the restarts by then; empty before. `condemned`
     is the reason for which its replica is to go. `annotated` tells that it has annotations at all.
     """
@@ -41,7 +41,7 @@ class Host(Struct, frozen=True, gc=False):
 
     @property
     def restarted(self) -> bool:
-        """Tell whether its first container restarted since its replica was whole."""
+        """Tell whether Ray's container restarted since its replica was whole."""
         known = _restarts_of(self.sealed)
         return known is not None and self.restarts > known
 

@@ -193,7 +193,7 @@ def _in_pod(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             return Given(f"affinity, {what}", key, key if _has_term(pod, kind, term) else None, why)
         case SetPreStop(container, command, why):
             return _hook(pod, expected.name_of(container), f"a drain of {command[-1]} s", why)
-        case AppendResizeRule(resource, why):
+        case AppendResizeRule(_, resource, why):
             return Given(
                 f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why
             )
@@ -249,7 +249,7 @@ def _policy_of(pod: LivePod) -> Policy:
     """Return the policy that a pod was given its own by: a person's commands cannot see the
     settings of the installation. Where nothing tells, it is the usual one, by which less is given.
     """
-    container = next(iter(pod.spec.containers or ()), Container())
+    container = pod.spec.ray or Container()
     variables = {each.name: each for each in container.variables()}
     affinity = pod.spec.affinity or Affinity()
     apart = (
@@ -277,11 +277,8 @@ def _within_namespace(term: dict[str, Any]) -> bool:
 
 
 def _resize_policy(pod: LivePod, resource: str) -> str | None:
-    for container in (pod.spec.containers or ())[:1]:
-        for rule in container.resize_policy or ():
-            if rule.resource_name == resource:
-                return rule.restart_policy
-    return None
+    rules = (pod.spec.ray or Container()).resize_policy or ()
+    return next((rule.restart_policy for rule in rules if rule.resource_name == resource), None)
 
 
 def seat_labels(pod: LivePod) -> list[tuple[str, str]]:

@@ -293,10 +293,10 @@ def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
 
 
 def _done(pod: LivePod, status: ContainerStatus) -> bool:
-    """Tell whether a container beside Ray's, which is the first, has ended as it should: its pod is
+    """Tell whether a container beside Ray's has ended as it should: its pod is
     not ready from then on. How that of a RayJob ends is the job's matter.
     """
-    end, (ray, *_) = status.state.terminated, pod.spec.containers or (None,)
+    end, ray = status.state.terminated, pod.spec.ray
     if end is None or (ray is not None and status.name == ray.name):
         return False
     return end.exit_code == 0 or status.name == _SUBMITTER

@@ -282,7 +282,12 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
         what = f"was told {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
         first = f"set {name} to {number} in the template, then "
     elif replica.index >= number:
-        what, first = f"has slice id {replica.index}, which is not below {number}", ""
+        job = replica.group.cluster.facts.slices.get(replica.group.name)
+        first_id = job.first if job else 0
+        what, first = (
+            f"has slice id {first_id + replica.index}, which is not below {first_id + number}",
+            "",
+        )
     else:
         return
     pods = [pod.name for pod in replica.everyone]

@@ -1,9 +1,10 @@
 """Jobs over several TPU slices, which a user asks for by setting MEGASCALE_NUM_SLICES."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.accelerators.devices import TPU
+from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
 from webhook.kube import names
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
@@ -16,14 +17,20 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
     """A number of slices that is not the number of replicas.
 
     Every replica is one slice. libtpu waits for the slices it was told of, and a slice beyond the
-    number cannot join. Groups of 0 replicas are taken as not scaled up yet. A template that sets
-    `MEGASCALE_SLICE_ID` takes part in a job over several groups, which its user numbers.
+    number cannot join. Groups of 0 replicas are taken as not scaled up yet. Groups that name one
+    number which none of them has alone are one job: ids run on over them, or are set in the
+    templates of all of them.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
+    jobs = _jobs(cluster)
     for group, container in _multi_slice(cluster):
         field, text = _number(container), container.literal(names.MEGASCALE_NUM_SLICES)
-        if text and not (text.isascii() and text.isdigit()):
+        job = jobs.get(group.name)
+        if job is not None and job.number == text:
+            if job.problem and not cluster.autoscaling and group.scale.desired:
+                yield Fault(field, job.problem)
+        elif text and not (text.isascii() and text.isdigit()):
             yield Fault(
                 field, f"{text[:40]!r}: write the number of slices, which is the number of replicas"
             )
@@ -109,6 +116,23 @@ def _multi_slice(cluster: Cluster) -> Iterator[tuple[Group, Container]]:
         for container in group.containers:
             if names.MEGASCALE_NUM_SLICES in container.env:
                 yield group, container
+
+
+def _jobs(cluster: Cluster) -> Mapping[str, SliceJob]:
+    """Return the groups of jobs that span several."""
+    found = (
+        slice_group(group.name, map(_variables, group.containers), group.scale.desired)
+        for group in cluster.groups_with(TPU)
+    )
+    return slice_jobs([each for each in found if each is not None])
+
+
+def _variables(container: Container) -> dict[str, str]:
+    return {
+        name: container.literal(name) or UNKNOWN_ID
+        for name in (names.MEGASCALE_NUM_SLICES, names.MEGASCALE_SLICE_ID)
+        if container.sets(name)
+    }
 
 
 def _number(container: Container) -> Field:

@@ -1,0 +1,54 @@
+"""What is Ray's goes to Ray's container, wherever other webhooks have put sidecars."""
+
+import pytest
+
+from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, decide, env_names
+from webhook.kube import names
+from webhook.mutation.policy import Policy
+
+ZONES = Policy(zones=True)
+IPPR = '{"groups": {"g": {"max-cpu": "8", "max-memory": "32Gi", "resize-timeout": 60}}}'
+OF_RAY = {names.RAY_DRAIN_TIMEOUT, names.RAY_NODE_ZONE, names.RAY_OVERRIDE_LABELS}
+
+
+def asking() -> ClusterBuilder:
+    """Return a RayCluster that asks for all that only Ray's container receives."""
+    cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_IPPR, IPPR)
+    cluster.annotated(names.ANNOTATION_REPLICA_LABEL, "true")
+    return cluster.annotated(names.ANNOTATION_DRAIN_SECONDS, "120")
+
+
+def started() -> PodBuilder:
+    """Return a pod whose first container is not Ray's, which KubeRay's variable shows."""
+    return a_pod().of("c").worker("g").spec(containers=[{"name": "main"}]).behind("proxy")
+
+
+def named() -> PodBuilder:
+    """Return a pod whose second container is called as in KubeRay's samples."""
+    ray = {"name": "ray-worker", "image": "ray", "lifecycle": {"stopSignal": "SIGUSR1"}}
+    proxy = {"name": "proxy", "resizePolicy": [], "lifecycle": {"postStart": {"sleep": {}}}}
+    return a_pod().of("c").worker("g").spec(containers=[proxy, ray])
+
+
+@pytest.mark.parametrize("pod", [started(), named()], ids=["by the command", "by name"])
+def test_a_sidecar_in_front_receives_nothing_of_ray(pod: PodBuilder) -> None:
+    before = pod.build()["spec"]["containers"]
+    after = decide(pod, asking(), ZONES).pod
+    proxy, ray = after["spec"]["containers"]
+    assert not OF_RAY & set(env_names(after, "proxy"))
+    assert set(env_names(after, ray["name"])) >= OF_RAY
+    for key in ("lifecycle", "resizePolicy"):
+        assert proxy.get(key) == before[0].get(key)
+    assert "preStop" in ray["lifecycle"]
+    assert resources(ray) == ["cpu", "memory"]
+
+
+def test_without_a_sign_the_first_container_is_that_of_ray() -> None:
+    pod = a_pod().of("c").worker("g").spec(containers=[{"name": "a"}, {"name": "b"}])
+    first, second = decide(pod, asking(), ZONES).pod["spec"]["containers"]
+    assert (resources(first), resources(second)) == (["cpu", "memory"], [])
+
+
+def resources(container: Object) -> list[str]:
+    """Return the resources of the resize policy of a container."""
+    return [rule["resourceName"] for rule in container.get("resizePolicy") or ()]

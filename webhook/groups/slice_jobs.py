@@ -1,0 +1,98 @@
+"""Jobs over several TPU slices that span worker groups: which slices a group has, and where the
+coordinator is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.kube import names
+
+NUMBER_DIGITS: Final = 9
+"""Digits of a number of slices; Python itself reads no number of more than 4,300."""
+
+UNKNOWN_ID: Final = "?"
+"""Stands for a slice id that a template takes from elsewhere."""
+
+_SHOWN: Final = 20
+
+
+class SliceGroup(Struct, frozen=True, gc=False):
+    """A worker group of TPUs as its template shows it: the number of slices, empty where it is not
+    written out, the slice id if the template has one, and the desired number of replicas.
+    """
+
+    name: str
+    number: str
+    slice_id: str
+    replicas: int
+
+
+class SliceJob(Struct, frozen=True, gc=False):
+    """The part of a worker group in a job that spans several groups.
+
+    `first` is the slice id of its replica 0, and `coordinator` the group that has slice 0.
+    `problem` says why the groups are no job together: then each is a job of its own.
+    """
+
+    number: str
+    first: int
+    coordinator: str
+    problem: str = ""
+
+
+NO_JOBS: Final[Mapping[str, SliceJob]] = {}
+
+
+def slice_group(
+    name: str, variables: Iterable[Mapping[str, str]], replicas: int
+) -> SliceGroup | None:
+    """Return a worker group of TPUs by the variables of its containers, whose values are UNKNOWN_ID
+    where they come from elsewhere; None where no container has a number of slices.
+    """
+    for each in variables:
+        number = each.get(names.MEGASCALE_NUM_SLICES, "")
+        if number.isascii() and number.isdecimal() and len(number) <= NUMBER_DIGITS:
+            return SliceGroup(name, number, each.get(names.MEGASCALE_SLICE_ID, ""), replicas)
+    return None
+
+
+def slice_jobs(groups: Sequence[SliceGroup]) -> Mapping[str, SliceJob]:
+    """Return the worker groups that share a number of slices which none of them has alone.
+
+    Ids run on over them in their order. Where their templates set the ids, the group with id 0 has
+    the coordinator.
+    """
+    found: dict[str, SliceJob] = {}
+    for number in dict.fromkeys(group.number for group in groups):
+        members = [group for group in groups if group.number == number]
+        if len(members) > 1 and all(group.replicas != int(number) for group in members):
+            found |= _job(number, members)
+    return found
+
+
+def _job(number: str, members: list[SliceGroup]) -> dict[str, SliceJob]:
+    total = sum(group.replicas for group in members)
+    numbered = [group for group in members if group.slice_id]
+    zero = next((group.name for group in members if group.slice_id == "0"), "")
+    if numbered:
+        problem = ""
+        if len(numbered) < len(members):
+            problem = f"set {names.MEGASCALE_SLICE_ID} in all groups of the job, or in none"
+        elif not zero and all(group.slice_id != UNKNOWN_ID for group in members):
+            problem = f"no group of the job has {names.MEGASCALE_SLICE_ID} 0: number them from 0"
+        return {each.name: SliceJob(number, 0, zero or each.name, problem) for each in members}
+    if total != int(number):
+        first, last = members[0].name[:_SHOWN], members[-1].name[:_SHOWN]
+        problem = (
+            f"{number} slices, but groups {first} to {last} have {total} replicas in all: make "
+            "them equal"
+        )
+        return {each.name: SliceJob(number, 0, each.name, problem) for each in members}
+    coordinator = next(group.name for group in members if group.replicas or not total)
+    found, first_id = {}, 0
+    for each in members:
+        found[each.name] = SliceJob(number, first_id, coordinator)
+        first_id += each.replicas
+    return found
