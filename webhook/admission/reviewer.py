@@ -97,17 +97,28 @@ class Mutation:
 class Validation:
     """Answers `POST /validate`."""
 
-    def __init__(self, rays: RayHandler, resize: ResizeHandler | None = None) -> None:
+    def __init__(
+        self,
+        rays: RayHandler,
+        resize: ResizeHandler | None = None,
+        reader: ClusterReader | None = None,
+    ) -> None:
         self._rays = rays
         self._resize = resize
+        self._reader = reader
 
-    # The interface of all reviewers
-    async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002
-        """Return the outcome of one review. Raises BadReview."""
+    async def review(self, body: bytes, now: float) -> Outcome:
+        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
+        ClusterUnreadable.
+        """
         request = decode_object(body)
-        if self._resize is not None and is_resize(request):
-            request = decode_pod(body)
-            answer = self._resize(request)
-        else:
+        if self._resize is None or not is_resize(request):
             answer = self._rays(request)
-        return Outcome(request, answer, encode(request, answer))
+            return Outcome(request, answer, encode(request, answer))
+        request = decode_pod(body)
+        read: list[Read] = []
+        while not isinstance(resized := self._resize(request, now, read), Answer):
+            if self._reader is not None:  # without one, nothing more can be known
+                await self._reader.read(resized)
+            read.append(resized)
+        return Outcome(request, resized, encode(request, resized))

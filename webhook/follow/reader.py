@@ -126,10 +126,12 @@ class LiveReader:
     async def _cluster(self, namespace: str, name: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
+        begun = monotonic()
         clusters, version = await self._all(
             resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
         )
         feeds.clusters.read((namespace, name), clusters, version)
+        feeds.clusters.note_read(namespace, name, begun)
 
     async def _clusters(self, namespace: str) -> None:
         feeds = self._of(namespace)

@@ -2,13 +2,22 @@
 not have told it yet.
 """
 
+from typing import Final
+
 from msgspec import Struct
 
 from webhook.groups.seat import GroupKey
 
+SILENCE_SECONDS: Final = 5.0
+"""What a watch delivered is not believed when nothing came for longer, be it of pods or of
+RayClusters: it is read live first.
+"""
+
 
 class ReadCluster(Struct, frozen=True, gc=False):
-    """The RayCluster of a pod is not known, or not yet, or not under this uid."""
+    """The RayCluster of a pod is not known under this uid, its watch is silent, or what is known of
+    it would be the reason for a denial.
+    """
 
     namespace: str
     name: str

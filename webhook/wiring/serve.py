@@ -150,7 +150,7 @@ def build(
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer),
-        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer),
+        "/validate": ReviewEndpoint(Validation(rays, resize, known.reader), gate, observer),
     }
 
     def exposition() -> tuple[bytes, str]:
