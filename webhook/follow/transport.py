@@ -66,9 +66,9 @@ class Transport:
     Needs a running event loop. Raises ValueError when the server or its proxy is not a URL of http
     or https.
 
-    aiohttp sends a GET, a PUT and a DELETE once more when a kept connection turns out to be closed:
-    see docs/decisions/0031-requests-to-the-api-server.md. It verifies a proxy that speaks TLS as it
-    does the server, which is what kubectl does.
+    A GET is sent once more when a kept connection turns out to be closed, and a write is not. A
+    proxy that speaks TLS is verified as the server is, which is what kubectl does. See
+    docs/decisions/0031-requests-to-the-api-server.md.
     """
 
     def __init__(self, server: Server, tls: ssl.SSLContext) -> None:
@@ -83,6 +83,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"ray-webhook/{__version__}"},
             auto_decompress=False,
+            middlewares=[_once],
         )
         self._open: set[aiohttp.ClientResponse] = set()
 
@@ -173,6 +174,20 @@ class Transport:
                 raise
             text = "the connection to the API server was closed"
             raise ApiError("disconnected", text) from error
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a write once: aiohttp repeats a PUT and a DELETE after these two failures, although the
+    server may have carried it out.
+    """
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
+            raise
+        raise aiohttp.ClientConnectionError(str(error)) from error
 
 
 async def _whole(chunks: AsyncIterator[bytes], status: int) -> bytes:
