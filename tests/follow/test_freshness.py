@@ -88,7 +88,7 @@ class Admission:
 
 @asynccontextmanager
 async def admitting(*clusters: ClusterBuilder) -> AsyncIterator[Admission]:
-    """Yield the webhook, which knows these RayClusters and is told of no change."""
+    """Yield the webhook with these RayClusters in its cache, which receives no event."""
     async with FakeApi().serving() as api, following(api) as followed:
         for cluster in clusters:
             api.put(RAYCLUSTERS, cluster.build())
@@ -122,7 +122,7 @@ def stored(found: Object | str) -> Object:
 
 
 @pytest.mark.parametrize("host", [0, 1, 2, 3])
-def test_all_hosts_of_a_replica_that_has_more_by_now_are_told_the_number(host: int) -> None:
+def test_all_hosts_of_a_replica_that_has_more_by_now_get_the_number(host: int) -> None:
     pod = stored(admitted(a_group(2), a_group(4), a_worker(0, host), SILENT))
     assert env_of(pod)["NNODES"] == "4"
     assert env_of(pod)["NODE_RANK"] == str(host)

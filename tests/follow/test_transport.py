@@ -533,7 +533,7 @@ def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
     asyncio.run(story())
 
 
-def test_a_server_waits_while_nobody_takes_its_stream() -> None:
+def test_a_server_waits_while_its_stream_is_not_read() -> None:
     sent = 0
     piece = b"%x\r\n%b\r\n" % (1 << 16, b"x" * (1 << 16))
 
@@ -660,7 +660,7 @@ async def nothing(_: Visit) -> None:
     """Close the connection."""
 
 
-def test_a_port_where_nobody_listens_is_named() -> None:
+def test_a_port_without_a_listener_is_named() -> None:
     async def story() -> None:
         async with scripted(nothing) as server:
             port = server.port
@@ -757,7 +757,7 @@ def test_a_proxy_forwards_what_is_not_tls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "expected"),
     [
         (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication"),
         (b"HTTP/1.1 502\r\n\r\n", "the proxy answers 502 .*to CONNECT"),
@@ -767,12 +767,12 @@ def test_a_proxy_forwards_what_is_not_tls() -> None:
         (b"x" * 40_000, "connection"),
     ],
 )
-def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, told: str) -> None:
+def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
     async def story() -> None:
         async with scripted(once(said)) as before:
             there = f"http://127.0.0.1:{before.port}"
             async with opened("https://kubernetes.invalid", proxy=there) as api:
-                with pytest.raises(ApiError, match=told) as caught:
+                with pytest.raises(ApiError, match=expected) as caught:
                     await api.get("/it", (), 5.0)
                 assert caught.value.reason in {"refused", "disconnected"}
 
