@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.apiserver import Object, pod_review
+from tests.apiserver import Object, object_review, pod_review
 from tests.builders import (
     NAMESPACE,
     ClusterBuilder,
@@ -31,7 +31,8 @@ from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
-from webhook.groups.memory import SeatMemory
+from webhook.admission.shards import ShardHandler
+from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.reads import SILENCE_SECONDS
 from webhook.kube import names
 
@@ -56,7 +57,9 @@ class Admission:
         self.api = api
         self.followed = followed
         self.mutation = Mutation(
-            PodHandler(followed.clusters, SeatMemory(followed.members)), followed.state.reader
+            PodHandler(followed.clusters, SeatMemory(followed.members)),
+            followed.state.reader,
+            ShardHandler(followed.clusters, IndexMemory(followed.shards)),
         )
         self.validation = Validation(
             RayHandler(), ResizeHandler(followed.clusters, "deny"), followed.state.reader
@@ -77,6 +80,12 @@ class Admission:
         patch = json.loads(outcome.answer.patch or b"[]")
         stored: Object = jsonpatch.apply_patch(copy.deepcopy(document), patch)
         return stored
+
+    async def apply(self, cluster: ClusterBuilder, silent: float) -> list[str]:
+        """Return why a new RayCluster is denied, after a time without events."""
+        body = json.dumps(object_review(cluster.build())).encode()
+        outcome = await self.mutation.review(body, monotonic() + silent)
+        return [cause.message for cause in outcome.answer.causes]
 
     async def resize(self, pod: PodBuilder, old: PodBuilder, silent: float) -> bool:
         """Return whether a resize is allowed, after a time without events."""
@@ -247,6 +256,52 @@ def test_a_resize_is_denied_by_maxima_that_are_new() -> None:
             old, new = (a_worker(0, 0).resource("cpu", amount) for amount in (4, 12))
             webhook.api.put(RAYCLUSTERS, resizable(8).build())
             assert not await webhook.resize(new, old, SILENT)
+
+    asyncio.run(story())
+
+
+def a_shard(name: str, index: str = "", count: str = "") -> ClusterBuilder:
+    """Return a RayCluster of a shard group."""
+    built = a_cluster(name).group("workers").annotated(names.ANNOTATION_SHARD_GROUP, "search")
+    if index:
+        built.annotated(names.ANNOTATION_SHARD_INDEX, index)
+    return built.annotated(names.ANNOTATION_SHARD_COUNT, count) if count else built
+
+
+@pytest.mark.parametrize("silent", [PUNCTUAL, SILENT])
+@pytest.mark.parametrize(
+    ("before", "after", "new"),
+    [
+        (a_shard("x", "0", "4"), a_shard("x", "0", "2"), a_shard("y", "", "2")),
+        (a_shard("x", "3", "4"), a_shard("x", "1", "2"), a_shard("y", "", "2")),
+        (a_shard("x", "0"), None, a_shard("y", "0")),
+        (a_shard("x", "0", "1"), None, a_shard("y", "", "1")),
+    ],
+    ids=["fewer", "cut off", "taken", "full"],
+)
+def test_a_raycluster_is_denied_a_shard_by_the_others_as_they_are_by_now(
+    before: ClusterBuilder, after: ClusterBuilder | None, new: ClusterBuilder, silent: float
+) -> None:
+    async def story() -> None:
+        async with admitting(before) as webhook:
+            assert await webhook.apply(new, PUNCTUAL)
+        async with admitting(before) as webhook:
+            webhook.api.delete(RAYCLUSTERS, "x", NAMESPACE)
+            if after is not None:
+                webhook.api.put(RAYCLUSTERS, after.build())
+            assert await webhook.apply(new, silent) == []
+
+    asyncio.run(story())
+
+
+def test_an_index_that_is_taken_by_now_is_not_given_again() -> None:
+    async def story() -> None:
+        async with admitting() as webhook:
+            webhook.api.put(RAYCLUSTERS, a_shard("x", "0", "4").build())
+            (message,) = await webhook.apply(a_shard("y", "0"), SILENT)
+            assert "x" in message
+            (message,) = await webhook.apply(a_shard("y", "", "2"), SILENT)
+            assert "4" in message
 
     asyncio.run(story())
 

@@ -32,7 +32,7 @@ class ResizeHandler:
         self._clusters = clusters
         self._beyond = beyond
 
-    def __call__(
+    async def __call__(
         self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
     ) -> Answer | ReadCluster:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.

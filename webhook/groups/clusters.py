@@ -153,8 +153,8 @@ class ClusterIndex:
         self._heard[source] = now
 
     def note_read(self, namespace: str, name: str, begun: float) -> None:
-        """Note that a live read of a RayCluster, which began at the monotonic time `begun`, was put
-        into the index.
+        """Note that a live read of a RayCluster, or of all of a namespace where `name` is empty,
+        which began at the monotonic time `begun`, was put into the index.
         """
         if len(self._read) >= _READS:
             oldest = begun - SILENCE_SECONDS
@@ -167,8 +167,9 @@ class ClusterIndex:
         return bool(self._heard)
 
     def fresh(self, namespace: str, name: str, now: float) -> bool:
-        """Return whether a RayCluster is known as it was at most SILENCE_SECONDS before the
-        monotonic time `now`, which is always so without a watch.
+        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known as
+        they were at most SILENCE_SECONDS before the monotonic time `now`, which is always so
+        without a watch.
         """
         oldest = now - SILENCE_SECONDS
         if self._heard.get(namespace, self._heard.get("", inf)) >= oldest:

@@ -46,4 +46,17 @@ class ReadGroup(Struct, frozen=True, gc=False):
         )
 
 
-Read = ReadCluster | ReadGroup
+class ReadClusters(Struct, frozen=True, gc=False):
+    """The watch of RayClusters is silent, or what is known of those of a namespace would be the
+    reason for a denial.
+    """
+
+    namespace: str
+
+    @property
+    def reason(self) -> str:
+        """Why it has to be read."""
+        return f"the RayClusters of namespace {self.namespace} are not known well enough"
+
+
+Read = ReadCluster | ReadGroup | ReadClusters

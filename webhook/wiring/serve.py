@@ -142,7 +142,7 @@ def build(
     if known.kubernetes is not None:
         known.kubernetes.subscribe(lambda release: _place(pods, release))
     shards, resize = (
-        ShardHandler(known.indices),
+        ShardHandler(known.clusters, known.indices),
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
