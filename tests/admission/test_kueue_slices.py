@@ -41,7 +41,9 @@ def created(cluster: ClusterBuilder) -> tuple[Object, list[str]]:
 def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[str]]:
     """Return a RayCluster after a review, and the warnings."""
     review = object_review(document, old=old)
-    mutation = Mutation(Webhook().handler, shards=ShardHandler(IndexMemory(Shards(ClusterIndex()))))
+    clusters = ClusterIndex()
+    shards = ShardHandler(clusters, IndexMemory(Shards(clusters)))
+    mutation = Mutation(Webhook().handler, shards=shards)
     outcome = asyncio.run(mutation.review(json.dumps(review).encode(), 0.0))
     patch = json.loads(outcome.answer.patch or b"[]")
     stored: Object = jsonpatch.apply_patch(document, patch)

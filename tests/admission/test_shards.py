@@ -43,7 +43,8 @@ class Server:
         self.clusters = ClusterIndex()
         self.shards = Shards(self.clusters)
         pods = PodHandler(self.clusters, SeatMemory(Membership()))
-        self.mutation = Mutation(pods, shards=ShardHandler(IndexMemory(self.shards)))
+        handler = ShardHandler(self.clusters, IndexMemory(self.shards))
+        self.mutation = Mutation(pods, shards=handler)
         for cluster in there:
             self.clusters.put(facts(cluster))
 

@@ -227,7 +227,7 @@ PLUGIN = (
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "expected"),
     [
         ("echo no ticket >&2; exit 3", "exec plugin .* returned 3.*no ticket"),
         ("echo nonsense", "exec plugin .* failed to decode"),
@@ -238,7 +238,7 @@ PLUGIN = (
 def test_an_exec_plugin_that_fails_is_named(
     tmp_path: Path,
     script: str,
-    told: str,
+    expected: str,
     late: bool,  # noqa: FBT001
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -254,12 +254,12 @@ def test_an_exec_plugin_that_fails_is_named(
             api = Api(kubeconfig(write_kubeconfig(path, fake.url, {"exec": user})))
             write(PLUGIN.replace("TOKEN", "token") if late else script)
             if not late:
-                with pytest.raises(ConfigurationError, match=told):
+                with pytest.raises(ConfigurationError, match=expected):
                     await api.open()
                 return
             await api.open()
             write(script)
-            with pytest.raises(ApiError, match=told) as caught:
+            with pytest.raises(ApiError, match=expected) as caught:
                 await api.get("/api/v1/pods", [], 5.0)
             await api.close()
             assert caught.value.reason == "unauthorized"
@@ -309,9 +309,9 @@ def test_what_a_server_says_reaches_messages_and_log_lines_without_control_chara
             await api.close()
 
     asyncio.run(story())
-    told = [record.getMessage() for record in caplog.records]
-    assert any("all" in line for line in told)
-    assert all(line.isprintable() for line in told)
+    lines = [record.getMessage() for record in caplog.records]
+    assert any("all" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
 
 
 def test_an_api_that_was_not_opened_says_so() -> None:

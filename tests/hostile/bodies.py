@@ -242,7 +242,7 @@ class Service:
         self.observer = Observer()
         gate = Gate({}, {})
         pods = PodHandler(known.clusters, known.seats)
-        shards = ShardHandler(IndexMemory(Shards(known.clusters)))
+        shards = ShardHandler(known.clusters, IndexMemory(Shards(known.clusters)))
         resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {

@@ -153,7 +153,7 @@ class PodHandler:
         self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
     ) -> Answer | Read:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
-        Raises Denied or BadReview.
+        Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
 
         Nothing is recorded on a dry run, nor for a pod that is refused.
         """
@@ -166,10 +166,16 @@ class PodHandler:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
         pod, namespace = request.object, request.namespace or ""
-        if request.dry_run:
-            placed = self.preview(pod, namespace, request.uid, now, read)
-        else:
-            placed = await self.place(pod, namespace, request.uid, now, read)
+        try:
+            if request.dry_run:
+                placed = self.preview(pod, namespace, request.uid, now, read)
+            else:
+                placed = await self.place(pod, namespace, request.uid, now, read)
+        except Denied:
+            doubted = self._doubted(pod, namespace)
+            if read or doubted is None:
+                raise
+            return doubted
         if placed is None:
             return ALLOWED
         if isinstance(placed, Placement):
@@ -186,7 +192,7 @@ class PodHandler:
 
         `read` is what was read for this pod. Raises Denied for a pod that cannot have a seat.
         """
-        found = self._look(pod, namespace)
+        found = self._look(pod, namespace, now, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -201,7 +207,7 @@ class PodHandler:
         self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
         """Return what `place` would, and take no seat. Raises Denied."""
-        found = self._look(pod, namespace)
+        found = self._look(pod, namespace, now, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -210,14 +216,18 @@ class PodHandler:
             )
         return self._complete(found, found.carried)
 
-    def _look(self, pod: Pod, namespace: str) -> _Worker | Placement | ReadCluster | None:
+    def _look(
+        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+    ) -> _Worker | Placement | ReadCluster | None:
         """Return a worker with its place, the placement of a head, or None for any other
         pod. Raises Denied.
         """
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
         if node_type != names.NODE_TYPE_WORKER:
-            return self._place_head(pod, namespace) if node_type == names.NODE_TYPE_HEAD else None
+            if node_type != names.NODE_TYPE_HEAD:
+                return None
+            return self._place_head(pod, namespace, now, read)
         owner, name, group_name = (
             pod.controller,
             labels.get(names.LABEL_CLUSTER),
@@ -232,8 +242,8 @@ class PodHandler:
         ):
             raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._clusters.get(namespace, name)
-        if cluster is None or cluster.uid != owner.uid:
+        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        if cluster is None:
             _require_label_values(pod)
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored:
@@ -249,7 +259,34 @@ class PodHandler:
         carried = _seat_of(pod, group) if labelled else _adopted(pod, group)
         return _Worker(pod, cluster, group, key, carried, labelled)
 
-    def _place_head(self, pod: Pod, namespace: str) -> Placement | ReadCluster | None:
+    def _cluster(
+        self, namespace: str, name: str, uid: str, now: float, read: Sequence[Read]
+    ) -> ClusterFacts | None:
+        """Return the RayCluster of this uid, or None when it has to be read first."""
+        cluster = self._clusters.get(namespace, name)
+        if cluster is None or cluster.uid != uid:
+            return None
+        return cluster if read or self._clusters.fresh(namespace, name, now) else None
+
+    def _doubted(self, pod: Pod, namespace: str) -> ReadCluster | None:
+        """Return the RayCluster of a pod that is denied, to be read again; None when it is not
+        known, so that the denial does not depend on it, or when there is no watch of it.
+        """
+        owner = pod.controller
+        namespace = namespace or pod.metadata.namespace or "default"
+        cluster = self._clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
+        if (
+            cluster is None
+            or owner is None
+            or cluster.uid != owner.uid
+            or not self._clusters.watched
+        ):
+            return None
+        return ReadCluster(namespace, cluster.name, cluster.uid)
+
+    def _place_head(
+        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+    ) -> Placement | ReadCluster | None:
         """Return what a head receives, or None for one that receives nothing."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
@@ -261,8 +298,8 @@ class PodHandler:
         ):
             return None
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._clusters.get(namespace, name)
-        if cluster is None or cluster.uid != owner.uid:
+        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        if cluster is None:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored or not head_receives(cluster, self.policy):
             return None

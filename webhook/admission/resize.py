@@ -2,13 +2,14 @@
 all else passes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
 from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.ippr import Amount, Maxima
+from webhook.groups.reads import Read, ReadCluster
 from webhook.kube import names
 from webhook.kube.objects import Amounts, Container, Pod, ray_container
 from webhook.kube.quantity import parse_quantity
@@ -23,14 +24,20 @@ _RESOURCES: Final = ("cpu", "memory")
 
 
 class ResizeHandler:
-    """Answers reviews of `pods/resize`; what is not known of a RayCluster is not asked for."""
+    """Answers reviews of `pods/resize`. A RayCluster that is known is read again before a denial,
+    and when its watch is silent; one that is not known is not read.
+    """
 
     def __init__(self, clusters: ClusterIndex, beyond: Beyond = "warn") -> None:
         self._clusters = clusters
         self._beyond = beyond
 
-    def __call__(self, request: AdmissionRequest[Pod]) -> Answer:
-        """Return the answer. Raises BadReview."""
+    async def __call__(
+        self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
+    ) -> Answer | ReadCluster:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises BadReview.
+        """
         if self._beyond == "off" or request.operation != "UPDATE":
             return ALLOWED
         if request.object is None:
@@ -40,37 +47,37 @@ class ResizeHandler:
             )
             raise BadReview(msg)
         cluster = self._cluster_of(request.object, request.namespace or "")
-        group = _group_of(request.object)
-        maxima = cluster.resizable.get(group) if cluster else None
-        if cluster is None or maxima is None:
+        if cluster is None:
             return ALLOWED
-        causes = tuple(
-            Cause(
-                INVALID,
-                f"{text} of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})",
-                field,
-            )
-            for field, text in _beyond(request.object, request.old_object or Pod(), maxima)
-        )
-        if self._beyond == "deny":
-            return Answer(causes, rules=(RULE,)) if causes else ALLOWED
-        warned = (RULE,) if causes else ()
-        return Answer(warnings=tuple(cause.message for cause in causes), warned=warned)
+        fresh = read or self._clusters.fresh(cluster.namespace, cluster.name, now)
+        causes = _causes(request.object, request.old_object or Pod(), cluster) if fresh else ()
+        deny = self._beyond == "deny"
+        doubted = causes and deny and not read and self._clusters.watched
+        if not fresh or doubted:
+            return ReadCluster(cluster.namespace, cluster.name, cluster.uid)
+        rules = (RULE,) if causes else ()
+        if deny:
+            return Answer(causes, rules=rules)
+        return Answer(warnings=tuple(cause.message for cause in causes), warned=rules)
 
     def _cluster_of(self, pod: Pod, namespace: str) -> ClusterFacts | None:
-        """Return the RayCluster that a Ray pod belongs to, if it is known and not to
-        be left alone.
-        """
+        """Return the RayCluster that a Ray pod belongs to, if it is known."""
         owner = pod.controller
         name = pod.labels.get(names.LABEL_CLUSTER)
         if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
             return None
         cluster = self._clusters.get(namespace or pod.metadata.namespace or "default", name)
-        return (
-            cluster
-            if cluster is not None and cluster.uid == owner.uid and not cluster.ignored
-            else None
-        )
+        return cluster if cluster is not None and cluster.uid == owner.uid else None
+
+
+def _causes(new: Pod, old: Pod, cluster: ClusterFacts) -> tuple[Cause, ...]:
+    """Return what is wrong with a resize; nothing where the RayCluster is left alone."""
+    group = _group_of(new)
+    maxima = cluster.resizable.get(group)
+    if maxima is None or cluster.ignored:
+        return ()
+    of = f"of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})"
+    return tuple(Cause(INVALID, f"{text} {of}", field) for field, text in _beyond(new, old, maxima))
 
 
 def _group_of(pod: Pod) -> str:

@@ -2,6 +2,7 @@
 that its kind has.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -35,6 +36,12 @@ class ClusterReader(Protocol):
         """Read live, within a deadline. Raises ClusterUnreadable when the API server cannot be
         asked.
         """
+
+
+Handler = Callable[[AdmissionRequest[Any], float, Sequence[Read]], Awaitable[Answer | Read]]
+"""Returns the answer to a review at a monotonic time, or what has to be read first, which is
+nothing that was read before.
+"""
 
 
 class Outcome(Struct, frozen=True, gc=False):
@@ -78,19 +85,16 @@ class Mutation:
         ClusterUnreadable.
         """
         request: AdmissionRequest[Any] = decode_pod(body)
-        read: list[Read] = []
         try:
             if is_pod(request):
-                while not isinstance(answer := await self._pods(request, now, read), Answer):
-                    if self._reader is not None:  # without one, nothing more can be known
-                        await self._reader.read(answer)
-                    read.append(answer)
+                answer = await decided(self._pods, request, now, self._reader)
             elif self._shards is not None and is_raycluster(request):
                 request = decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
                     answer = ALLOWED
                 else:
-                    answer = with_slices(await self._shards(request, now), request, body)
+                    answer = await decided(self._shards, request, now, self._reader)
+                    answer = with_slices(answer, request, body)
             else:
                 answer = ALLOWED
         except Denied as denied:
@@ -104,17 +108,41 @@ class Mutation:
 class Validation:
     """Answers `POST /validate`."""
 
-    def __init__(self, rays: RayHandler, resize: ResizeHandler | None = None) -> None:
+    def __init__(
+        self,
+        rays: RayHandler,
+        resize: ResizeHandler | None = None,
+        reader: ClusterReader | None = None,
+    ) -> None:
         self._rays = rays
         self._resize = resize
+        self._reader = reader
 
-    # The interface of all reviewers
-    async def review(self, body: bytes, now: float) -> Outcome:  # noqa: ARG002
-        """Return the outcome of one review. Raises BadReview."""
+    async def review(self, body: bytes, now: float) -> Outcome:
+        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
+        ClusterUnreadable.
+        """
         request = decode_object(body)
-        if self._resize is not None and is_resize(request):
-            request = decode_pod(body)
-            answer = self._resize(request)
-        else:
+        if self._resize is None or not is_resize(request):
             answer = self._rays(request)
+            return Outcome(request, answer, encode(request, answer))
+        request = decode_pod(body)
+        answer = await decided(self._resize, request, now, self._reader)
         return Outcome(request, answer, encode(request, answer))
+
+
+async def decided(
+    handler: Handler,
+    request: AdmissionRequest[Any],
+    now: float,
+    reader: ClusterReader | None = None,
+) -> Answer:
+    """Return the answer of a handler, after it was read what the handler needs. Without a reader,
+    nothing more can be known. Raises Denied, BadReview or ClusterUnreadable.
+    """
+    read: list[Read] = []
+    while not isinstance(answer := await handler(request, now, read), Answer):
+        if reader is not None:
+            await reader.read(answer)
+        read.append(answer)
+    return answer

@@ -4,11 +4,11 @@ RayCluster passes untouched.
 See docs/decisions/0015-shard-index-by-admission.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from webhook.admission.errors import BadReview
-from webhook.groups.clusters import ClusterFacts
+from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.optins import (
     SHARD_COUNT,
     SHARD_GROUP,
@@ -17,6 +17,7 @@ from webhook.groups.optins import (
     read_count,
     read_index,
 )
+from webhook.groups.reads import Read, ReadClusters
 from webhook.groups.shards import Full, Holder, ShardKey, WantedIndex
 from webhook.kube import names
 from webhook.kube.objects import Bare, ObjectMeta
@@ -55,15 +56,32 @@ class IndexClaims(Protocol):
 
 
 class ShardHandler:
-    """Answers reviews of RayClusters."""
+    """Answers reviews of RayClusters. Where the others of a shard group decide, they are read again
+    before a denial, and when the watch is silent.
+    """
 
-    def __init__(self, claims: IndexClaims) -> None:
+    def __init__(self, clusters: ClusterIndex, claims: IndexClaims) -> None:
+        self._clusters = clusters
         self._claims = claims
 
-    async def __call__(self, request: AdmissionRequest[Bare], now: float) -> Answer:
-        """Return the answer. Raises Denied or BadReview. A dry run, and a RayCluster that is
-        refused, hold no index.
+    async def __call__(
+        self, request: AdmissionRequest[Bare], now: float, read: Sequence[Read] = ()
+    ) -> Answer | ReadClusters:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index.
         """
+        namespace = "" if read or not self._clusters.watched else _depends_on(request)
+        if namespace and not self._clusters.fresh(namespace, "", now):
+            return ReadClusters(namespace)
+        try:
+            return await self._answer(request, now)
+        except Denied:
+            if not namespace:
+                raise
+            return ReadClusters(namespace)
+
+    async def _answer(self, request: AdmissionRequest[Bare], now: float) -> Answer:
+        """Return the answer by what is known. Raises Denied or BadReview."""
         if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
         if request.object is None:
@@ -161,6 +179,18 @@ def _largest(others: Iterable[ClusterFacts]) -> int | None:
     """Return the largest number of shards that RayClusters of a group say, None where none does."""
     counts = (read_count(facts.shard_count) for facts in others)
     return max((count for count in counts if count), default=None)
+
+
+def _depends_on(request: AdmissionRequest[Bare]) -> str:
+    """Return the namespace whose RayClusters decide about this one; nothing when none does: it is
+    in no shard group, or keeps what it has there.
+    """
+    new = request.object.metadata if request.object else ObjectMeta()
+    old = request.old_object.metadata if request.old_object else ObjectMeta()
+    group, kept = _shard(new)[0], _shard(old)[1]
+    if not group or ((*_shard(new), _count(new)) == (*_shard(old), _count(old)) and kept):
+        return ""
+    return request.namespace or new.namespace or "default"
 
 
 def _name(request: AdmissionRequest[Bare]) -> str:

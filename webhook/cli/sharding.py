@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from webhook.admission.kueue_slices import Templates, asks, joined, operations
+from webhook.admission.reviewer import decided
 from webhook.admission.shards import PATH as SHARD_INDEX
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of, is_ignored
@@ -77,7 +78,7 @@ async def sharded(
             facts = facts_of(cluster := as_cluster(manifest))
             known.put(facts)
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(IndexMemory(Shards(known, inf)))
+    handler = ShardHandler(known, IndexMemory(Shards(known, inf)))
     for manifest in clusters:
         meta = as_cluster(manifest).metadata
         old = there.get((meta.namespace or "", meta.name or ""))
@@ -93,7 +94,7 @@ async def sharded(
         )
         try:
             alone = is_ignored(meta.labels)
-            answer = ALLOWED if alone else await handler(request, 0.0)
+            answer = ALLOWED if alone else await decided(handler, request, 0.0)
         except Denied as denied:
             yield Sharded(
                 manifest,

@@ -348,8 +348,10 @@ def _stamps(configuration: Configuration) -> Sequence[tuple[int, ...]]:
     """Return what changes with the files that have the certificates."""
     stamps: list[tuple[int, ...]] = []
     for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
+        if not path:
+            continue
         try:
-            stat = os.stat(path or "")  # noqa: PTH116 - at each request, in a quarter of the time
+            stat = os.stat(path)  # noqa: PTH116 - at each request, in a quarter of the time
         except OSError:
             stamps.append(())
         else:

@@ -72,9 +72,11 @@ class RayClusterFeed:
         self.heard_at = -inf
         """Until when what had happened has been told, in monotonic seconds."""
         self._index = index
+        self.note_read = index.note_read
         self._horizons: dict[str, int] = {}
         self._shards = shards
         self._source = namespace
+        index.hear(namespace, -inf)
         shards.hear(namespace, -inf)
         self._tracker: VersionTracker[Name, ClusterFacts] = VersionTracker(Facts(index, saw))
         self.end = self._tracker.end
@@ -104,6 +106,7 @@ class RayClusterFeed:
     def heard(self, now: float) -> None:
         """Let shard indices expire whose time was up by `now`."""
         self.heard_at = now
+        self._index.hear(self._source, now)
         self._shards.hear(self._source, now)
 
     def read(self, name: Name, clusters: Iterable[LiveRayCluster], version: int) -> None:

@@ -14,7 +14,7 @@ from webhook.follow.errors import ApiError
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.follow.wire import Codec, Watched, number, read_pages
-from webhook.groups.reads import Read, ReadGroup
+from webhook.groups.reads import Read, ReadClusters, ReadGroup
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 
@@ -67,13 +67,15 @@ class LiveReader:
         self.failures = 0
 
     async def read(self, what: Read) -> None:
-        """Read a RayCluster, or a group with its RayCluster; what does not exist becomes unknown.
-        Raises ClusterUnreadable.
+        """Read a RayCluster, a group with its RayCluster, or all RayClusters of a namespace; what
+        does not exist becomes unknown. Raises ClusterUnreadable.
         """
         if isinstance(what, ReadGroup):
             await self._flights.join(
                 what.key, lambda: self._within(lambda: self._group(what.cluster, what.key))
             )
+        elif isinstance(what, ReadClusters):
+            await self.read_clusters(what.namespace)
         else:
             namespace, name = what.namespace, what.name
             await self._flights.join((namespace, name), lambda: self._paced(namespace, name))
@@ -126,16 +128,20 @@ class LiveReader:
     async def _cluster(self, namespace: str, name: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
+        begun = monotonic()
         clusters, version = await self._all(
             resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
         )
         feeds.clusters.read((namespace, name), clusters, version)
+        feeds.clusters.note_read(namespace, name, begun)
 
     async def _clusters(self, namespace: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
+        begun = monotonic()
         clusters, version = await self._all(resource.path, [], resource.codec)
         feeds.clusters.read_all(namespace, clusters, version)
+        feeds.clusters.note_read(namespace, "", begun)
 
     async def _group(self, name: str, key: GroupKey) -> None:
         await self._pods(name, key)

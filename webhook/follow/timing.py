@@ -8,6 +8,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from webhook.groups.reads import SILENCE_SECONDS
+
 DISCOVERY_SECONDS: Final = 60.0
 """How often the API server is asked whether it serves PodGroups, of which release it is, and which
 fields KubeRay's CRD has.
@@ -71,7 +73,7 @@ class ClaimTiming(Struct, frozen=True):
     """How often, and how many times, we look whether the watch has caught up with what others
     wrote, before a live read.
     """
-    silence: float = 5.0
+    silence: float = SILENCE_SECONDS
     """A watch that was silent for longer is not believed: what came without a claim may be unknown.
     A live read is.
     """

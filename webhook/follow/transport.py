@@ -6,8 +6,7 @@ import asyncio
 import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -31,6 +30,8 @@ _CHUNK_BYTES: Final = 1 << 16
 """How much of a body is handled at a time, while reviews wait."""
 _IDLE_SECONDS: Final = 30.0
 """How long a connection is kept for the next request. The API server closes it after 90 s."""
+_FAILURES: Final = (aiohttp.ClientError, OSError, RuntimeError)
+"""What aiohttp raises; RuntimeError by a session that is closed."""
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout()
 """Callers have deadlines of their own."""
 _GZIP: Final = 16 + zlib.MAX_WBITS
@@ -66,9 +67,9 @@ class Transport:
     Needs a running event loop. Raises ValueError when the server or its proxy is not a URL of http
     or https.
 
-    aiohttp sends a GET, a PUT and a DELETE once more when a kept connection turns out to be closed:
-    see docs/decisions/0031-requests-to-the-api-server.md. It verifies a proxy that speaks TLS as it
-    does the server, which is what kubectl does.
+    A GET is sent once more when a kept connection turns out to be closed, and a write is not. A
+    proxy that speaks TLS is verified as the server is, which is what kubectl does. See
+    docs/decisions/0031-requests-to-the-api-server.md.
     """
 
     def __init__(self, server: Server, tls: ssl.SSLContext) -> None:
@@ -83,6 +84,7 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": f"ray-webhook/{__version__}"},
             auto_decompress=False,
+            middlewares=[_once],
         )
         self._open: set[aiohttp.ClientResponse] = set()
 
@@ -99,7 +101,7 @@ class Transport:
         """
         if self._user and "Authorization" not in headers:
             headers = {**headers, "Authorization": self._user}
-        with self._failures():
+        try:
             response = await self._session.request(
                 method,
                 URL(f"{self._prefix}{target}", encoded=True),
@@ -111,6 +113,8 @@ class Transport:
                 server_hostname=self.server.tls_name or None,
                 timeout=_NO_TIMEOUT,
             )
+        except _FAILURES as error:
+            raise self._failure(error) from error
         self._open.add(response)
         status, chunks = response.status, self._chunks(response, idle)
         if response.headers.get("Content-Encoding", "").strip().lower() == "gzip":
@@ -137,42 +141,54 @@ class Transport:
     async def _chunks(
         self, response: aiohttp.ClientResponse, idle: float | None
     ) -> AsyncIterator[bytes]:
-        while True:
-            with self._failures():
-                async with asyncio.timeout(idle):
-                    chunk = await response.content.read(_CHUNK_BYTES)
-            if not chunk:
-                return
-            yield chunk
+        content = response.content
+        while not content.at_eof() or content.exception() is not None:
+            try:
+                if idle is None:
+                    chunk = await content.read(_CHUNK_BYTES)
+                else:
+                    async with asyncio.timeout(idle):
+                        chunk = await content.read(_CHUNK_BYTES)
+            except _FAILURES as error:
+                raise self._failure(error) from error
+            if chunk:
+                yield chunk
             if len(chunk) == _CHUNK_BYTES:  # a body that is always ahead never waits
                 await asyncio.sleep(0)
 
-    @contextmanager
-    def _failures(self) -> Iterator[None]:
-        """Raise ApiError for the failures of aiohttp, but for TimeoutError."""
-        try:
-            yield
-        except TimeoutError:
+    def _failure(self, error: Exception) -> Exception:
+        """Return the ApiError for a failure of aiohttp; a TimeoutError stays one, and so does a
+        RuntimeError while the session is open.
+        """
+        reason, text = "refused", "no connection to the API server"
+        if isinstance(error, TimeoutError):
+            return TimeoutError()
+        if isinstance(error, RuntimeError) and not self._session.closed:
+            return error
+        if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
+            reason, text = "tls", f"no TLS connection to the API server: {_cause(error)}"
+        elif isinstance(error, aiohttp.ClientHttpProxyError):
+            text += f": the proxy answers {error.status} {error.message} to CONNECT"
+        elif isinstance(error, aiohttp.ClientConnectorError):
+            text += f": {error.host}:{error.port}: {_cause(error)}"
+        else:
+            what = str(error) or type(error).__name__
+            reason, text = "disconnected", f"the connection to the API server broke: {what}"
+        return ApiError(reason, text)
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a write once: aiohttp repeats a PUT and a DELETE after these two failures, although the
+    server may have carried it out.
+    """
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method == "GET" or isinstance(error, aiohttp.ClientConnectorError):
             raise
-        except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-            raise ApiError(
-                "tls", f"no TLS connection to the API server: {_cause(error)}"
-            ) from error
-        except aiohttp.ClientHttpProxyError as error:
-            text = f"the proxy answers {error.status} {error.message} to CONNECT"
-            raise ApiError("refused", f"no connection to the API server: {text}") from error
-        except aiohttp.ClientConnectorError as error:
-            text = f"{error.host}:{error.port}: {_cause(error)}"
-            raise ApiError("refused", f"no connection to the API server: {text}") from error
-        except (aiohttp.ClientError, OSError) as error:
-            text = str(error) or type(error).__name__
-            text = f"the connection to the API server broke: {text}"
-            raise ApiError("disconnected", text) from error
-        except RuntimeError as error:
-            if not self._session.closed:
-                raise
-            text = "the connection to the API server was closed"
-            raise ApiError("disconnected", text) from error
+        raise aiohttp.ClientConnectionError(str(error)) from error
 
 
 async def _whole(chunks: AsyncIterator[bytes], status: int) -> bytes:

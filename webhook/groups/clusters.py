@@ -1,6 +1,8 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -19,6 +21,7 @@ from webhook.groups.optins import (
     SHARD_INDEX,
     TOPOLOGY_KEY,
 )
+from webhook.groups.reads import SILENCE_SECONDS
 from webhook.groups.slice_jobs import (
     NO_JOBS,
     UNKNOWN_ID,
@@ -31,6 +34,8 @@ from webhook.kube import names
 from webhook.kube.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
 
 _HEAD: HeadGroup = HeadGroup()
+_READS: Final = 1024
+"""How many live reads are remembered before old ones are forgotten."""
 
 
 class ClusterFacts(Struct, frozen=True, gc=False):
@@ -140,6 +145,8 @@ class ClusterIndex:
     def __init__(self, *, ignoring: bool = True) -> None:
         self._ignoring = ignoring
         self._clusters: dict[tuple[str, str], ClusterFacts] = {}
+        self._heard: dict[str, float] = {}
+        self._read: dict[tuple[str, str], float] = {}
         self._followers: list[Callable[[ClusterFacts], None]] = []
 
     def __len__(self) -> int:
@@ -173,6 +180,36 @@ class ClusterIndex:
         facts = self._clusters.get((namespace, name))
         if facts is not None and facts.uid == uid:
             del self._clusters[namespace, name]
+
+    def hear(self, source: str, now: float) -> None:
+        """Note that the watch of a namespace, or of all where it is empty, is current as of the
+        monotonic time `now`.
+        """
+        self._heard[source] = now
+
+    def note_read(self, namespace: str, name: str, begun: float) -> None:
+        """Note that a live read of a RayCluster, or of all of a namespace where `name` is empty,
+        which began at the monotonic time `begun`, was put into the index.
+        """
+        if len(self._read) >= _READS:
+            oldest = begun - SILENCE_SECONDS
+            self._read = {each: at for each, at in self._read.items() if at >= oldest}
+        self._read[namespace, name] = begun
+
+    @property
+    def watched(self) -> bool:
+        """Whether a watch keeps the index: without one, nothing more can be known."""
+        return bool(self._heard)
+
+    def fresh(self, namespace: str, name: str, now: float) -> bool:
+        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known as
+        they were at most SILENCE_SECONDS before the monotonic time `now`, which is always so
+        without a watch.
+        """
+        oldest = now - SILENCE_SECONDS
+        if self._heard.get(namespace, self._heard.get("", inf)) >= oldest:
+            return True
+        return self._read.get((namespace, name), -inf) >= oldest
 
     def get(self, namespace: str, name: str) -> ClusterFacts | None:
         """Return the RayCluster of that name, if known."""

@@ -2,13 +2,22 @@
 not have told it yet.
 """
 
+from typing import Final
+
 from msgspec import Struct
 
 from webhook.groups.seat import GroupKey
 
+SILENCE_SECONDS: Final = 5.0
+"""What a watch delivered is not believed when nothing came for longer, be it of pods or of
+RayClusters: it is read live first.
+"""
+
 
 class ReadCluster(Struct, frozen=True, gc=False):
-    """The RayCluster of a pod is not known, or not yet, or not under this uid."""
+    """The RayCluster of a pod is not known under this uid, its watch is silent, or what is known of
+    it would be the reason for a denial.
+    """
 
     namespace: str
     name: str
@@ -37,4 +46,17 @@ class ReadGroup(Struct, frozen=True, gc=False):
         )
 
 
-Read = ReadCluster | ReadGroup
+class ReadClusters(Struct, frozen=True, gc=False):
+    """The watch of RayClusters is silent, or what is known of those of a namespace would be the
+    reason for a denial.
+    """
+
+    namespace: str
+
+    @property
+    def reason(self) -> str:
+        """Why it has to be read."""
+        return f"the RayClusters of namespace {self.namespace} are not known well enough"
+
+
+Read = ReadCluster | ReadGroup | ReadClusters

@@ -143,7 +143,7 @@ def build(
     if known.kubernetes is not None:
         known.kubernetes.subscribe(lambda release: _place(pods, release))
     shards, resize = (
-        ShardHandler(known.indices),
+        ShardHandler(known.clusters, known.indices),
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
     mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
@@ -152,7 +152,7 @@ def build(
     budget = BodyBudget()
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
-        "/validate": ReviewEndpoint(Validation(rays, resize), gate, observer, budget),
+        "/validate": ReviewEndpoint(Validation(rays, resize, known.reader), gate, observer, budget),
     }
 
     def exposition() -> tuple[bytes, str]:
