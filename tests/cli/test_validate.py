@@ -285,8 +285,11 @@ def test_rules_and_gates_can_be_set(validate: Validate, file: Write) -> None:
         path, "--rule", "num-of-hosts-invalid=off", "--rule", "replicas-out-of-bounds=off"
     )[:2] == (0, "")
     gated = file(json.dumps(a_cluster().spec(tlsOptions={"enabled": True}).build()), "gated.json")
-    assert validate(gated)[0] == 1
-    assert validate(gated, "--gate", "RayClusterMTLS=true")[0] == 0
+    status, out, _ = validate(gated)
+    assert (status, "warn tls-gate-off" in out) == (0, True)
+    assert validate(gated, "--gate", "RayClusterMTLS=false")[0] == 1
+    status, out, _ = validate(gated, "--gate", "RayClusterMTLS=true")
+    assert (status, "tls-gate-off" in out) == (0, False)
 
 
 def test_json_output_has_every_finding(validate: Validate, file: Write) -> None:

@@ -16,7 +16,7 @@ from tests.parity.build import CACHE, UNPUBLISHED, Built, build, unpublished, ve
 from tests.parity.compare import Odd, compare, compare_schema
 from tests.parity.mutants import mutants, seeds
 from tests.parity.oracle import Oracle, Verdict
-from webhook.validation.rule_settings import RuleSettings, parse_kuberay
+from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
 
 SHOWN = 40
 
@@ -33,7 +33,8 @@ def run(version: str, built: Built, against: Compare, count: int, seed: int) -> 
     if built.release != release:
         print(f"KubeRay {version}: its CRD is taken for that of {built.release}")
         return False
-    settings = RuleSettings(kuberay=release)
+    defaults = RuleSettings(kuberay=release)
+    settings = RuleSettings(gates={name: defaults.enabled(name) for name in GATES}, kuberay=release)
     given = seeds(built.samples)
     odd: Counter[Odd] = Counter()
     objects: dict[Odd, Any] = {}

@@ -79,11 +79,7 @@ def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
     if not cluster.settings.enabled("RayJobDeletionPolicy"):
         for group in cluster.groups:
             if group.scale.suspend:
-                yield Fault(
-                    group.field / "suspend",
-                    "remove it, or turn on the operator's feature gate RayJobDeletionPolicy",
-                    FORBIDDEN,
-                )
+                yield cluster.settings.off(group.field / "suspend", "RayJobDeletionPolicy")
 
 
 def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:

@@ -26,8 +26,7 @@ def deletion_gate_off(job: Job) -> Iterator[Fault]:
     """
     for field in (_strategy(job), _policy(job)):
         if field.given and not job.settings.enabled(_GATE):
-            text = f"remove it, or turn on the operator's feature gate {_GATE}"
-            yield Fault(field, text, FORBIDDEN)
+            yield job.settings.off(field, _GATE)
 
 
 def deletion_mixed(job: Job) -> Iterator[Fault]:

@@ -89,11 +89,7 @@ def rocksdb_gate_off(cluster: Cluster) -> Iterator[Fault]:
     KubeRay validation.go (`validateGcsFaultToleranceBackend`)
     """
     if _rocksdb(cluster) and not cluster.settings.enabled(_GATE):
-        yield Fault(
-            _options(cluster) / "backend",
-            f"write redis, or turn on the operator's feature gate {_GATE}",
-            FORBIDDEN,
-        )
+        yield cluster.settings.off(_options(cluster) / "backend", _GATE, "write redis")
 
 
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:

@@ -41,7 +41,7 @@ def history_gate_off(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "historyServerOptions"
     if field.given and not cluster.settings.enabled(_GATE):
-        yield Fault(field, f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+        yield cluster.settings.off(field, _GATE)
 
 
 def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:

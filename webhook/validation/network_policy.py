@@ -23,11 +23,7 @@ def network_policy_gate_off(cluster: Cluster) -> Iterator[Fault]:
     KubeRay validation.go (`ValidateRayClusterSpec`)
     """
     if _policy(cluster).given and not cluster.settings.enabled(_GATE):
-        yield Fault(
-            _policy(cluster),
-            f"remove it, or turn on the operator's feature gate {_GATE}",
-            FORBIDDEN,
-        )
+        yield cluster.settings.off(_policy(cluster), _GATE)
 
 
 def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ def tls_gate_off(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "tlsOptions"
     if field.given and not cluster.settings.enabled(_GATE):
-        yield Fault(field, f"remove it, or turn on the operator's feature gate {_GATE}", FORBIDDEN)
+        yield cluster.settings.off(field, _GATE)
 
 
 def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
