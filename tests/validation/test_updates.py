@@ -18,6 +18,8 @@ from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_update
 
 GROUP = "spec.workerGroupSpecs[0]"
+AMOUNT = {"limits": {"nvidia.com/gpu": "0.5"}}
+AMOUNT_RULE = "device-count-invalid"
 
 
 def broken_cluster() -> ClusterBuilder:
@@ -36,6 +38,36 @@ def test_a_broken_group_stays_the_same_group_when_it_moves() -> None:
     assert found_in_update(broken_cluster(), new) == {
         ("warn", "num-of-hosts-invalid", "spec.workerGroupSpecs[1].numOfHosts")
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "level"),
+    [
+        (("a",), ("b",), "warn"),  # renamed
+        (("a",), ("b", "a"), "deny"),  # the broken one is whole now, and another one is broken
+        (("x", "a"), ("b", "x"), "deny"),  # at another place
+    ],
+)
+def test_a_broken_group_stays_the_same_group_when_it_is_renamed(
+    old: tuple[str, ...], new: tuple[str, ...], level: str
+) -> None:
+    before, after = a_cluster(), a_cluster()
+    for cluster, groups in ((before, old), (after, new)):
+        for name in groups:
+            broken = name == "b" or (cluster is before and name == "a")
+            cluster.group(name, hosts=0 if broken else 1)
+    found = found_in_update(before, after)
+    levels = {each[0] for each in found if each[1] == "num-of-hosts-invalid"}
+    assert levels == {level}
+
+
+def test_a_container_that_is_renamed_keeps_its_old_problem_as_a_warning() -> None:
+    before, after = (
+        a_cluster().group().pod(containers=[{"name": name, "resources": AMOUNT}])
+        for name in ("ray-worker", "ray")
+    )
+    levels = {each[0] for each in found_in_update(before, after) if each[1] == AMOUNT_RULE}
+    assert levels == {"warn"}
 
 
 def test_another_wrong_value_in_the_same_field_is_a_new_problem() -> None:

@@ -96,10 +96,28 @@ class Field(Struct, frozen=True, eq=False):
         """
         if self.parent is None:
             return ()
-        name: Any = None
-        if type(self.token) is int and type(self.value) is dict:
-            name = self.value.get("groupName") or self.value.get("name")
-        return (*self.parent.identity, name if type(name) is str else self.token)
+        return (*self.parent.identity, self.name or self.token)
+
+    @property
+    def name(self) -> str:
+        """The name of this element of a list, or nothing."""
+        if type(self.token) is not int or type(self.value) is not dict:
+            return ""
+        name = self.value.get("groupName") or self.value.get("name")
+        return name if type(name) is str else ""
+
+    def renamed(self, old: "Field") -> bool:
+        """Return whether this was the field `old` of an earlier version: at the same indices, where
+        each element with another name took the place of one whose name is gone.
+        """
+        if self.parent is None or old.parent is None:
+            return self.parent is old.parent
+        if self.name != old.name:
+            before = {each.name for each in old.parent.items()}
+            after = {each.name for each in self.parent.items()}
+            if self.name in before or old.name in after:
+                return False
+        return self.token == old.token and self.parent.renamed(old.parent)
 
     @property
     def position(self) -> tuple[tuple[int, str], ...]:

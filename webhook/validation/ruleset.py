@@ -1,7 +1,7 @@
 """The rule set: every rule, in order, and what they find in an object or in an update of one."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -166,11 +166,15 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
     found = list(find(new, settings))
     if any(finding.level == DENY for finding in found):
         before: dict[tuple[object, ...], list[Finding]] = {}
+        former: dict[tuple[object, ...], list[Finding]] = {}
         for each in find(old, settings):
             before.setdefault(each.place, []).append(each)
+            former.setdefault((each.rule, each.field.tokens), []).append(each)
         places = Counter(each.place for each in found)
         found = [
-            _softened(each) if _known(each, before.get(each.place, ()), places) else each
+            _softened(each)
+            if _known(each, before.get(each.place) or _renamed(each, former), places)
+            else each
             for each in found
         ]
     return found
@@ -186,6 +190,14 @@ def _known(
         return True
     no_more = places[finding.place] <= len(before)
     return no_more and any(each.field.value == finding.field.value for each in before)
+
+
+def _renamed(
+    finding: Finding, former: Mapping[tuple[object, ...], Sequence[Finding]]
+) -> Sequence[Finding]:
+    """Return what the old object had at a field whose group or container has another name now."""
+    before = former.get((finding.rule, finding.field.tokens), ())
+    return [each for each in before if finding.field.renamed(each.field)]
 
 
 def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding]:
