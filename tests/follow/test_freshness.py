@@ -391,7 +391,7 @@ def workers(draw: st.DrawFn) -> PodBuilder:
 
 
 @given(rayclusters(), rayclusters(), workers(), st.sampled_from([PUNCTUAL, SILENT]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_edit_that_no_watch_delivered_is_seen_by_the_next_pod_that_depends_on_it(
     before: ClusterBuilder, after: ClusterBuilder, pod: PodBuilder, silent: float
 ) -> None:
