@@ -33,7 +33,7 @@ spec:
   headGroupSpec:
     template:
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
   workerGroupSpecs:
   - groupName: workers
     numOfHosts: 0
@@ -41,7 +41,7 @@ spec:
     maxReplicas: 10
     template:
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
 """
 WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
 CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
@@ -198,7 +198,7 @@ spec:
       num_cpus: "0"
     template: &template
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
   workerGroupSpecs:
   - <<: *group
     groupName: merged

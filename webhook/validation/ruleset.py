@@ -20,6 +20,7 @@ from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.parameters import PARAMETERS
+from webhook.validation.pods.rules import PODS
 from webhook.validation.queueing import QUEUEING
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
@@ -52,7 +53,7 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *DRAIN_VALUES, *OPT_IN_VALUES)
+OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *DRAIN_VALUES, *OPT_IN_VALUES, *PODS)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
