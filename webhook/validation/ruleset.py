@@ -34,6 +34,7 @@ from webhook.validation.schema import SCHEMA, pruned
 from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.start_values import START_VALUES
+from webhook.validation.startup import OBJECT_STARTUP, STARTUP
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
@@ -53,12 +54,22 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *DRAIN_VALUES, *OPT_IN_VALUES, *PODS)
+OBJECT_RULES: Final = (
+    *DECODING,
+    *METADATA,
+    *STATUS,
+    *SHARDS,
+    *DRAIN_VALUES,
+    *OPT_IN_VALUES,
+    *PODS,
+    *OBJECT_STARTUP,
+)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
     *GROUPS,
     *ACCELERATORS,
+    *STARTUP,
     *MULTI_SLICE,
     *RESIZE,
     *AUTOSCALING,
