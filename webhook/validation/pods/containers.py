@@ -91,6 +91,10 @@ def _named(container: Mapping[str, Any], way: Way, names: set[str], pod: Pod) ->
     elif name in names:
         text = f"another container is named {shown(name)}: rename one of them"
         pod.report(NAMES, (*way, "name"), text, DUPLICATE)
+    elif name in pod.taken:
+        text = f"KubeRay adds a container {shown(name)}: rename this one"
+        certain = pod.taken[name]
+        pod.report(NAMES, (*way, "name"), text, DUPLICATE, doubtful=not certain)
     names.add(name)
     if image in (None, ""):
         pod.report(IMAGES, (*way, "image"), "it has no image", REQUIRED)

@@ -4,7 +4,7 @@ See docs/decisions/0032-pod-templates-without-a-dry-run.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
@@ -23,6 +23,14 @@ Examine = Callable[[Any, Way, "Pod"], None]
 
 PROBLEMS_MAX: Final = 200
 """Problems kept of one template; it bounds the time that a hostile one can take."""
+
+SHARED_MEMORY: Final = "shared-mem"
+SHARED_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108 - KubeRay mounts it there
+OWN_LABELS: Final = frozenset({
+    "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
+    "app.kubernetes.io/name", "app.kubernetes.io/created-by",
+})  # fmt: skip
+"""The labels that KubeRay gives every pod."""
 
 _SHOWN: Final = 40
 _NAMED: Final = {
@@ -56,12 +64,45 @@ class Pod(Struct):
     """Whether the pod's restart policy is Never, by the template or by KubeRay."""
     of_job: bool = False
     """Whether a Job makes the pod."""
-    volumes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    claims: frozenset[str] = frozenset()
-    labels: frozenset[str] = frozenset()
-    """Keys of the pod's labels."""
+    taken: Mapping[str, bool] = field(default_factory=dict)
+    """Names of the containers that KubeRay adds, each with whether it always does."""
+    added: tuple[str, ...] = ()
+    """Volumes that KubeRay adds."""
+    shared_memory: bool = False
+    """Whether KubeRay adds a volume for shared memory unless Ray's container mounts one."""
+    volumes_seen: dict[str, Mapping[str, Any]] | None = None
     problems: dict[str, list[Fault]] = field(default_factory=dict)
     count: int = 0
+
+    @property
+    def volumes(self) -> Mapping[str, Mapping[str, Any]]:
+        """The volumes that may be mounted, by name; those that KubeRay adds are empty maps."""
+        if self.volumes_seen is None:
+            listed = entries(self.spec.get("volumes"))
+            found = dict.fromkeys(self.added, cast("Mapping[str, Any]", {}))
+            found |= {text_of(volume, "name"): volume for _, volume in listed}
+            if self.shared_memory and not self._mounts(SHARED_MEMORY_PATH):
+                found.setdefault(SHARED_MEMORY, {})
+            self.volumes_seen = found
+        return self.volumes_seen
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The names of the pod's claims of devices."""
+        return frozenset(
+            text_of(each, "name") for _, each in entries(self.spec.get("resourceClaims"))
+        )
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Keys of the labels that the pod has from its template and from KubeRay."""
+        return OWN_LABELS | mapping(self.at(("metadata", "labels"))).keys()
+
+    def _mounts(self, path: str) -> bool:
+        first = next((each for _, each in entries(self.spec.get("containers"))), {})
+        return any(
+            text_of(mount, "mountPath") == path for _, mount in entries(first.get("volumeMounts"))
+        )
 
     @property
     def spec(self) -> Mapping[str, Any]:

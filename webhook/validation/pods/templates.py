@@ -33,18 +33,20 @@ from webhook.validation.pods.inspection import (
 from webhook.validation.pods.values import SUBDOMAIN_ADVICE
 
 _NEVER: Final = "Never"
-_SHARED_MEMORY: Final = ("shared-mem", "/dev/shm")  # noqa: S108 - KubeRay mounts it there
-_LOGS: Final = ("ray-logs", "/tmp/ray")  # noqa: S108 - KubeRay mounts it there
+_LOGS: Final = "ray-logs"
+_TOKEN_VOLUME: Final = "ray-token"  # noqa: S105 - the name of a volume
 _PLASMA: Final = "plasma-directory"
 _AUTOSCALER: Final = "autoscaler"
 _SUBMITTER: Final = "ray-job-submitter"
-_WAITS: Final = "wait-gcs-ready"
+_ADDED_TO_WORKERS: Final = {"wait-gcs-ready": False}
+"""An operator with ENABLE_INIT_CONTAINER_INJECTION=false adds none."""
+_MOUNTED: Final = {
+    "tlsOptions": "ray-tls",
+    "gcsFaultToleranceOptions": "gcs-storage",
+    "historyServerOptions": _LOGS,
+}
+"""The volumes that KubeRay adds for options of the cluster."""
 _METRICS: Final = ("metrics", 8080)
-_LABELS: Final = frozenset({
-    "ray.io/cluster", "ray.io/group", "ray.io/node-type", "ray.io/is-ray-node", "ray.io/identifier",
-    "app.kubernetes.io/name", "app.kubernetes.io/created-by",
-})  # fmt: skip
-"""The labels that KubeRay gives every pod."""
 _NAME_KEPT: Final = 50
 """Characters that KubeRay keeps of the name of the head's service account."""
 
@@ -53,104 +55,69 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
     """Yield the pods of a RayCluster, with what is wrong with them. A `sidecar` submits a RayJob
     from within the head.
     """
-    head = _pod(cluster, cluster.head, sidecar=sidecar)
-    yield head
-    if cluster.autoscaling:
+    autoscaling = cluster.autoscaling
+    forced = autoscaling and cluster.v2_on
+    spec = cluster.field.map
+    added = tuple(name for option, name in _MOUNTED.items() if spec.get(option) is not None)
+    if mapping(spec.get("authOptions")).get("enableK8sTokenAuth") is True:
+        added = (*added, _TOKEN_VOLUME)
+    head = _head(cluster.head, added, forced=forced or sidecar, autoscaling=autoscaling)
+    if sidecar:
+        head.taken = {**head.taken, _SUBMITTER: True}
+    yield _walked(head)
+    if autoscaling:
         yield _autoscaler(cluster, head)
     yield from _options(cluster)
     for group in islice(cluster.groups, GROUPS_MAX):
-        yield _pod(cluster, group)
+        place = group.field / "template"
+        pod = Pod(place, f'worker group "{group.name[:63]}"', _kept(place, forced=forced))
+        pod.taken, pod.added = _ADDED_TO_WORKERS, added
+        pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
+        pod.shared_memory = _PLASMA not in group.params
+        yield _walked(pod)
 
 
 def submitter(template: Field) -> Pod:
     """Return the pod of the Job that submits a RayJob."""
-    pod = _read(template, "the submitter", template.map)
-    pod.of_job = True
+    pod = Pod(template, "the submitter", template.map, of_job=True)
+    pod.never = pod.spec.get("restartPolicy") == _NEVER
+    return _walked(pod)
+
+
+def _walked(pod: Pod) -> Pod:
     walk(pod.value, TEMPLATE, (), pod)
-    return pod
-
-
-def _read(place: Field, title: str, value: Mapping[str, Any]) -> Pod:
-    spec = mapping(value.get("spec"))
-    labels = mapping(mapping(value.get("metadata")).get("labels"))
-    never = spec.get("restartPolicy") == _NEVER
-    pod = Pod(place, title, value, never=never, labels=frozenset(labels))
-    if spec.get("volumes"):
-        pod.volumes = {text_of(each, "name"): each for _, each in entries(spec["volumes"])}
-    if spec.get("resourceClaims"):
-        listed = entries(spec["resourceClaims"])
-        pod.claims = frozenset(text_of(each, "name") for _, each in listed)
-    return pod
-
-
-def _pod(cluster: Cluster, group: Group, *, sidecar: bool = False) -> Pod:
-    head = group is cluster.head
-    place = group.field / "template"
-    value: Mapping[str, Any] = place.map
-    spec = mapping(value.get("spec"))
-    forced = sidecar or (cluster.autoscaling and cluster.v2_on)
-    dropped = [name for name in ("restartPolicy",) if forced and name in spec]
-    account = head and cluster.autoscaling
-    dropped += [name for name in ("serviceAccountName",) if account and name in spec]
-    if dropped:
-        value = {
-            **value,
-            "spec": {name: each for name, each in spec.items() if name not in dropped},
-        }
-    pod = _read(place, "the head" if head else f'worker group "{group.name[:63]}"', value)
-    pod.never |= forced
-    _add_volumes(cluster, group, pod, head=head)
-    pod.labels |= _LABELS | (group.field / "labels").map.keys()
-    walk(value, TEMPLATE, (), pod)
-    _check_added(cluster, pod, head=head, sidecar=sidecar)
-    if account and "serviceAccountName" in dropped:
-        _check_account(text_of(spec, "serviceAccountName"), pod)
-    return pod
-
-
-def _add_volumes(cluster: Cluster, group: Group, pod: Pod, *, head: bool) -> None:
-    """Add the volumes that KubeRay adds, so that they may be mounted."""
-    first = next((each for _, each in entries(pod.spec.get("containers"))), {})
-    paths = {text_of(mount, "mountPath") for _, mount in entries(first.get("volumeMounts"))}
-    added = []
-    if _PLASMA not in group.params and _SHARED_MEMORY[1] not in paths:
-        added.append(_SHARED_MEMORY[0])
-    if head and cluster.autoscaling:
-        added.append(_LOGS[0])
-    added += [name for option, name in _MOUNTED.items() if (cluster.field / option).given]
-    for name in added:
-        pod.volumes.setdefault(name, {})
-
-
-_MOUNTED: Final = {
-    "authOptions": "ray-token",
-    "tlsOptions": "ray-tls",
-    "gcsFaultToleranceOptions": "gcs-storage",
-    "historyServerOptions": "ray-logs",
-}
-"""The volumes that KubeRay adds for options of the cluster."""
-
-
-def _check_added(cluster: Cluster, pod: Pod, *, head: bool, sidecar: bool) -> None:
-    """Report what gets in the way of the containers and ports that KubeRay adds."""
-    taken = {_AUTOSCALER} if head and cluster.autoscaling else set()
-    taken |= {_SUBMITTER} if sidecar else set()
-    for kind in ("containers", "initContainers"):
-        for index, container in entries(pod.spec.get(kind)):
-            name = text_of(container, "name")
-            place = ("spec", kind, index, "name")
-            if name in taken:
-                text = f"KubeRay adds a container {shown(name)}: rename this one"
-                pod.report(NAMES, place, text, DUPLICATE)
-            elif name == _WAITS and not head:
-                # An operator may run with ENABLE_INIT_CONTAINER_INJECTION=false
-                text = f"KubeRay adds an init container {shown(name)}: rename this one"
-                pod.report(NAMES, place, text, DUPLICATE, doubtful=True)
-    if pod.spec.get("hostNetwork") is True:
+    if pod.spec.get("hostNetwork") is True and not pod.of_job:
         _check_metrics(pod)
+    return pod
+
+
+def _kept(place: Field, *, forced: bool, account: bool = False) -> Mapping[str, Any]:
+    """Return a template without what KubeRay overwrites."""
+    value = place.map
+    spec = mapping(value.get("spec"))
+    dropped = {
+        name
+        for name, overwritten in (("restartPolicy", forced), ("serviceAccountName", account))
+        if overwritten and name in spec
+    }
+    if not dropped:
+        return value
+    return {**value, "spec": {name: each for name, each in spec.items() if name not in dropped}}
+
+
+def _head(group: Group, added: tuple[str, ...], *, forced: bool, autoscaling: bool) -> Pod:
+    place = group.field / "template"
+    pod = Pod(place, "the head", _kept(place, forced=forced, account=autoscaling))
+    pod.added = (*added, _LOGS) if autoscaling else added
+    pod.taken = {_AUTOSCALER: True} if autoscaling else {}
+    pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
+    pod.shared_memory = _PLASMA not in group.params
+    if autoscaling:
+        _check_account(text_of(mapping(place.map.get("spec")), "serviceAccountName"), pod)
     name = text_of(mapping(pod.value.get("metadata")), "name")
-    if head and name and not is_dns_subdomain(name):
+    if name and not is_dns_subdomain(name):
         pod.report(NAMES, ("metadata", "name"), f"name is {shown(name)}: {SUBDOMAIN_ADVICE}")
+    return pod
 
 
 def _check_metrics(pod: Pod) -> None:
@@ -181,7 +148,8 @@ def _check_account(name: str, pod: Pod) -> None:
 def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     """Return the container that KubeRay adds to the head by the options of the autoscaler."""
     options = cluster.options
-    pod = Pod(options, "the autoscaler", options.map, volumes=head.volumes, claims=head.claims)
+    pod = Pod(options, "the autoscaler", options.map)
+    pod.volumes_seen = {**head.volumes}
     walk(pod.value, CONTAINER, (), pod)
     if pod.value.get("image") == "":
         pod.report(IMAGES, ("image",), "image is empty: remove it, or name an image", REQUIRED)
