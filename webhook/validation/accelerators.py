@@ -140,6 +140,8 @@ def _sliced_later(cluster: Cluster, group: Group) -> bool:
 
 def _affinity_keys(group: Group) -> set[str]:
     """Return the keys that the required node affinity of a group's pods mentions."""
+    if "affinity" not in group.pod.map:
+        return set()
     required = (
         group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -229,7 +231,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         if group.needs_names and field.text:
             yield Fault(field, "remove hostname: each host gets its own, by which peers find it")
     for group, container in _containers(cluster):
-        if group.hosts <= 1:
+        if group.hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)

@@ -303,6 +303,8 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
+            if not labels.value:
+                continue
             for label in names.SEAT_LABELS:
                 if label in labels.map:
                     yield Fault(

@@ -251,8 +251,9 @@ def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding
 
 
 def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[Finding]:
+    levels = settings.levels
     for rule in rules:
-        level = settings.levels.get(rule.id, rule.level)
+        level = levels.get(rule.id, rule.level) if levels else rule.level
         if level != OFF:
             for fault in islice(rule.check(view), FAULTS_MAX):
                 checked = settings.since(max(rule.since, fault.since))

@@ -166,7 +166,7 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
         if group.hosts <= 1:
             continue
         for container in (*group.containers, *group.inits):
-            for name in _ADDRESSES:
+            for name in _ADDRESSES if not container.env.keys().isdisjoint(_ADDRESSES) else ():
                 value = container.literal(name)
                 if value in _LOCAL:
                     entry = container.variable(name) or container.field
