@@ -397,7 +397,7 @@ kind: RayService
 metadata:
   name: demo
 spec:
-  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}}
+  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray, image: "ray:1"}]}}}}
   serveConfigV2: @
     applications:
     - name: fruit

@@ -7,8 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests import go
 from tests.e2e.versions import PINS
-from tests.parity.build import CACHE, HERE, go
+from tests.parity.build import CACHE, HERE
 
 KUBERNETES = ("1.34.4", "1.37.0")
 """The versions that judge: the oldest and the newest of the pairs that the stories run on."""
@@ -21,7 +22,7 @@ def build_judge(version: str) -> Path:
     pins = PINS / "kubernetes" / version
     for source in (HERE / "judge" / "main.go", pins / "go.mod", pins / "go.sum"):
         shutil.copyfile(source, folder / source.name)
-    go(folder, "build", "-trimpath", "-buildvcs=false", "-o", "judge", ".")
+    go.run(folder, "build", "-trimpath", "-buildvcs=false", "-o", "judge", ".")
     return folder / "judge"
 
 

@@ -18,8 +18,9 @@ from typing import NamedTuple, Self
 
 from msgspec import Struct, field
 
+from tests.go import CANNOT_BUILD, CannotBuildError
 from tests.pages import folded
-from tests.parity.build import CACHE, CANNOT_BUILD, HERE, Built, CannotBuildError, build, versions
+from tests.parity.build import CACHE, HERE, Built, build, versions
 from tests.parity.judge import KUBERNETES, Judge, build_judge
 from tests.parity.mutants import EXAMPLES, Json, mutants
 from tests.parity.oracle import Oracle
@@ -33,7 +34,7 @@ from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check_file
 
 CORPUS = HERE / "corpus"
-PAGE = HERE.parents[1] / "docs" / "contributing" / "pod-templates.md"
+PAGE = HERE.parents[1] / "docs" / "pod-templates.md"
 MISSED_MAX = 0.02
 """The share of refused objects that no rule may deny."""
 SHOWN = 40
@@ -247,7 +248,6 @@ def main() -> int:
     for problem in problems:
         print(f"  {problem}")
     if not problems:
-        PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(tally.page(options.mutants, options.seed), encoding="utf-8")
     return 1 if problems else 0
 

@@ -289,7 +289,7 @@ def test_the_submitter_belongs_to_a_job_and_says_when_it_restarts(
     spec = {"containers": containers, **({"restartPolicy": policy} if policy else {})}
     job = a_job().spec(submitterPodTemplate={"spec": spec})
     path = "spec.submitterPodTemplate.spec.restartPolicy"
-    assert found(job) == (set() if fine else {("pod-lifecycle-invalid", path)})
+    assert found(job) == (set() if fine else {("job-submitter-restarts", path)})
     assert found(job.spec(submissionMode="HTTPMode")) == set()
 
 

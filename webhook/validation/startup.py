@@ -139,21 +139,6 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(field, text)
 
 
-def hostname_shared(cluster: Cluster) -> Iterator[Fault]:
-    """A host name in the template of a group of several hosts.
-
-    Every host of every replica has it then, so they cannot find each other by name. The webhook
-    gives each host its own where the template has none.
-
-    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
-    """
-    for group in cluster.groups:
-        field = group.pod / "hostname"
-        if group.hosts > 1 and field.text:
-            text = f"{_title(group)}: all {group.hosts} hosts would be {field.text[:40]}: remove it"
-            yield Fault(field, text)
-
-
 def master_address_local(cluster: Cluster) -> Iterator[Fault]:
     """A rendezvous address that is each host's own, in a group of several hosts.
 
@@ -207,7 +192,6 @@ STARTUP: Final = (
     warn(volume_medium_unknown),
     warn(accelerator_unknown),
     warn(head_memory_too_small),
-    warn(hostname_shared),
     warn(master_address_local),
 )
 OBJECT_STARTUP: Final = (warn(placeholder_unresolved), warn(ignore_label_not_true))

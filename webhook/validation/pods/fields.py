@@ -241,15 +241,11 @@ _ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
 )  # fmt: skip
 
 
-def _grace(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report a policy that a Job cannot have, and a host name that contradicts the rest."""
+def _whole(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+    """Report fields of the spec that contradict each other."""
     host(value, way, pod)
     if type(value) is not dict:
         return
-    policy = value.get("restartPolicy")
-    if pod.of_job and value.get("containers") and policy in (None, "", "Always"):
-        text = "restartPolicy is Always unless set: a Job needs Never or OnFailure"
-        pod.report(LIFECYCLE, (*way, "restartPolicy"), text, REQUIRED)
     if value.get("ephemeralContainers"):
         text = "ephemeralContainers cannot be created with a pod: remove them"
         pod.report(NAMES, (*way, "ephemeralContainers"), text, FORBIDDEN)
@@ -327,7 +323,7 @@ def _finalizers(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
 
 
 _PARTS: Final[tuple[tuple[str, Examine], ...]] = (
-    ("", _grace),
+    ("", _whole),
     ("containers", containers),
     ("initContainers", containers),
     ("containers[]", mounted_and_device),

@@ -62,8 +62,6 @@ class Pod(Struct):
     value: Mapping[str, Any]
     never: bool = False
     """Whether the pod's restart policy is Never, by the template or by KubeRay."""
-    of_job: bool = False
-    """Whether a Job makes the pod."""
     taken: Mapping[str, bool] = field(default_factory=dict)
     """Names of the containers that KubeRay adds, each with whether it always does."""
     added: tuple[str, ...] = ()

@@ -134,8 +134,7 @@ def pod_probe_invalid(ray_object: RayObject) -> Iterable[Fault]:
 def pod_lifecycle_invalid(ray_object: RayObject) -> Iterable[Fault]:
     """A hook that does nothing, or a period or policy of restarting that a pod cannot have.
 
-    The pod of a RayJob's submitter belongs to a Job, which needs `restartPolicy` Never or
-    OnFailure. The API server refuses each pod.
+    The API server refuses each pod.
 
     https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
     """

@@ -78,15 +78,18 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
 
 
 def submitter(template: Field) -> Pod:
-    """Return the pod of the Job that submits a RayJob."""
-    pod = Pod(template, "the submitter", template.map, of_job=True)
-    pod.never = pod.spec.get("restartPolicy") == _NEVER
-    return _walked(pod)
+    """Return the pod of the Job that submits a RayJob. Which restart policy a Job can have is a
+    rule of RayJobs.
+    """
+    pod = Pod(template, "the submitter", _kept(template, forced=True))
+    pod.never = mapping(template.map.get("spec")).get("restartPolicy") == _NEVER
+    walk(pod.value, TEMPLATE, (), pod)
+    return pod
 
 
 def _walked(pod: Pod) -> Pod:
     walk(pod.value, TEMPLATE, (), pod)
-    if pod.spec.get("hostNetwork") is True and not pod.of_job:
+    if pod.spec.get("hostNetwork") is True:
         _check_metrics(pod)
     return pod
 
