@@ -140,6 +140,7 @@ MUTANTS ?= 20000
 parity: $(READY)  ## Hold the rules against KubeRay's own code, of version KUBERAY or all, on MUTANTS broken objects each
 	$(BIN)/python -m tests.parity --mutants $(MUTANTS) $(KUBERAY)
 	$(BIN)/python -m tests.parity.unit_cases $(KUBERAY)
+	$(BIN)/python -m tests.parity.templates
 
 # The oldest Ray that a rule knows anything about: of releases before 2.41 (docs/rules.md, cpu-unknown).
 OLDEST_RAY := 2.40.0

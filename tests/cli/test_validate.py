@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ import yaml
 from tests.status.scenes import Scene
 from tests.status.served import serving
 from tests.validation.builders import a_cluster
+from webhook.cli.files import read_files
 from webhook.cli.main import main
-from webhook.cli.validate import add_arguments, run
+from webhook.cli.validate import add_arguments, collect, run
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import RULES, check_file
@@ -33,7 +35,7 @@ spec:
   headGroupSpec:
     template:
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
   workerGroupSpecs:
   - groupName: workers
     numOfHosts: 0
@@ -41,7 +43,7 @@ spec:
     maxReplicas: 10
     template:
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
 """
 WARNED = BROKEN.replace("numOfHosts: 0", "numOfHosts: 1")
 CLEAN = WARNED.replace("replicas: 99", "replicas: 9")
@@ -198,7 +200,7 @@ spec:
       num_cpus: "0"
     template: &template
       spec:
-        containers: [{name: ray}]
+        containers: [{name: ray, image: "ray:1"}]
   workerGroupSpecs:
   - <<: *group
     groupName: merged
@@ -398,7 +400,7 @@ kind: RayService
 metadata:
   name: demo
 spec:
-  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray}]}}}}
+  rayClusterConfig: {headGroupSpec: {template: {spec: {containers: [{name: ray, image: "ray:1"}]}}}}
   serveConfigV2: @
     applications:
     - name: fruit
@@ -630,3 +632,17 @@ def test_the_examples_of_this_project_are_clean(validate: Validate, example: Pat
 def test_the_hook_for_other_repositories_runs_this_command() -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"].split() == ["ray-webhook", "validate"]
+
+
+def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
+    cluster = a_cluster().group("a").group("b").group("c")
+    size = 0
+    for number in range(30):
+        path = tmp_path / f"{number}.yaml"
+        size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
+    tracemalloc.start()
+    report = collect(read_files([tmp_path]), RuleSettings())
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(report.checked) == 30
+    assert kept < size, "less than the text of the files is kept, let alone what it was read into"

@@ -11,6 +11,13 @@ from msgspec import json as msgjson
 from tests.parity.build import Built
 
 
+class Child(Struct):
+    """A Pod, or a Job of a pod, that KubeRay makes of a part of an object."""
+
+    part: str
+    object: Any
+
+
 class Verdict(Struct):
     """What the API server and KubeRay say of an object; with nothing said, it is taken."""
 
@@ -20,6 +27,7 @@ class Verdict(Struct):
     operator: str = ""
     panic: str = ""
     unknown: str = ""
+    children: list[Child] = []
 
     @property
     def stored(self) -> bool:
@@ -54,11 +62,19 @@ class Oracle:
     ) -> None:
         self._process.communicate(timeout=30)
 
-    def ask(self, value: Any, gates: dict[str, bool]) -> Verdict:  # noqa: ANN401 - JSON
-        """Return the verdict on one object."""
+    def ask(
+        self,
+        value: Any,  # noqa: ANN401 - JSON
+        gates: dict[str, bool],
+        *,
+        make: bool = False,
+    ) -> Verdict:
+        """Return the verdict on one object; with `make`, also what KubeRay makes of it."""
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps({"object": value, "gates": gates}) + "\n")
+        self._process.stdin.write(
+            json.dumps({"object": value, "gates": gates, "make": make}) + "\n"
+        )
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the program has ended"

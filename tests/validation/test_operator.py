@@ -72,6 +72,7 @@ def test_rocksdb_finds_everything_that_is_set_by_hand() -> None:
         {"name": "mine", "mountPath": "/data/gcs"},
         {"name": "other", "mountPath": "/x"},
     ]
+    pod["volumes"] = [{"name": "mine", "emptyDir": {}}, {"name": "other", "emptyDir": {}}]
     assert found(cluster, ON) == {
         *(
             ("rocksdb-with-redis-settings", f"spec.gcsFaultToleranceOptions.{name}")
@@ -122,6 +123,7 @@ def test_the_old_annotation_turns_fault_tolerance_on(enabled: str, rules: set[st
 
 def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
     mounts = [{"name": "ray-tls", "mountPath": "/x"}, {"name": "x", "mountPath": "/etc/ray/tls"}]
+    volumes = [{"name": "ray-tls", "emptyDir": {}}, {"name": "x", "emptyDir": {}}]
     env = [{"name": "RAY_TLS_CA_CERT", "value": "x"}]
     cluster = (
         a_cluster()
@@ -129,7 +131,8 @@ def test_tls_by_hand_is_found_in_head_workers_and_autoscaler() -> None:
         .autoscaled(env=env, volumeMounts=mounts)
         .head_env("RAY_USE_TLS", "1")
     )
-    cluster.group(maxReplicas=3).container(volumeMounts=mounts)
+    cluster.group(maxReplicas=3).container(volumeMounts=mounts).pod(volumes=volumes)
+    cluster.value["spec"]["headGroupSpec"]["template"]["spec"]["volumes"] = volumes
     worker = "spec.workerGroupSpecs[0].template.spec.containers[0]"
     assert {path for rule, path in found(cluster, ON) if rule == "tls-set-by-hand"} == {
         f"{HEAD}.containers[0].env[0].name",

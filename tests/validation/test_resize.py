@@ -241,7 +241,7 @@ def test_a_pod_that_never_restarts_does_not_restart_for_a_resize(
     policy: str | None, *, fine: bool
 ) -> None:
     cluster = a_cluster().group().pod(restartPolicy=policy).container(resizePolicy=RESTARTS)
-    assert found(cluster) == (set() if fine else {("resize-policy-with-never", AT_POLICY)})
+    assert found(cluster) == (set() if fine else {("pod-lifecycle-invalid", AT_POLICY)})
 
 
 def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
@@ -251,13 +251,14 @@ def test_autoscaler_v2_makes_every_pod_one_that_never_restarts() -> None:
         .group()
         .container(resizePolicy=RESTARTS, resources={"limits": {"cpu": 1}})
     )
-    assert found(cluster) == {("resize-policy-with-never", AT_POLICY)}
+    assert found(cluster) == {("pod-lifecycle-invalid", AT_POLICY)}
 
 
-def test_a_group_that_ray_resizes_has_one_finding_for_ray_and_one_for_its_sidecar() -> None:
+def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> None:
     cluster = a_resized_cluster().container(resizePolicy=RESTARTS).sidecar(resizePolicy=RESTARTS)
     sidecar = AT_POLICY.replace("containers[0]", "containers[1]")
     assert found(cluster) == {
         ("ippr-restart-container", AT_POLICY),
-        ("resize-policy-with-never", sidecar),
+        ("pod-lifecycle-invalid", AT_POLICY),
+        ("pod-lifecycle-invalid", sidecar),
     }

@@ -214,10 +214,15 @@ def test_recreating_needs_no_word_about_single_groups() -> None:
     assert found_in_update(old, new) == {("warn", "recreate-deletes-pods", "spec.workerGroupSpecs")}
 
 
-@pytest.mark.parametrize("field", ["tolerations", "schedulingGates"])
-def test_kuberay_does_not_recreate_for_what_schedulers_change(field: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "entry"),
+    [("tolerations", {"key": "x", "operator": "Exists"}), ("schedulingGates", {"name": "x"})],
+)
+def test_kuberay_does_not_recreate_for_what_schedulers_change(
+    field: str, entry: dict[str, str]
+) -> None:
     recreated = {"upgradeStrategy": {"type": "Recreate"}}
-    new = a_cluster().spec(**recreated).group().pod(**{field: [{"key": "x"}]})
+    new = a_cluster().spec(**recreated).group().pod(**{field: [entry]})
     assert found_in_update(a_cluster().spec(**recreated).group(), new) == set()
 
 

@@ -3,6 +3,7 @@ follow from one.
 """
 
 import re
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -33,6 +34,7 @@ _GENERATIONS: Final = {
     "tpu-v5p-slice": Generation("v5p", 2),
     "tpu-v6e-slice": Generation("v6e", 1),
 }
+_KNOWN_PREFIX: Final = re.compile(r"tpu-?(v4|v5-?lite|v5e|v5p|v5|v6e|v6)(?![0-9a-z])")
 _V7X: Final = Generation("tpu7x", 2)
 _V7X_PREFIX: Final = "tpu7x"
 
@@ -114,6 +116,15 @@ def generation_of(accelerator: str) -> Generation | None:
     names, if known.
     """
     return _V7X if is_v7x(accelerator) else _GENERATIONS.get(accelerator)
+
+
+def nearest_accelerator(accelerator: str) -> str:
+    """Return the accelerator that is meant by one that names a known generation and does not
+    exist, such as tpu-v4-podslice by tpu-v4; nothing for any other.
+    """
+    if _KNOWN_PREFIX.match(accelerator.lower()) is None:
+        return ""
+    return next(iter(get_close_matches(accelerator.lower(), _GENERATIONS, 1, 0)), "")
 
 
 def is_v7x(accelerator: str) -> bool:

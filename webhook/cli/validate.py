@@ -145,7 +145,8 @@ def _status(report: Report, *, strict: bool) -> int:
 def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Report:
     """Return what the rules find in all objects, by file and line."""
     report = Report()
-    first: dict[str, Manifest] = {}
+    first: dict[str, str] = {}
+    """The file in which each object is found first: a manifest would keep its whole text."""
     for item in found:
         if isinstance(item, ManifestError):
             report.problems.append(item)
@@ -161,9 +162,9 @@ def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -
             if name.endswith("/"):
                 continue
             if name in first:
-                text = f"{name} is in {first[name].file} as well: whichever is applied last counts"
+                text = f"{name} is in {first[name]} as well: whichever is applied last counts"
                 report.notes.append(ManifestError(item.file, item.line(["metadata"]), text))
-            first.setdefault(name, item)
+            first.setdefault(name, item.file)
         elif item.document is not None:
             problem = _misnamed(item)
             report.skipped += not problem

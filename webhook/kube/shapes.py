@@ -13,6 +13,9 @@ LABEL_VALUE_ADVICE: Final = (
 """What to do about a text that is not one."""
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_SUBDOMAIN: Final = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _QUALIFIED_NAME: Final = re.compile(
     r"(?:(?P<prefix>[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)/)?"
@@ -23,6 +26,12 @@ _QUALIFIED_NAME: Final = re.compile(
 def is_dns_label(text: str) -> bool:
     """Tell whether `text` is an RFC 1123 label, as `spec.hostname` and `spec.subdomain` must be."""
     return len(text) <= DNS_LABEL_MAX and _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """Tell whether `text` is an RFC 1123 subdomain, as most names of objects must be."""
+    # The API's limit
+    return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None  # noqa: PLR2004
 
 
 def is_label_value(text: str) -> bool:

@@ -5,12 +5,11 @@ set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import IDENTITIES, TPU, device_of, number_of
+from webhook.accelerators.devices import IDENTITIES, TPU, device_of
 from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, parse_topology
 from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.optins import PROFILES, TOPOLOGY_KEY
 from webhook.kube import names
-from webhook.kube.quantity import parse_count
 from webhook.kube.review import REQUIRED
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
@@ -141,6 +140,8 @@ def _sliced_later(cluster: Cluster, group: Group) -> bool:
 
 def _affinity_keys(group: Group) -> set[str]:
     """Return the keys that the required node affinity of a group's pods mentions."""
+    if "affinity" not in group.pod.map:
+        return set()
     required = (
         group.pod / "affinity" / "nodeAffinity" / "requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -199,59 +200,6 @@ def variables_too_large(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, too_large(size, hosts, containers, endpoints))
 
 
-def device_count_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """An amount of TPUs or GPUs that is not a whole number.
-
-    Kubernetes gives out whole devices only, and refuses each pod.
-
-    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
-    """
-    for _, container in _containers(cluster):
-        for kind in ("limits", "requests"):
-            for key, field in _devices(container, kind):
-                try:
-                    parse_count(field.value)
-                except ValueError:
-                    yield Fault(field, f"{str(field.value)[:40]!r}: write a whole number of {key}")
-
-
-def device_request_differs(cluster: Cluster) -> Iterator[Fault]:
-    """A request of TPUs or GPUs that differs from its limit.
-
-    Devices cannot be overcommitted: Kubernetes refuses each pod.
-
-    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources
-    """
-    for _, container in _containers(cluster):
-        for key, field in _devices(container, "requests"):
-            if key in container.limits and number_of(field.value) != number_of(
-                container.limits[key]
-            ):
-                limit = str(container.limits[key])[:40]
-                yield Fault(
-                    field,
-                    f"{str(field.value)[:40]} is not the limit of {limit}: make the two equal",
-                )
-
-
-def device_only_requested(cluster: Cluster) -> Iterator[Fault]:
-    """TPUs or GPUs that stand in `requests` only.
-
-    Ray and KubeRay read the limits, and Kubernetes refuses a pod that requests devices without a
-    limit.
-
-    https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/
-    """
-    for _, container in _containers(cluster):
-        for key, field in _devices(container, "requests"):
-            if key not in container.limits and number_of(field.value):
-                yield Fault(
-                    field,
-                    f"set limits of {key} to {field.value} too: Ray and KubeRay read only limits",
-                    REQUIRED,
-                )
-
-
 def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
     """TPUs or GPUs of a container that is not Ray's.
 
@@ -283,7 +231,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         if group.needs_names and field.text:
             yield Fault(field, "remove hostname: each host gets its own, by which peers find it")
     for group, container in _containers(cluster):
-        if group.hosts <= 1:
+        if group.hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
@@ -323,9 +271,6 @@ ACCELERATORS: Final = (
     deny(tpu_node_selector_missing),
     warn(tpu_topology_unlisted),
     deny(variables_too_large),
-    deny(device_count_invalid),
-    deny(device_request_differs),
-    deny(device_only_requested),
     warn(device_outside_first_container),
     warn(identity_by_hand),
 )

@@ -2,13 +2,14 @@
 tolerant of garbage.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
 
 from webhook.accelerators.devices import (
+    NO_DEVICES,
     TPU,
     Counts,
     Device,
@@ -244,45 +245,45 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
 
 
 def _group(field: Field, name: str, kueue: Kueue) -> Group:
-    template = field / "template"
-    pod = template / "spec"
-    hosts = (field / "numOfHosts").number
+    """Return the view of the group at `field`. Large objects have hundreds of groups, so all but
+    what rules point at is read from the plain values.
+    """
+    value = _map(field.value)
+    template_field = field / "template"
+    template = _map(template_field.value)
+    pod_field = template_field / "spec"
+    pod = _map(pod_field.value)
+    hosts = _number(value.get("numOfHosts"))
     hosts = 1 if hosts is None else hosts
-    maximum = (field / "maxReplicas").number
+    maximum = _number(value.get("maxReplicas"))
     scale = WorkerGroup(
         group_name=name,
         num_of_hosts=hosts,
-        replicas=(field / "replicas").number,
-        min_replicas=(field / "minReplicas").number,
+        replicas=_number(value.get("replicas")),
+        min_replicas=_number(value.get("minReplicas")),
         max_replicas=UNBOUNDED if maximum is None else maximum,
-        suspend=(field / "suspend").flag,
+        suspend=value.get("suspend") is True,
     )
-    containers = [
-        _container(entry) for entry in (pod / "containers").items() if type(entry.value) is dict
-    ]
-    inits = [
-        _container(entry)
-        for entry in ((pod / "initContainers").items() if "initContainers" in pod.map else ())
-        if type(entry.value) is dict
-    ]
+    containers = _containers(pod, pod_field, "containers")
+    inits = _containers(pod, pod_field, "initContainers")
     devices = devices_of_host(
         [container.devices for container in containers],
-        [(init.devices, (init.field / "restartPolicy").text == ALWAYS) for init in inits],
+        [(init.devices, init.field.value.get("restartPolicy") == ALWAYS) for init in inits],
     )
-    annotations, selector = template / "metadata" / "annotations", pod / "nodeSelector"
-    gated = "schedulingGates" in pod.map
-    gates = [(gate / "name").text for gate in (pod / "schedulingGates").items()] if gated else ()
-    written = annotations.strings
-    placed = kueue.places(written, gates)
+    annotations = _strings(_map(template.get("metadata")).get("annotations"))
+    selector = _strings(pod.get("nodeSelector"))
+    gates = pod.get("schedulingGates")
+    gated = [_text(_map(gate).get("name")) for gate in gates] if type(gates) is list else ()
+    placed = kueue.places(annotations, gated)
     chips = devices.get(TPU.name, 0) * hosts
-    whole = read_slice(written, selector.strings, chips, placed=placed)
+    whole = read_slice(annotations, selector, chips, placed=placed)
     return Group(
         field,
         name,
-        (field / "rayStartParams").strings,
+        _strings(value.get("rayStartParams")),
         hosts,
         scale,
-        pod,
+        pod_field,
         containers,
         inits,
         devices,
@@ -290,8 +291,20 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
     )
 
 
-def _container(field: Field) -> Container:
-    entries = field.value.get("env")
+def _containers(pod: Mapping[str, Any], pod_field: Field, name: str) -> list[Container]:
+    listed = pod.get(name)
+    if type(listed) is not list:
+        return []
+    holder = Field(listed, pod_field, name)
+    return [
+        _container(entry, Field(entry, holder, index))
+        for index, entry in enumerate(listed)
+        if type(entry) is dict
+    ]
+
+
+def _container(value: Mapping[str, Any], field: Field) -> Container:
+    entries = value.get("env")
     env = {}
     if type(entries) is list:
         env = {
@@ -299,9 +312,29 @@ def _container(field: Field) -> Container:
             for index, entry in enumerate(entries)
             if type(entry) is dict and type(entry.get("name")) is str
         }
-    resources = field / "resources"
-    limits, requests = (resources / "limits").map, (resources / "requests").map
-    devices = count_devices(limits, requests, lambda _, amount: number_of(amount))
-    return Container(
-        field, (field / "name").text, (field / "image").text, env, limits, requests, devices
+    resources = _map(value.get("resources"))
+    limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    devices = (
+        count_devices(limits, requests, lambda _, amount: number_of(amount))
+        if limits or requests
+        else NO_DEVICES
     )
+    name, image = _text(value.get("name")), _text(value.get("image"))
+    return Container(field, name, image, env, limits, requests, devices)
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if type(value) is dict else {}
+
+
+def _text(value: object) -> str:
+    return value if type(value) is str else ""
+
+
+def _number(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _strings(value: object) -> dict[str, str]:
+    held = _map(value)
+    return {key: text for key, text in held.items() if type(text) is str} if held else held

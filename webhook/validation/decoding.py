@@ -7,9 +7,9 @@ fails as a whole.
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, ValidationError, convert, defstruct, field
 
 from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
 from webhook.validation.field import Field
@@ -18,12 +18,16 @@ from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny
 
 _QUANTITY: Final = "quantity"
-_HOLDERS: Final = (dict, list)
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
 """A quantity of the CRD's pattern that Go reads too, and soon: its exponent is a whole number of at
 most two digits. Amounts go from 1e-9 to 2^63, and Go writes out each digit that an exponent stands
 for: for 1e-999999999 it takes minutes and gigabytes. The policy in the API server has the same.
 """
+
+
+_QUANTITIES: Final = (
+    Annotated[str, Meta(pattern=rf"^(?:{_EXPONENT.pattern})\Z")] | float | int | None
+)
 
 
 class Limited(Struct):
@@ -34,6 +38,8 @@ class Limited(Struct):
     quantity: bool = False
     fields: dict[str, "Limited"] = field(default_factory=dict)
     entries: "Limited | None" = None
+    shape: Any = None
+    """The type by which msgspec finds out whether a value fits, once it was asked."""
 
 
 @cache
@@ -58,22 +64,38 @@ def _limited(schema: Schema, name: str | int) -> Limited | None:
     return Limited(fields=fields) if fields else None
 
 
-def fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
+def _shape(limited: Limited) -> Any:  # noqa: ANN401 - a type
+    """Return a type that whatever fits a part converts to, unless it has values of types that the
+    API server refuses.
+    """
+    if limited.fields:
+        return _fields(tuple((name, _shape(below)) for name, below in limited.fields.items()))
+    if limited.entries is not None:
+        entry: Any = _shape(limited.entries)
+        return list[entry] | dict[str, entry] | None
+    return _QUANTITIES if limited.quantity else _number(limited.low, limited.high)
+
+
+@cache
+def _fields(fields: tuple[tuple[str, Any], ...]) -> Any:  # noqa: ANN401 - a type
+    """Return the type of a map; maps that are alike, of which there are many, share one."""
+    return defstruct("Part", [(name, kind, None) for name, kind in fields], gc=False) | None
+
+
+@cache
+def _number(low: int, high: int) -> Any:  # noqa: ANN401 - a type
+    return Annotated[int, Meta(ge=low, le=high)] | str | None
+
+
+def fits(value: object, limited: Limited) -> bool:
     """Tell whether Go can decode a value. What is of another type is the API server's to refuse."""
-    kind, entries = type(value), limited.entries
-    if kind is dict and entries is None:
-        fields = limited.fields
-        for key, item in value.items():
-            below = fields.get(key)
-            if below is not None and not (fits if type(item) in _HOLDERS else _fits)(item, below):
-                return False
-        return True
-    if kind is dict or kind is list:
-        for item in (value.values() if kind is dict else value) if entries is not None else ():
-            if not fits(item, entries):  # type: ignore[arg-type] # there are some
-                return False
-        return True
-    return _fits(value, limited)
+    if limited.shape is None:
+        limited.shape = _shape(limited)
+    try:
+        convert(value, limited.shape)
+    except ValidationError:
+        return next(_misfits(Field(value), limited), None) is None
+    return True
 
 
 def _fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type

@@ -196,23 +196,6 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
             )
 
 
-def subdomain_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A subdomain that is no DNS label, in a template.
-
-    The host names of the pods end with it, and Kubernetes refuses each of them.
-
-    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
-    """
-    for group in cluster.everyone:
-        field = group.pod / "subdomain"
-        if field.text and not is_dns_label(field.text):
-            yield Fault(
-                field,
-                f"{field.text[:40]!r}: use up to {DNS_LABEL_MAX} lower-case letters, digits and "
-                "'-'",
-            )
-
-
 def fqdn_too_long(cluster: Cluster) -> Iterator[Fault]:
     """A pod that is to have its full name as host name, where that is too long for the kernel.
 
@@ -320,6 +303,8 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
+            if not labels.value:
+                continue
             for label in names.SEAT_LABELS:
                 if label in labels.map:
                     yield Fault(
@@ -337,7 +322,6 @@ GROUPS: Final = (
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
-    deny(subdomain_invalid),
     warn(fqdn_too_long),
     deny(num_of_hosts_invalid),
     deny(replica_bounds_invalid, since=(1, 6)),

@@ -1,13 +1,20 @@
 """The object under review, of whichever Ray kind: what all kinds have, and the cluster it holds."""
 
+from collections.abc import Iterable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from webhook.kube import names
 from webhook.validation.cluster import Cluster, read_cluster
 from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.pods.inspection import Pod
+from webhook.validation.pods.templates import head_and_workers, submitter
 from webhook.validation.rule_settings import RuleSettings
+
+SIDECAR: Final = "SidecarMode"
+K8S_JOB: Final = "K8sJobMode"
 
 
 class Job(Struct):
@@ -69,6 +76,29 @@ class RayObject(Struct):
     job: Job | None = None
     service: Service | None = None
     cron: CronJob | None = None
+    pods: dict[str, list[Fault]] | UnsetType = UNSET
+    """What is wrong with the templates of pods, by family; unset until a rule asks."""
+
+    def faults_of(self, family: str) -> Iterable[Fault]:
+        """Return what is wrong with the templates of pods, of one family of checks."""
+        if self.pods is UNSET:
+            self.pods = self._pods()
+        return self.pods.get(family, ())
+
+    def _pods(self) -> dict[str, list[Fault]]:
+        found: dict[str, list[Fault]] = {}
+        made: list[Pod] = []
+        job = self.job
+        if self.cluster is not None:
+            sidecar = job is not None and job.mode == SIDECAR
+            made += head_and_workers(self.cluster, sidecar=sidecar)
+        if job is not None and job.mode in ("", K8S_JOB):
+            template = job.field / "submitterPodTemplate"
+            made += [submitter(template)] if template.given else []
+        for pod in made:
+            for family, faults in pod.problems.items():
+                found.setdefault(family, []).extend(faults)
+        return found
 
     @property
     def meta(self) -> Field:

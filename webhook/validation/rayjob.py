@@ -5,12 +5,10 @@ from typing import Final
 
 from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.finding import Fault
-from webhook.validation.ray_object import Job
+from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
 from webhook.validation.rule import deny
 from webhook.validation.runtime_env import YAML_MAX, read_runtime_env
 
-SIDECAR: Final = "SidecarMode"
-K8S_JOB: Final = "K8sJobMode"
 INTERACTIVE: Final = "InteractiveMode"
 _CLUSTER_KEY: Final = "ray.io/cluster"
 

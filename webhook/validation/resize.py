@@ -230,34 +230,6 @@ def ippr_restart_container(cluster: Cluster) -> Iterator[Fault]:
                 )
 
 
-def resize_policy_with_never(cluster: Cluster) -> Iterator[Fault]:
-    """A resize policy that restarts a container of a pod that never restarts.
-
-    The API server refuses the pods. With autoscaler v2 KubeRay writes `restartPolicy: Never` into
-    all of them. Groups that are listed in `ray.io/ippr` have a rule of their own.
-
-    https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
-    """
-    listed = {name for name, _, _ in _entries(cluster)}
-    forced = cluster.autoscaling and cluster.v2_on
-    for group in cluster.everyone:
-        if not forced and (group.pod / "restartPolicy").text != "Never":
-            continue
-        for place, container in enumerate(group.containers):
-            for entry in (container.field / "resizePolicy").items():
-                known = (
-                    group.name in listed
-                    and place == 0
-                    and (entry / "resourceName").text in _AMOUNTS.values()
-                )
-                if (policy := entry / "restartPolicy").text == "RestartContainer" and not known:
-                    yield Fault(
-                        policy,
-                        "write NotRequired: these pods have restartPolicy Never, and the API "
-                        "server refuses them",
-                    )
-
-
 def _policies(group: Group | None) -> Iterator[Field]:
     if group is not None and group.first is not None:
         yield from (group.first.field / "resizePolicy").items()
@@ -372,7 +344,6 @@ RESIZE: Final = (
     deny(ippr_start_params),
     deny(ippr_group_resources),
     deny(ippr_restart_container),
-    deny(resize_policy_with_never),
     deny(ippr_without_autoscaling),
     deny(ippr_without_v2),
     warn(ippr_ray_too_old),

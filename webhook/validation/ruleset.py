@@ -20,6 +20,7 @@ from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
 from webhook.validation.parameters import PARAMETERS
+from webhook.validation.pods.rules import PODS
 from webhook.validation.queueing import QUEUEING
 from webhook.validation.ray_object import RayObject, read_ray_object
 from webhook.validation.raycronjob import RAYCRONJOB
@@ -33,6 +34,7 @@ from webhook.validation.schema import SCHEMA, pruned
 from webhook.validation.serve import SERVE
 from webhook.validation.shards import SHARD_UPDATES, SHARDS
 from webhook.validation.start_values import START_VALUES
+from webhook.validation.startup import OBJECT_STARTUP, STARTUP
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
@@ -52,12 +54,22 @@ MESSAGE_MAX: Final = 400
 FAULTS_MAX: Final = 200
 """Faults that one rule may find; it bounds the time that a hostile object can take."""
 
-OBJECT_RULES: Final = (*DECODING, *METADATA, *STATUS, *SHARDS, *DRAIN_VALUES, *OPT_IN_VALUES)
+OBJECT_RULES: Final = (
+    *DECODING,
+    *METADATA,
+    *STATUS,
+    *SHARDS,
+    *DRAIN_VALUES,
+    *OPT_IN_VALUES,
+    *PODS,
+    *OBJECT_STARTUP,
+)
 CLUSTER_RULES: Final = (
     *STRUCTURE,
     *UPGRADE,
     *GROUPS,
     *ACCELERATORS,
+    *STARTUP,
     *MULTI_SLICE,
     *RESIZE,
     *AUTOSCALING,
@@ -251,8 +263,9 @@ def _findings(ray_object: RayObject, settings: RuleSettings) -> Iterator[Finding
 
 
 def _run(rules: Iterable[Rule[T]], view: T, settings: RuleSettings) -> Iterator[Finding]:
+    levels = settings.levels
     for rule in rules:
-        level = settings.levels.get(rule.id, rule.level)
+        level = levels.get(rule.id, rule.level) if levels else rule.level
         if level != OFF:
             for fault in islice(rule.check(view), FAULTS_MAX):
                 checked = settings.since(max(rule.since, fault.since))

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from msgspec import Struct, ValidationError, convert
+
 from webhook.validation.cluster import GROUPS_MAX, Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -60,7 +62,7 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/config/crd/bases/ray.io_rayclusters.yaml
     """
-    if _meta_sound(cluster.meta.value) and _cluster_sound(cluster.field.value):
+    if _sound(cluster.meta.value, _Meta) and _sound(cluster.field.value, _Spec):
         return
     yield from _is_map(cluster.field)
     yield from _types(cluster.meta, _META)
@@ -74,46 +76,63 @@ def field_type_wrong(cluster: Cluster) -> Iterator[Fault]:
         yield from _group(group)
 
 
-def _meta_sound(meta: Any) -> bool:  # noqa: ANN401 - JSON has values of every type
-    return _sound(meta, _META) and all(_texts_sound(meta.get(name)) for name in _META)
+class _Variable(Struct, gc=False):
+    name: str | None = None
+    value: str | None = None
 
 
-def _cluster_sound(spec: Any) -> bool:  # noqa: ANN401 - JSON has values of every type
+class _Container(Struct, gc=False):
+    name: str | None = None
+    image: str | None = None
+    env: list[_Variable] | None = None
+    resources: dict[str, Any] | None = None
+
+
+class _Pod(Struct, rename="camel", gc=False):
+    containers: list[_Container] | None = None
+    node_selector: dict[str, str] | None = None
+    restart_policy: str | None = None
+
+
+class _Template(Struct, gc=False):
+    spec: _Pod | None = None
+
+
+class _Group(Struct, rename="camel", gc=False):
+    group_name: str | None = None
+    suspend: bool | None = None
+    ray_start_params: dict[str, str] | None = None
+    resources: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+    template: _Template | None = None
+    num_of_hosts: int | None = None
+    replicas: int | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    idle_timeout_seconds: int | None = None
+    priority: int | None = None
+
+
+class _Spec(Struct, rename="camel", gc=False):
+    ray_version: str | None = None
+    enable_in_tree_autoscaling: bool | None = None
+    autoscaler_options: dict[str, Any] | None = None
+    head_group_spec: _Group | None = None
+    worker_group_specs: list[_Group] | None = None
+
+
+class _Meta(Struct, gc=False):
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+def _sound(value: object, kind: type[Struct]) -> bool:
     """Tell whether nothing is wrong, at a glance: the long look may find nothing either."""
-    if not _sound(spec, _CLUSTER):
+    try:
+        convert(value, kind)
+    except ValidationError:
         return False
-    groups = islice(spec.get("workerGroupSpecs") or (), GROUPS_MAX)
-    return all(map(_group_sound, (spec.get("headGroupSpec"), *groups)))
-
-
-def _group_sound(group: Any) -> bool:  # noqa: ANN401 - JSON has values of every type
-    pod: Any = None
-    if _sound(group, _GROUP) and _sound(group.get("template"), _TEMPLATE):
-        pod = group["template"].get("spec")
-    if not _sound(pod, _POD) or not all(_texts_sound(group.get(name)) for name in _TEXTS):
-        return False
-    containers = pod.get("containers") or ()
-    return _texts_sound(pod.get("nodeSelector")) and all(map(_container_sound, containers))
-
-
-def _container_sound(container: Any) -> bool:  # noqa: ANN401 - JSON has values of every type
-    return _sound(container, _CONTAINER) and all(
-        _sound(variable, _VARIABLE) for variable in container.get("env") or ()
-    )
-
-
-def _sound(value: Any, expected: dict[str, type]) -> bool:  # noqa: ANN401 - JSON
-    if type(value) is not dict:
-        return False
-    for name, item in value.items():
-        kind = expected.get(name)
-        if kind is not None and item is not None and type(item) is not kind:
-            return False
     return True
-
-
-def _texts_sound(value: Any) -> bool:  # noqa: ANN401 - JSON has values of every type
-    return not value or all(type(text) is str for text in value.values())
 
 
 def _group(group: Field) -> Iterator[Fault]:

@@ -7,8 +7,8 @@ from typing import Final
 from webhook.kube.review import NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.ray_object import Job
-from webhook.validation.rayjob import INTERACTIVE, K8S_JOB
+from webhook.validation.ray_object import K8S_JOB, Job
+from webhook.validation.rayjob import INTERACTIVE
 from webhook.validation.rule import deny, warn
 from webhook.validation.runtime_env import (
     YAML_MAX,

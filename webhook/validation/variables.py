@@ -20,6 +20,7 @@ _LOST: Final = (
 )
 # KubeRay sets these only when they are absent, so the user's value wins.
 _REPLACED: Final = ("RAY_ADDRESS", "RAY_PORT")
+_MANAGED: Final = frozenset((*_WORKER_LOST, *_LOST, *_REPLACED))
 
 
 def variable_lost(cluster: Cluster) -> Iterator[Fault]:
@@ -31,9 +32,11 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        managed = _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST)
-        for name in managed if group.first else ():
-            if entry := group.first and group.first.variable(name):
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
+        for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
+            if entry := first.variable(name):
                 yield Fault(
                     entry / "name", f"remove {name}: KubeRay sets its own value for {group.label}"
                 )
@@ -48,8 +51,11 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
     (`setContainerEnvVars`)
     """
     for group in cluster.everyone:
-        for name in _REPLACED if group.first else ():
-            if entry := group.first and group.first.variable(name):
+        first = group.first
+        if first is None or _MANAGED.isdisjoint(first.env):
+            continue
+        for name in _REPLACED:
+            if entry := first.variable(name):
                 yield Fault(
                     entry / "name",
                     f"remove {name}: without it, KubeRay points {group.label} to its own cluster",

@@ -34,6 +34,7 @@ const longestLine = 64 << 20
 type question struct {
 	Object map[string]any  `json:"object"`
 	Gates  map[string]bool `json:"gates"`
+	Make   bool            `json:"make"`
 }
 
 // verdict is one line of standard output; everything empty means that the object is taken.
@@ -44,7 +45,17 @@ type verdict struct {
 	Operator string   `json:"operator,omitempty"`
 	Panic    string   `json:"panic,omitempty"`
 	Unknown  string   `json:"unknown,omitempty"`
+	Children []child  `json:"children,omitempty"`
 }
+
+// child is a Pod, or a Job of a pod, that the operator makes for an object, and the part of the object that it is made from.
+type child struct {
+	Part   string `json:"part"`
+	Object any    `json:"object"`
+}
+
+// children makes them; a version of KubeRay that is not asked for them has none.
+var children func(object any) []child
 
 // served is what the API server does with one version of a kind.
 type served struct {
@@ -62,6 +73,7 @@ func main() {
 	}
 	input := bufio.NewReaderSize(os.Stdin, 1<<20)
 	output := bufio.NewWriter(os.Stdout)
+	os.Stdout = os.Stderr // some of the operator's functions print
 	scanner := bufio.NewScanner(input)
 	scanner.Buffer(make([]byte, 1<<20), longestLine)
 	for scanner.Scan() {
@@ -164,6 +176,8 @@ func answer(kinds map[string]*served, line []byte) (said verdict) {
 	}
 	if err := validate(decoded, asked.Gates); err != nil {
 		said.Operator = err.Error()
+	} else if asked.Make && children != nil {
+		said.Children = children(decoded)
 	}
 	return said
 }

@@ -1,0 +1,1 @@
+"""Pod templates of Ray objects: what the API server refuses of the pods that KubeRay makes."""

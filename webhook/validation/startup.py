@@ -1,0 +1,197 @@
+"""Pods that the API server creates, and that cannot start or work."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Final
+
+from webhook.accelerators.topology import generation_of, nearest_accelerator
+from webhook.kube import names
+from webhook.kube.quantity import parse_quantity
+from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import warn
+
+_PLACEHOLDER: Final = re.compile(r"\$(\{\w+\}|\w+)")
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - where Ray keeps its objects
+_MEMORY: Final = "Memory"
+_MEDIUMS: Final = ("", _MEMORY, "HugePages")
+_PAGES: Final = "HugePages-"
+_HEAD_LEAST: Final = 500 * 2**20
+"""Bytes below which the processes of a head do not fit: each of them is Python's."""
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+_ADDRESSES: Final = (names.MASTER_ADDR, names.PET_MASTER_ADDR)
+
+
+def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
+    """An image with a placeholder such as `$TAG`, which nothing replaces.
+
+    Neither KubeRay nor Kubernetes expands variables in images, so no node can pull it. Replace it
+    before you apply the file.
+
+    https://kubernetes.io/docs/concepts/containers/images/#image-names
+    """
+    for title, image in _images(ray_object):
+        if found := _PLACEHOLDER.search(image.text):
+            text = f"{title}: image has the placeholder {found[0][:40]}: replace it"
+            yield Fault(image, text)
+
+
+def _images(ray_object: RayObject) -> Iterator[tuple[str, Field]]:
+    cluster = ray_object.cluster
+    for group in cluster.everyone if cluster is not None else ():
+        for each in (*group.containers, *group.inits):
+            if "$" in each.image:
+                yield _title(group, each), each.field / "image"
+    if cluster is not None and cluster.autoscaling:
+        yield "the autoscaler", cluster.options / "image"
+    if ray_object.job is not None:
+        template = ray_object.job.field / "submitterPodTemplate"
+        for container in (template / "spec" / "containers").items() if template.given else ():
+            yield "the submitter", container / "image"
+
+
+def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
+    """A volume at `/dev/shm` that is larger than the memory of Ray's container.
+
+    A volume in memory counts as memory of the container that writes into it. Ray sizes its object
+    store by `/dev/shm`, so the container is killed once objects fill it.
+
+    https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
+    """
+    for group in cluster.everyone:
+        first = group.first
+        limit = _bytes(first.limits.get("memory")) if first is not None else None
+        if first is None or limit is None or "volumeMounts" not in first.field.value:
+            continue
+        for index, volume in _in_memory(group, first):
+            field = group.pod / "volumes"
+            size = Field(field.value[index], field, index) / "emptyDir" / "sizeLimit"
+            amount = _bytes(size.value)
+            if amount is not None and amount > limit:
+                text = (
+                    f"{_title(group)}, volume {volume}: sizeLimit is {size.value}, above the "
+                    f"memory limit {first.limits['memory']} of {first.name}"
+                )
+                yield Fault(size, text)
+
+
+def _in_memory(group: Group, container: Container) -> Iterator[tuple[int, str]]:
+    """Yield the volumes of memory that a container has at `/dev/shm`, with their indices."""
+    mounted = {
+        (mount / "name").text
+        for mount in (container.field / "volumeMounts").items()
+        if (mount / "mountPath").text == _SHARED_MEMORY
+    }
+    for index, volume in enumerate((group.pod / "volumes").items() if mounted else ()):
+        name = (volume / "name").text
+        if name in mounted and (volume / "emptyDir" / "medium").text == _MEMORY:
+            yield index, name
+
+
+def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """An `emptyDir` of a medium that no node has, such as `memory`.
+
+    The API server takes every text. The kubelet mounts only `Memory`, huge pages and disks, and the
+    pod stays in ContainerCreating.
+
+    https://kubernetes.io/docs/concepts/storage/volumes/#emptydir
+    """
+    for group in cluster.everyone:
+        for volume in (group.pod / "volumes").items() if "volumes" in group.pod.map else ():
+            medium = volume / "emptyDir" / "medium"
+            if medium.text in _MEDIUMS or medium.text.startswith(_PAGES):
+                continue
+            text = f"{_title(group)}: medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
+            yield Fault(medium, text)
+
+
+def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
+    """A TPU accelerator that GKE does not have, of a generation that it has.
+
+    No node has the label, so the pods stay Pending. `tpu-v4` for `tpu-v4-podslice` is such a value.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
+    """
+    for group in cluster.groups:
+        value = group.slice.accelerator
+        if value and generation_of(value) is None and (near := nearest_accelerator(value)):
+            field = group.selector.key(names.NODE_TPU_ACCELERATOR)
+            text = f"{_title(group)}: there is no accelerator {value[:40]}: did you mean {near}?"
+            yield Fault(field, text)
+
+
+def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
+    """A head with less memory than its processes take when they start.
+
+    The head runs the GCS, the dashboard, its agents and the object store. With 200Mi it is killed
+    before it is ready, again and again.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources
+    """
+    first = cluster.head.first
+    limit = _bytes(first.limits.get("memory")) if first is not None else None
+    if first is not None and limit is not None and 0 <= limit < _HEAD_LEAST:
+        field = first.amounts("limits").key("memory")
+        text = f"the head: the memory limit is {field.value}: write 2Gi or more"
+        yield Fault(field, text)
+
+
+def master_address_local(cluster: Cluster) -> Iterator[Fault]:
+    """A rendezvous address that is each host's own, in a group of several hosts.
+
+    Each host waits for the others at its own address, and the job never starts. The webhook sets
+    the address of the first host where the template has none.
+
+    https://pytorch.org/docs/stable/distributed.html#environment-variable-initialization
+    """
+    for group in cluster.groups:
+        if group.hosts <= 1:
+            continue
+        for container in (*group.containers, *group.inits):
+            for name in _ADDRESSES if not container.env.keys().isdisjoint(_ADDRESSES) else ():
+                value = container.literal(name)
+                if value in _LOCAL:
+                    entry = container.variable(name) or container.field
+                    text = f"{name} is {value} on {group.hosts} hosts: remove it"
+                    yield Fault(entry / "value", f"{_title(group, container)}: {text}")
+
+
+def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
+    """A label `admission.ray.io/ignore` of another value than `true`.
+
+    Only `true` has an effect: the object is checked, and its pods are changed.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/
+    """
+    field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
+    if field.text and field.text != "true" and ray_object.settings.ignoring:
+        yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
+
+
+def _title(group: Group, container: Container | None = None) -> str:
+    head = group.field.token == names.HEAD_GROUP_SPEC
+    title = "the head" if head else f'worker group "{group.name[:63]}"'
+    return f'{title}, container "{container.name[:63]}"' if container is not None else title
+
+
+def _bytes(value: object) -> Decimal | None:
+    """Return an amount of memory, None where there is none."""
+    if not isinstance(value, str | int | float):
+        return None
+    try:
+        return parse_quantity(value)
+    except ValueError:
+        return None
+
+
+STARTUP: Final = (
+    warn(shared_memory_above_limit),
+    warn(volume_medium_unknown),
+    warn(accelerator_unknown),
+    warn(head_memory_too_small),
+    warn(master_address_local),
+)
+OBJECT_STARTUP: Final = (warn(placeholder_unresolved), warn(ignore_label_not_true))
