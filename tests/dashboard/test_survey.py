@@ -136,14 +136,14 @@ def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
 def test_a_namespace_that_the_installation_does_not_select_is_left_alone() -> None:
     scene = samples()[ids.POD_WITHOUT_SEAT].scene()
     stage = Stage(scene.observed())
-    assert troubles(stage) == [ids.POD_WITHOUT_SEAT, ids.HOST_MISSING]
+    assert troubles(stage) == [ids.POD_WITHOUT_SEAT]
     for webhook in scene.webhooks[0]["webhooks"]:
         webhook["namespaceSelector"] = {"matchLabels": {"ray": "yes"}}
     stage.load(scene.observed())
     assert troubles(stage) == ["ignored"] == scene.ids()
     scene.namespaces[0]["metadata"]["labels"] = {"ray": "yes"}
     stage.load(scene.observed())
-    assert troubles(stage) == [ids.POD_WITHOUT_SEAT, ids.HOST_MISSING] == scene.ids()
+    assert troubles(stage) == [ids.POD_WITHOUT_SEAT] == scene.ids()
 
 
 def troubles(stage: Stage) -> list[str]:

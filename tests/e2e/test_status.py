@@ -380,18 +380,14 @@ def add_webhook(api: Api) -> None:
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (lose_host, "lacking", {ids.HOST_MISSING}),
-    (lose_seat, "seatless", {ids.POD_WITHOUT_SEAT, ids.HOST_MISSING}),
-    (
-        double,
-        "double",
-        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS},
-    ),
-    (lose_group, "ungrouped", {ids.POD_WITHOUT_GROUP, ids.HOST_MISSING}),
+    (lose_seat, "seatless", {ids.POD_WITHOUT_SEAT}),
+    (double, "double", {ids.SEAT_HELD_TWICE}),
+    (lose_group, "ungrouped", {ids.POD_WITHOUT_GROUP}),
     (split, "split", {ids.REPLICA_SPLIT}),
     (shrink, "surplus", {ids.REPLICA_BEYOND_DESIRED}),
     (change_hosts, "resized", {ids.HOSTS_CHANGED}),
     (renumber, "renumbered", {ids.SLICE_LEFT_OUT}),
-    (misplace, "misplaced", {ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS}),
+    (misplace, "misplaced", {ids.WORKER_ID_DIFFERS}),
     (crowd_out, "crowded", {ids.POD_PENDING}),
     (lose_image, "imageless", {ids.CONTAINER_WAITS}),
     (end_pod, "evicted", {ids.POD_ENDED}),
@@ -433,7 +429,7 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
             "KubeRay tells of a refusal",
         )
         stage.let_run()
-        wanted = {"refused": {ids.POD_REFUSED, ids.REPLICA_MISSING}, "ignored": {"ignored"}}
+        wanted = {"refused": {ids.POD_REFUSED}, "ignored": {"ignored"}}
         until_equal(stage.troubles, wanted, "the terminal says so")
         until_equal(lambda: page.troubles(NAMESPACE), wanted, "the page says so")
 

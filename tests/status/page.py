@@ -8,6 +8,7 @@ import yaml
 
 from tests.pages import folded
 from tests.status.samples import Sample, samples, written
+from webhook.status.causes import EXPLAINS
 from webhook.status.diagnosis import Diagnosis
 from webhook.status.examination import DIAGNOSES
 
@@ -61,6 +62,9 @@ def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) 
     yield f"**{diagnosis.level}**, {_counts(diagnosis)} · {what}\n"
     yield f"{why}\n"
     yield f"Source: {source}\n"
+    if consequences := EXPLAINS.get(diagnosis.id):
+        listed = ", ".join(f"[{each}](#{each})" for each in consequences)
+        yield f"Not shown beside it, as its consequences: {listed}.\n"
     shown = {key: value for key, value in text.items() if key != "also"}
     yield f"Example:\n\n```yaml\n{yaml.safe_dump(shown, sort_keys=False, width=120)}```\n"
     trouble = next(

@@ -137,12 +137,13 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """What to sort by: the worst first, then by place."""
+        """What to sort by: the worst first, in a RayCluster what began first, then by place."""
         replica = -1 if self.replica is None else self.replica
         return (
             LEVELS.index(self.level),
             self.namespace,
             self.cluster,
+            float("inf") if self.since is None else self.since,
             self.group,
             replica,
             self.id,

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct, structs
 
 from webhook.status import ids, model
+from webhook.status.causes import causes
 from webhook.status.clusters import CLUSTER, DELETION, LEAVING
 from webhook.status.diagnosis import ERROR, Diagnosis, Symptom, Trouble, counts
 from webhook.status.expected import Expected
@@ -147,7 +148,7 @@ def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> mod
         cluster.name,
         _host(0, cluster.heads),
         tuple(_group(group, troubles) for group in cluster.groups),
-        tuple(troubles),
+        tuple(causes(troubles)),
         cluster.facts.suspended,
         len(cluster.leaving),
         tuple(_pod_groups(cluster)),

@@ -244,13 +244,34 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
         if beyond
         else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
     )
-    pods = [pod.name for pod in replica.everyone]
+    pods = tuple(pod.name for pod in replica.everyone)
+    cluster = replica.group.cluster
+    if told and _made_since_the_last_edit(replica):
+        name, value = told[0].name, told[0].expected
+        yield Symptom(
+            f"replica {_called(replica)} was given another number of hosts than {count} by its "
+            f"template: {what}",
+            f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
+            "again is given the same",
+            edit("raycluster", cluster.namespace, cluster.name),
+            pods=pods,
+        )
+        return
     yield Symptom(
         f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
         f"delete it, so that it comes up with {counted(count, 'host')}",
-        delete_pods(replica.group.cluster.namespace, pods),
-        pods=tuple(pods),
+        delete_pods(cluster.namespace, pods),
+        pods=pods,
     )
+
+
+def _made_since_the_last_edit(replica: Replica) -> bool:
+    """Return whether all pods of a replica are of the present spec of their RayCluster, so that
+    others in their place would be given the same.
+    """
+    edited = replica.group.cluster.live.metadata.edited
+    created = [pod.created for pod in replica.everyone]
+    return edited is not None and all(each is not None and each > edited for each in created)
 
 
 class Slice(Struct, frozen=True):
@@ -382,7 +403,10 @@ def _called(replica: Replica) -> str:
 
 def _short(difference: Difference) -> str:
     """Return a value that may be long."""
-    text = difference.shown
+    return _cut(difference.shown)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
