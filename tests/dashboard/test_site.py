@@ -308,6 +308,19 @@ def test_a_head_tells_what_it_was_given_and_what_admission_warns_of() -> None:
     played(Stage(Scene(cluster).observed()), play)
 
 
+def test_only_a_command_that_reads_is_beside_a_button_that_copies() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        root = parsed((await client.get("/")).text.removeprefix("<!doctype html>"))
+        read, change = root.every("div", "command")
+        assert [each.text.startswith("kubectl get ") for each in read.every("code")] == [True]
+        assert len(read.every("button")) == 1
+        assert [each.text.startswith("kubectl delete ") for each in change.every("code")] == [True]
+        assert "deletes 2 pods, and ends what runs in them" in change.text
+        assert change.every("button") == []
+
+    played(Stage(samples()["seat-held-twice"].scene().observed()), play)
+
+
 def test_a_diagnosis_is_explained() -> None:
     async def play(client: httpx.AsyncClient, _: Stage) -> None:
         shown = await client.get("/diagnosis?id=host-missing")

@@ -107,11 +107,9 @@ class Stage:
         return by_cluster(self._troubles(), NAMESPACE)
 
     def heal(self) -> None:
-        """Do what every trouble asks for, to the letter."""
+        """Do what every trouble asks for: its change, and by hand what has none."""
         kubectl = f"{build.binary('kubectl')} --kubeconfig={self.plane.admin_kubeconfig} "
-        for command in {each["command"] for each in self._troubles()}:
-            if " describe " in command or " edit " in command:  # to be read, and to be decided
-                continue
+        for command in {_remedy_of(each) for each in self._troubles()} - {""}:
             done = subprocess.run(  # noqa: S602 - it is what a person would paste
                 command.replace("kubectl ", kubectl)
                 + (" --wait=false" if "delete" in command else ""),
@@ -376,6 +374,15 @@ def add_webhook(api: Api) -> None:
         MUTATING_WEBHOOKS,
         {"metadata": {"name": "kuberay-tpu-mutating-webhook-cfg"}, "webhooks": [hook]},
     )
+
+
+def _remedy_of(trouble: Json) -> str:
+    """The command that a person decides on, nothing where KubeRay does it."""
+    if trouble["id"] == ids.SECOND_WEBHOOK:
+        return str(trouble["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
+    if trouble["id"] in (ids.REPLICA_BEYOND_DESIRED, ids.HOSTS_CHANGED):
+        return str(trouble["command"]).replace(" get ", " delete ").replace(" -o wide", "")
+    return str(trouble.get("change", {}).get("command", ""))
 
 
 PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (

@@ -72,6 +72,8 @@ def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) 
     )
     yield f"It says: {trouble.message}\n"
     yield f"What to do: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
+    if trouble.change is not None:
+        yield f"This {trouble.change.does}:\n\n```sh\n{trouble.change.command}\n```\n"
 
 
 def _counts(diagnosis: Diagnosis[Any]) -> str:

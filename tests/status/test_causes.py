@@ -115,5 +115,5 @@ def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
         {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
     ]
     (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
-    assert ("delete" in found.command) == deletes
+    assert ("delete" in found.remedy) == deletes
     assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes

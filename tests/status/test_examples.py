@@ -54,7 +54,23 @@ def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -
 def test_a_trouble_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
     for trouble in SAMPLES[diagnosis.id].scene().examined().every_trouble:
         assert trouble.remedy
-        assert trouble.command.startswith("kubectl ")
+        assert trouble.command.startswith(("kubectl describe ", "kubectl get "))
+        assert trouble.change is None or trouble.level == "error", "none on a warning"
         assert trouble.page == f"docs/diagnoses.md#{trouble.id}"
         if trouble.id != ids.SECOND_WEBHOOK:
             assert (trouble.namespace, trouble.cluster) == ("team", "llama")
+
+
+def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
+    scene = SAMPLES[ids.SEAT_HELD_TWICE].scene()
+    (found,) = scene.examined().every_trouble
+    assert found.command.startswith("kubectl get pod -n team -o wide llama-tpu-worker-0-2 ")
+    assert found.change is not None
+    assert found.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-2 ")
+    assert found.change.does == "deletes 2 pods, and ends what runs in them"
+
+
+def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
+    (found,) = SAMPLES[ids.SECOND_WEBHOOK].scene().examined().every_trouble
+    assert "`ray-webhook migrate --from kuberay-tpu-webhook`" in found.remedy
+    assert found.change is None

@@ -32,7 +32,9 @@ def test_after_three_become_two_the_replica_whose_id_is_too_high_is_to_go() -> N
     assert "has slice id 2, which is not below 2" in found.message
     assert found.remedy == "delete this replica, so that it comes up with the lowest free id"
     pods = " ".join(f"llama-tpu-0-worker-2-{host}" for host in range(4))
-    assert found.command == f"kubectl delete pod -n team {pods}"
+    assert found.command == f"kubectl get pod -n team -o wide {pods}"
+    assert found.change is not None
+    assert found.change.command == f"kubectl delete pod -n team {pods}"
 
 
 def test_slices_that_were_told_another_number_are_all_to_come_up_anew() -> None:
@@ -84,7 +86,7 @@ def test_the_level_of_kueue_is_the_domain_of_a_replica() -> None:
     assert found.replica == 1
     assert f"run in 2 domains of {LEVEL}: first, second" in found.message
     assert found.remedy.startswith("give each replica a group of its own")
-    assert found.command == "kubectl edit raycluster -n team llama"
+    assert found.command == "kubectl get raycluster -n team llama -o yaml"
 
 
 def test_a_replica_that_is_alone_in_its_group_is_created_again() -> None:

@@ -300,7 +300,7 @@ def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
     assert found[ids.DELETION_HELD].command == "kubectl get pods -n team -l ray.io/cluster=llama"
     finalizers.append("example.com/held")
     (trouble,) = [each for each in scene.examined().every_trouble if each.id == ids.DELETION_HELD]
-    assert trouble.command == "kubectl edit raycluster -n team llama"
+    assert trouble.command == "kubectl get raycluster -n team llama -o yaml"
 
 
 def test_a_pod_that_found_no_node_and_is_held_is_told_without_one() -> None:

@@ -192,7 +192,16 @@ def shown_troubles(troubles: tuple[Trouble, ...], now: float) -> Iterator[Render
         said.add_row(Text(" "), mark(trouble.level), what)
         said.add_row("", "", Text(f"{trouble.remedy}:"))
         yield said
-        yield Text(f"      {trouble.command}", style=style("info"), no_wrap=True, overflow="ignore")
+        yield _command(trouble.command)
+        if trouble.change is not None:
+            does = grid("whole", "whole", "folds")
+            does.add_row("", "", Text(f"this {trouble.change.does}:"))
+            yield does
+            yield _command(trouble.change.command)
+
+
+def _command(text: str) -> Text:
+    return Text(f"      {text}", style=style("info"), no_wrap=True, overflow="ignore")
 
 
 def _unread(picture: model.Picture) -> Iterator[str]:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from webhook.status import model
-from webhook.status.diagnosis import ERROR, INFO, WARNING, Trouble
+from webhook.status.diagnosis import ERROR, INFO, WARNING, Change, Trouble
 from webhook.status.words import counted
 
 COMPACT: Final = 12
@@ -76,6 +76,7 @@ class Told(Struct, frozen=True):
     message: str
     remedy: str
     command: str
+    change: Change | None
     since: Instant | None
 
 
@@ -220,6 +221,7 @@ def told(trouble: Trouble) -> Told:
         trouble.message,
         trouble.remedy,
         trouble.command,
+        trouble.change,
         instant(trouble.since),
     )
 

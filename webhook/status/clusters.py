@@ -8,11 +8,21 @@ import msgspec
 from webhook.groups.naming import pod_prefix
 from webhook.kube import names
 from webhook.status import ids
-from webhook.status.diagnosis import Begin, Event, Symptom, begun, error, info, warning
+from webhook.status.diagnosis import (
+    Begin,
+    Change,
+    Event,
+    Symptom,
+    begun,
+    deletion_of_pods,
+    error,
+    info,
+    warning,
+)
 from webhook.status.expected import Expected
 from webhook.status.objects import LivePod, find
 from webhook.status.standing import Cluster, Group, is_head, newest
-from webhook.status.words import counted, delete_pods, describe, edit, listed
+from webhook.status.words import counted, describe, get_pods, listed, show
 
 _REPLICA_FAILURE: Final = "ReplicaFailure"
 _HEAD_READY: Final = "HeadPodReady"
@@ -42,7 +52,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
         yield Symptom(
             f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
             "do what the message says; then KubeRay goes on by itself",
-            edit("raycluster", cluster.namespace, cluster.name),
+            show("raycluster", cluster.namespace, cluster.name),
             since,
         )
 
@@ -122,8 +132,9 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
             yield Symptom(
                 f"the service {service} does not exist, so no host finds another",
                 "create it, if KubeRay does not",
-                _create(cluster, service),
+                f"kubectl get services -n {cluster.namespace}",
                 not_before=newest(cluster.pods),
+                change=Change(_create(cluster, service), f"creates the service {service}"),
             )
 
 
@@ -160,8 +171,9 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
             f"{counted(len(pods), 'pod')} of {listed(groups)}, which {none} of the RayCluster any "
             f"more: KubeRay does not look after {'it' if len(pods) == 1 else 'them'}",
             f"bring the group{'s' if len(groups) > 1 else ''} back, or delete the pods",
-            delete_pods(cluster.namespace, pods),
+            get_pods(cluster.namespace, pods),
             pods=tuple(pods),
+            change=deletion_of_pods(cluster.namespace, pods),
         )
     if unlabelled:
         it = "it" if len(unlabelled) == 1 else "them"
@@ -169,8 +181,9 @@ def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
             f"{counted(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: KubeRay "
             f"does not look after {it}",
             f"delete {it}",
-            delete_pods(cluster.namespace, unlabelled),
+            get_pods(cluster.namespace, unlabelled),
             pods=tuple(unlabelled),
+            change=deletion_of_pods(cluster.namespace, unlabelled),
         )
 
 
@@ -256,7 +269,7 @@ def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
             else "see that what put it there runs; remove it only when what it is for is done",
             f"kubectl get pods -n {cluster.namespace} -l {names.LABEL_CLUSTER}={cluster.name}"
             if pods
-            else edit("raycluster", cluster.namespace, cluster.name),
+            else show("raycluster", cluster.namespace, cluster.name),
             meta.deleted,
         )
 
@@ -293,7 +306,7 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
             f"{'RayCluster' if cluster.facts.ignored else 'namespace'} "
             "asks the webhook to leave it alone",
             "if it should not, remove the label, and have the pods created again",
-            f"kubectl label {where} {names.LABEL_IGNORE}-",
+            f"kubectl get {where} --show-labels",
         )
 
 

@@ -1,12 +1,12 @@
 """A diagnosis: an id, a level, when it counts, and a small function that yields symptoms."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from webhook.status import ids
-from webhook.status.words import hosts
+from webhook.status.words import counted, delete_pods, hosts
 
 T = TypeVar("T")
 
@@ -51,12 +51,26 @@ def earliest(times: Iterable[float | None]) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
+class Change(Struct, frozen=True):
+    """A command that changes the cluster, and what it does, with what a deletion takes with it."""
+
+    command: str
+    does: str
+
+
+def deletion_of_pods(namespace: str, names: Sequence[str]) -> Change:
+    """Return the deletion of pods."""
+    they = "them" if len(names) > 1 else "it"
+    does = f"deletes {counted(len(names), 'pod')}, and ends what runs in {they}"
+    return Change(delete_pods(namespace, names), does)
+
+
 class Symptom(Struct, frozen=True):
     """What a diagnosis yields: what is wrong, what to do, and since when, as far as that is known.
     Where it is not, `not_before` is a time at which it was not so yet.
 
-    `command` is the remedy for a shell, or what shows more. `hosts` and `pods` are those it is
-    about.
+    `command` reads, and shows more; a command of the remedy that changes the cluster is `change`.
+    `hosts` and `pods` are those it is about.
     """
 
     message: str
@@ -68,6 +82,7 @@ class Symptom(Struct, frozen=True):
     replica: int | None = None
     """The replica it is about, where the thing that is looked at is more than that."""
     not_before: float | None = None
+    change: Change | None = None
 
 
 Check = Callable[[T], Iterable[Symptom]]
@@ -127,6 +142,8 @@ class Trouble(Struct, frozen=True, omit_defaults=True):
     replica: int | None = None
     hosts: tuple[int, ...] = ()
     pods: tuple[str, ...] = ()
+    change: Change | None = None
+    """Only of an error."""
 
     @property
     def brief(self) -> str:

@@ -96,6 +96,7 @@ def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], now: float) -> Itera
                 replica=symptom.replica,
                 hosts=symptom.hosts,
                 pods=symptom.pods,
+                change=symptom.change if diagnosis.level == ERROR else None,
             )
 
 

@@ -1,14 +1,14 @@
 """Diagnoses of the installation: what else is asked about the pods of Ray."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from webhook.kube import names
 from webhook.status import ids
-from webhook.status.diagnosis import Event, Symptom, error
+from webhook.status.diagnosis import Change, Event, Symptom, error
 from webhook.status.objects import Webhook, WebhookConfiguration
 from webhook.status.observed import PODS, Observed
-from webhook.status.words import listed
+from webhook.status.words import counted, listed
 
 OURS: Final = f".{names.PREFIX.rstrip('/')}"
 """How the names of our webhooks end."""
@@ -40,9 +40,9 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
         called = sorted(each.metadata.name or "" for each in ours)
         yield Symptom(
             f"this webhook is installed {len(ours)} times: {listed(called)}",
-            "keep one, and remove all of the others' installations; this removes their "
-            "configuration",
-            f"kubectl delete mutatingwebhookconfiguration {' '.join(called[1:])}",
+            "keep one, and remove all of the others' installations",
+            f"kubectl get mutatingwebhookconfiguration {' '.join(called)} -o yaml",
+            change=_deletion(called[1:]),
         )
     for configuration in observed.configurations or ():
         for webhook in configuration.webhooks or ():
@@ -60,16 +60,25 @@ def made_for_ray(webhook: Webhook) -> bool:
     )
 
 
+def _deletion(configurations: Sequence[str]) -> Change:
+    does = (
+        f"deletes {counted(len(configurations), 'webhook configuration')}: pods that are created "
+    )
+    does += "from then on do not pass its webhook"
+    return Change(f"kubectl delete mutatingwebhookconfiguration {' '.join(configurations)}", does)
+
+
 def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
     name = configuration.metadata.name or ""
     return Symptom(
         f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
         "names than this webhook",
-        f"`ray-webhook migrate --from {FORMER}` shows the steps; this removes the other one"
+        f"`ray-webhook migrate --from {FORMER}` shows the steps"
         if FORMER in webhook.name
-        else "remove one of the two; this is the other one",
-        f"kubectl delete mutatingwebhookconfiguration {name}",
+        else "remove one of the two",
+        f"kubectl get mutatingwebhookconfiguration {name} -o yaml",
         configuration.metadata.created,
+        change=None if FORMER in webhook.name else _deletion([name]),
     )
 
 

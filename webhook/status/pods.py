@@ -9,10 +9,19 @@ from webhook.kube import names
 from webhook.kube.instants import seconds_of
 from webhook.kube.objects import ALWAYS
 from webhook.status import ids
-from webhook.status.diagnosis import Begin, Event, Symptom, earliest, error, latest, warning
+from webhook.status.diagnosis import (
+    Begin,
+    Event,
+    Symptom,
+    deletion_of_pods,
+    earliest,
+    error,
+    latest,
+    warning,
+)
 from webhook.status.objects import Condition, ContainerStatus, LivePod, LivePodGroup
 from webhook.status.standing import Cluster, Replica, is_head
-from webhook.status.words import delete_pods, describe, hosts, listed
+from webhook.status.words import describe, hosts, listed
 
 _FINE: Final = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Reasons of waiting that a start has."""
@@ -138,8 +147,8 @@ def pod_ended(party: Party) -> Iterator[Symptom]:
             f"{_has(pods)} ended: {words}",
             "see that KubeRay runs, as it should have replaced "
             f"{_has(pods, 'it', 'them')}; this has {_has(pods, 'it', 'them')} created again",
-            delete_pods(party.cluster.namespace, [pod.name for pod in pods]),
             begin=Begin(earliest(_ended_at(pod) for pod in pods), None),
+            deletes=True,
         )
 
 
@@ -229,7 +238,7 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
         )
 
 
-def _symptom(
+def _symptom(  # noqa: PLR0913 - what a symptom has
     party: Party,
     pods: list[LivePod],
     says: str,
@@ -237,17 +246,22 @@ def _symptom(
     command: str = "",
     *,
     begin: Begin,
+    deletes: bool = False,
 ) -> Symptom:
-    """Return a symptom of pods; without a command, the first of them is described."""
+    """Return a symptom of pods; without a command, the first of them is described. If `deletes`,
+    the remedy is to delete them.
+    """
     called = tuple(pod.name for pod in pods)
+    namespace = party.cluster.namespace
     return Symptom(
         f"{_who(party, pods)} {says}",
         remedy,
-        command or describe("pod", party.cluster.namespace, called[0]),
+        command or describe("pod", namespace, called[0]),
         begin.since,
         _hosts(party, pods),
         called,
         not_before=begin.not_before,
+        change=deletion_of_pods(namespace, called) if deletes else None,
     )
 
 

@@ -9,11 +9,21 @@ from msgspec import Struct
 from webhook.groups.naming import pod_prefix
 from webhook.kube import names
 from webhook.status import ids
-from webhook.status.diagnosis import Begin, Event, Symptom, begun, earliest, error, latest, warning
+from webhook.status.diagnosis import (
+    Begin,
+    Event,
+    Symptom,
+    begun,
+    deletion_of_pods,
+    earliest,
+    error,
+    latest,
+    warning,
+)
 from webhook.status.expected import Difference, Expected
 from webhook.status.objects import LivePod
 from webhook.status.standing import Group, Replica, newest
-from webhook.status.words import counted, delete_pods, describe, edit, hosts, listed
+from webhook.status.words import counted, describe, get_pods, hosts, listed, show
 
 _APART: Final = 150.0
 """Seconds without the end of a pod after which the next one begins a matter of its own: enough for
@@ -137,7 +147,7 @@ def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     yield Symptom(
         f"{len(group.replicas)} replicas are there, {group.desired} should be",
         f"when nothing scales down by itself, delete {which}",
-        delete_pods(cluster.namespace, pods),
+        get_pods(cluster.namespace, pods),
         pods=tuple(pods),
         not_before=latest((newest(group.pods), cluster.live.metadata.edited)),
     )
@@ -179,11 +189,12 @@ def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> 
     return Symptom(
         f"{what}: {listed(names_)}",
         "delete them all, so that KubeRay creates each anew",
-        delete_pods(group.cluster.namespace, names_),
+        get_pods(group.cluster.namespace, names_),
         ordered[-1].created,
         tuple(double),
         tuple(names_),
         index,
+        change=deletion_of_pods(group.cluster.namespace, names_),
     )
 
 
@@ -217,11 +228,12 @@ def replica_split(expected: Expected) -> Iterator[Symptom]:
             "give each replica a group of its own, as Kueue mixes the replicas of a group"
             if mixed
             else "delete them, so that they come up in one",
-            edit("raycluster", cluster.namespace, cluster.name)
+            show("raycluster", cluster.namespace, cluster.name)
             if mixed
-            else delete_pods(cluster.namespace, pods),
+            else get_pods(cluster.namespace, pods),
             newest(placed),
             pods=tuple(pods),
+            change=None if mixed else deletion_of_pods(cluster.namespace, pods),
         )
 
 
@@ -253,14 +265,14 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
             f"template: {what}",
             f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
             "again is given the same",
-            edit("raycluster", cluster.namespace, cluster.name),
+            show("raycluster", cluster.namespace, cluster.name),
             pods=pods,
         )
         return
     yield Symptom(
         f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
         f"delete it, so that it comes up with {counted(count, 'host')}",
-        delete_pods(cluster.namespace, pods),
+        get_pods(cluster.namespace, pods),
         pods=pods,
     )
 
@@ -315,8 +327,9 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
     yield Symptom(
         f"replica {_called(replica)} {what}: the other slices wait for it in vain",
         f"{first}delete this replica, so that it comes up with the lowest free id",
-        delete_pods(replica.group.cluster.namespace, pods),
+        get_pods(replica.group.cluster.namespace, pods),
         pods=tuple(pods),
+        change=deletion_of_pods(replica.group.cluster.namespace, pods),
     )
 
 
@@ -364,10 +377,11 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
         f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have "
         "the pod"
         f"{'s' if len(pods) > 1 else ''} created again",
-        delete_pods(replica.group.cluster.namespace, pods),
+        get_pods(replica.group.cluster.namespace, pods),
         newest(each.pod for each in found),
         tuple(each.host for each in found),
         tuple(pods),
+        change=deletion_of_pods(replica.group.cluster.namespace, pods),
     )
 
 
@@ -390,9 +404,10 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     yield Symptom(
         f"{listed(names_)} {'has' if len(pods) == 1 else 'have'} no seat{why}",
         "run `ray-webhook check`, and when it finds nothing, have them created again",
-        delete_pods(group.cluster.namespace, names_),
+        get_pods(group.cluster.namespace, names_),
         newest(pods),
         pods=tuple(names_),
+        change=deletion_of_pods(group.cluster.namespace, names_),
     )
 
 

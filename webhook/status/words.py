@@ -37,14 +37,19 @@ def delete_pods(namespace: str, names: Sequence[str]) -> str:
     return f"kubectl delete pod -n {namespace} {' '.join(names)}"
 
 
+def get_pods(namespace: str, names: Sequence[str]) -> str:
+    """Return the command that shows pods with their nodes."""
+    return f"kubectl get pod -n {namespace} -o wide {' '.join(names)}"
+
+
 def describe(kind: str, namespace: str, name: str) -> str:
     """Return the command that describes an object."""
     return f"kubectl describe {kind} -n {namespace} {name}"
 
 
-def edit(kind: str, namespace: str, name: str) -> str:
-    """Return the command that edits an object."""
-    return f"kubectl edit {kind} -n {namespace} {name}"
+def show(kind: str, namespace: str, name: str) -> str:
+    """Return the command that shows an object as it is written."""
+    return f"kubectl get {kind} -n {namespace} {name} -o yaml"
 
 
 def duration(seconds: float) -> str:
