@@ -89,8 +89,8 @@ def test_repair_of_the_chart_is_that_of_the_component(mode: str) -> None:
     )
     plain = by_identity(overlay(mode))
     assert from_overlay.keys() - plain.keys() == {
-        ("ClusterRole", "ray-webhook-repair"),
-        ("ClusterRoleBinding", "ray-webhook-repair"),
+        (kind, "ray-webhook-repair")
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     }
 
 

@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from time import time
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from webhook.control.failures import kind_of, reason_of, tell
+from webhook.control.repair_records import Records
 from webhook.control.repair_store import RepairStore
 from webhook.follow.errors import ApiError
 from webhook.follow.timing import World
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.repair.model import Action, Delete, Group, Note, Seal
+from webhook.repair.model import EMPTY, Action, Delete, Group, Unmark
 from webhook.repair.plan import Limits, Memory, plan
 from webhook.status.tracker import NOTE_MAX, Key, Notice
 
@@ -21,7 +22,7 @@ _log: Final = logging.getLogger("webhook.control")
 EVERY: Final = 5.0
 """Seconds between two looks."""
 _ROUNDS: Final = 3
-"""Looks at one RayCluster in a row: what was marked is deleted at the next."""
+"""Looks at one RayCluster in a row: pods that were marked are deleted at the next."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the pod is another by now, which the next look shows."""
 
@@ -80,10 +81,11 @@ class Repairer:
         self._trouble: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Look until cancelled. It begins with an empty memory: what is broken waits its full
-        time again, and the budget is what the head pods say.
+        """Look until cancelled. It begins with the records as they are now, and an empty memory: a
+        broken replica waits its full time again.
         """
         self._memories.clear()
+        self._store.records.forget()
         while True:
             if self._state.synced():
                 await self._round()
@@ -95,39 +97,57 @@ class Repairer:
         for kept in (self._memories, self.waiting):
             for place in [place for place in kept if place[0] not in uids]:
                 del kept[place]
-        self._trouble = {uid: kind for uid, kind in self._trouble.items() if uid in uids}
+        self._trouble = {key: kind for key, kind in self._trouble.items() if key in {*uids, ""}}
+        await self._attempt("", "records", self._store.records.prune(uids))
         for facts in asked:
-            try:
-                await self._repair(facts)
-            # Also our own bug, which one RayCluster brings out: the others are looked at as well
-            except Exception as error:  # noqa: BLE001
-                self._failed(facts, error)
-            else:
-                self._trouble.pop(facts.uid, None)
+            name = f"RayCluster {facts.namespace}/{facts.name}"
+            await self._attempt(facts.uid, name, self._repair(facts))
+
+    async def _attempt(self, key: str, name: str, work: Awaitable[None]) -> None:
+        """Count what fails, and log it when it is new; the rest of the round goes on."""
+        try:
+            await work
+        # Also our own bug, which one RayCluster brings out
+        except Exception as error:  # noqa: BLE001
+            reason, kind = reason_of(error), kind_of(error)
+            self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
+            if self._trouble.get(key) != kind:
+                self._trouble[key] = kind
+                tell(error, "repair: %s: %s (%s); trying again", name)
+        else:
+            self._trouble.pop(key, None)
 
     async def _repair(self, facts: ClusterFacts) -> None:
         """Look and act, until nothing is left to do at once. Raises ApiError."""
         for _ in range(_ROUNDS):
             done = False
-            for name, group in (await self._store.groups(facts)).items():
-                done |= await self._act(facts, name, group)
+            groups = await self._store.groups(facts)
+            for name, group in groups.items():
+                records = await self._store.records.of(facts.uid)
+                kept = {each: record for each, record in records.items() if each in groups}
+                done |= await self._act(facts, name, group, kept)
             if not done:
                 return
 
-    async def _act(self, facts: ClusterFacts, name: str, group: Group) -> bool:
-        """Do what is planned for a group, and tell whether more may be due at once."""
+    async def _act(self, facts: ClusterFacts, name: str, group: Group, records: Records) -> bool:
+        """Record and do what is planned for a group, and return whether more may be due at once.
+
+        What is not recorded is not done. Raises ApiError.
+        """
         place = facts.uid, name
         memory = self._memories.setdefault(place, Memory())
-        found = plan(group, memory, self._limits, self._world.clock(), time())
+        record = records.get(name, EMPTY)
+        found = plan(group, record, memory, self._limits, self._world.clock(), time())
         self._say(facts, name, self.waiting.get(place, {}), found.waiting)
         self.waiting[place] = found.waiting
+        if found.record != record:
+            await self._store.records.write(facts.uid, {**records, name: found.record})
+        deletions = [action for action in found.actions if isinstance(action, Delete)]
         for action in found.actions:
-            if isinstance(action, Delete):
-                continue
-            if not await self._perform(facts, action) and isinstance(action, Note):
-                return True  # what is not noted is not in the budget
-        await self._delete(facts, name, [each for each in found.actions if type(each) is Delete])
-        return any(not isinstance(action, Delete | Seal) for action in found.actions)
+            if not isinstance(action, Delete):
+                await self._perform(facts, action)
+        await self._delete(facts, name, deletions)
+        return any(not isinstance(action, Unmark) for action in found.actions)
 
     async def _delete(self, facts: ClusterFacts, group: str, actions: Sequence[Delete]) -> None:
         """Delete pods at once, and tell of those that were: KubeRay replaces the first one that is
@@ -172,15 +192,6 @@ class Repairer:
             if before.get(replica) != why:
                 text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
                 _log.info(text, replica, group, facts.namespace, facts.name, why)
-
-    def _failed(self, facts: ClusterFacts, error: Exception) -> None:
-        """Count a failure, and say so when it is new."""
-        reason, kind = reason_of(error), kind_of(error)
-        self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
-        if self._trouble.get(facts.uid) != kind:
-            self._trouble[facts.uid] = kind
-            text = "repair: RayCluster %s/%s: %s (%s); trying again"
-            tell(error, text, facts.namespace, facts.name)
 
 
 def _notice(facts: ClusterFacts, group: str, replica: str, reason: str, pods: list[str]) -> Notice:
