@@ -333,6 +333,18 @@ def test_pods_of_a_replica_are_deleted_at_once_and_reported_though_one_deletion_
     ]
 
 
+def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_others_stay() -> None:
+    server = Server()
+    looked(server, 0.0)
+    server.add("by-hand", 0)
+    looked(server, 0.0, 50.0, 100.0)
+    assert [*server.pods] == ["p0", "p1"]
+    assert (server.recorded, server.kept().replaced) == (True, {})
+    (event,) = server.events
+    assert event.key.reason == "DuplicateDeleted"
+    assert event.note == "replica g-abcde is complete without by-hand: deleted, host-duplicate"
+
+
 def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:
     server = Server()
     server.document["spec"]["workerGroupSpecs"].append(

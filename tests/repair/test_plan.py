@@ -3,9 +3,11 @@
 from msgspec.structs import replace
 
 from tests.repair.groups import DATE, N, a_group, a_replica, look, looks, recorded
-from webhook.repair.model import EMPTY, Action, Record, Unmark
+from webhook.groups.seat import Seat
+from webhook.repair.model import EMPTY, Action, Delete, Record, Unmark
 from webhook.repair.plan import (
     CHANGING,
+    DUPLICATE,
     GOING,
     HEADLESS,
     LOST,
@@ -76,6 +78,40 @@ def test_another_pod_with_the_identity_does_not_make_it_whole() -> None:
     newcomer = replace(pods[0], name="new", uid="new")
     found = looks(a_group([newcomer, *pods[1:]]), recorded(pods), SOON)
     assert found.record.going == {"a": LOST}
+
+
+def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None:
+    pods = a_replica("a")
+    for ours in (True, False):
+        fifth = replace(pods[0], name="fifth", uid="fifth", ours=ours)
+        for held in (a_group([fifth, *pods]), a_group([fifth, *pods], leaving=frozenset({"a-1"}))):
+            found = looks(held, recorded(pods), SOON)
+            assert (found.record, found.waiting) == (recorded(pods), {})
+            assert [(each.host, each.reason) for each in found.actions if type(each) is Delete] == [
+                (fifth, DUPLICATE)
+            ]
+            assert len(found.actions) == 1
+
+
+def test_a_duplicate_neither_completes_nor_spares_a_replica_that_lost_another_host() -> None:
+    pods = a_replica("a")
+    fifth = replace(pods[0], name="fifth", uid="fifth")
+    found = looks(a_group([fifth, *pods[:3]]), recorded(pods), SOON)
+    assert kinds(found.actions) == ["Delete fifth", *marks("a", 0, 1, 2)]
+
+
+def test_of_two_pods_with_one_identity_none_is_deleted_where_none_is_recorded() -> None:
+    pods = a_replica("a")
+    fifth = replace(pods[0], name="fifth", uid="fifth")
+    found = looks(a_group([fifth, *pods]), EMPTY, SOON)
+    assert (found.record, found.actions, found.waiting) == (EMPTY, [], {})
+
+
+def test_a_pod_beyond_the_hosts_of_a_replica_breaks_nothing() -> None:
+    pods = a_replica("a")
+    further = replace(pods[0], name="further", uid="further", seat=Seat(0, N, "a"))
+    found = looks(a_group([*pods, further]), recorded(pods), SOON)
+    assert (found.record, found.actions, found.waiting) == (recorded(pods), [], {})
 
 
 def test_a_host_that_failed_or_is_being_deleted_is_lost() -> None:

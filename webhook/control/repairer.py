@@ -15,7 +15,7 @@ from webhook.follow.errors import ApiError
 from webhook.follow.timing import World
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.repair.model import EMPTY, Action, Delete, Group, Unmark
-from webhook.repair.plan import Limits, Memory, plan
+from webhook.repair.plan import DUPLICATE, Limits, Memory, plan
 from webhook.status.tracker import NOTE_MAX, Key, Notice
 
 _log: Final = logging.getLogger("webhook.control")
@@ -27,7 +27,8 @@ _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the pod is another by now, which the next look shows."""
 
 REPLACED: Final = "ReplicaReplaced"
-"""The reason of the event."""
+DUPLICATED: Final = "DuplicateDeleted"
+"""Reasons of events."""
 
 Place = tuple[str, str]
 """The uid of a RayCluster, and the name of a worker group."""
@@ -195,7 +196,11 @@ class Repairer:
 
 
 def _notice(facts: ClusterFacts, group: str, replica: str, reason: str, pods: list[str]) -> Notice:
-    """Return what a RayCluster is told of a replica whose pods were deleted."""
-    note = f"replica {replica} is replaced, {reason}: deleted {', '.join(pods)}"[:NOTE_MAX]
-    key = Key(facts.uid, (group, replica), REPLACED)
-    return Notice(key, "Warning", facts.namespace, facts.name, note)
+    """Return the event on a RayCluster about a replica of which pods were deleted."""
+    names = ", ".join(pods)
+    kind, text = REPLACED, f"replica {replica} is replaced, {reason}: deleted {names}"
+    if reason == DUPLICATE:
+        kind = DUPLICATED
+        text = f"replica {replica} is complete without {names}: deleted, {reason}"
+    key = Key(facts.uid, (group, replica), kind)
+    return Notice(key, "Warning", facts.namespace, facts.name, text[:NOTE_MAX])

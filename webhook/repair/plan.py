@@ -22,6 +22,8 @@ LOST: Final = "host-lost"
 RESTARTED: Final = "container-restarted"
 TORN: Final = "replica-torn"
 """Reasons for which a replica is deleted; they are label values."""
+DUPLICATE: Final = "host-duplicate"
+"""The reason for which one pod is deleted: a recorded pod that lives has its identity."""
 
 CHANGING: Final = "the RayCluster has just changed"
 SUSPENDED: Final = "the RayCluster or the group is suspended"
@@ -69,6 +71,12 @@ def plan(
     """
     if memory.version != group.version:
         memory.version, memory.since = group.version, now
+    extra = [Delete(host, DUPLICATE) for host in _duplicates(group, record)]
+    if extra:
+        others = {deletion.host.uid for deletion in extra}
+        group = replace(group, pods=tuple(pod for pod in group.pods if pod.uid not in others))
+        found = plan(group, record, memory, limits, now, date)
+        return replace(found, actions=[*extra, *found.actions])
     replicas = _replicas(group.pods)
     record = _settled(record, replicas, date)
     broken = _broken(group, record, replicas, memory, now)
@@ -88,6 +96,25 @@ def plan(
     record = replace(record, going={first: broken[first]})
     waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
     return Plan(record, _actions(record, replicas), waiting)
+
+
+def _duplicates(group: Group, record: Record) -> list[Host]:
+    """Return the pods that have the identity of a recorded pod that lives, and are not recorded
+    themselves.
+    """
+    owners = {
+        host.seat
+        for host in group.pods
+        if host.lives and host.id in record.whole.get(host.seat.name, ())
+    }
+    return [
+        host
+        for host in group.pods
+        if group.repair
+        and not host.deleting
+        and host.seat in owners
+        and host.id not in record.whole[host.seat.name]
+    ]
 
 
 def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
@@ -188,7 +215,7 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
         return TORN if asked and 0 < len(live) < group.hosts and _full(group) else ""
     if group.restart and any(host.restarts > whole.get(host.id, host.restarts) for host in pods):
         return RESTARTED
-    return LOST if asked and live.keys() != whole.keys() else ""
+    return LOST if asked and not whole.keys() <= live.keys() else ""
 
 
 def _full(group: Group) -> bool:
