@@ -269,6 +269,33 @@ def test_a_container_that_restarts_takes_its_replica_with_it_where_that_is_asked
         assert looks(replace(group, restart=False), recorded(pods), SOON).actions == []
 
 
+def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_they_run() -> None:
+    replicas = [a_replica(name, index) for index, name in enumerate("abc")]
+    record = recorded(*replicas)
+    again = [[replace(host, restarts=1 + host.seat.host % 2) for host in pods] for pods in replicas]
+    group = a_group([host for pods in again for host in pods], desired=3, restart=True)
+    coming = replace(group, pods=(replace(group.pods[0], runs=False), *group.pods[1:]))
+    found = looks(coming, record, SOON)
+    assert (found.actions, found.waiting) == ([], {})
+    assert found.record == recorded(replicas[0], *again[1:])
+    found = looks(group, record, SOON)
+    assert (found.record, found.actions, found.waiting) == (recorded(*again), [], {})
+
+    host = replace(group.pods[0], restarts=2)
+    found = looks(replace(group, pods=(host, *group.pods[1:])), found.record, SOON)
+    assert found.record.going == {"a": RESTARTED}
+
+
+def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken() -> None:
+    pods, memory = a_replica("a"), Memory()
+    for count, now in enumerate((0.0, 10.0, 20.0, 29.0), 1):
+        changed = [replace(host, restarts=int(host.seat.host < count)) for host in pods]
+        group = a_group(changed, restart=True)
+        assert look(group, recorded(pods), memory, LIMITS, now).actions == []
+    found = look(group, recorded(pods), memory, LIMITS, LATER)
+    assert (found.actions, found.record) == ([], recorded(changed))
+
+
 def test_restarts_before_the_replica_was_whole_do_not_count() -> None:
     pods = [replace(host, restarts=3) for host in a_replica("a")]
     assert looks(a_group(pods, restart=True), recorded(pods), SOON).actions == []

@@ -173,12 +173,20 @@ def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Act
 def _whole(
     group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
 ) -> dict[str, dict[str, int]]:
-    """Return the replicas of which all hosts run and that are not recorded yet."""
+    """Return the replicas of which all hosts run, and that are not recorded yet or have restarted
+    since as a whole.
+    """
     return {
         name: {host.id: host.restarts for host in pods}
         for name, pods in replicas.items()
-        if name not in record.whole and _runs(group, pods)
+        if _runs(group, pods)
+        and (name not in record.whole or _restarted(record.whole[name], pods) == len(pods))
     }
+
+
+def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
+    """Return how many recorded hosts have restarted since."""
+    return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
 
 
 def _runs(group: Group, pods: Sequence[Host]) -> bool:
@@ -213,7 +221,7 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
     asked = group.repair and all(host.ours for host in pods)
     if whole is None:
         return TORN if asked and 0 < len(live) < group.hosts and _full(group) else ""
-    if group.restart and any(host.restarts > whole.get(host.id, host.restarts) for host in pods):
+    if group.restart and 0 < _restarted(whole, live.values()) < len(live):
         return RESTARTED
     return LOST if asked and not whole.keys() <= live.keys() else ""
 
