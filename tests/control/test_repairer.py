@@ -45,6 +45,10 @@ class Server:
         self.pods: dict[str, Object] = {}
         self.heads: dict[str, Object] = {}
         self.records: Object | None = None
+        self.policies: dict[str, Object] = {
+            "validatingadmissionpolicies": {"failurePolicy": "Fail"},
+            "validatingadmissionpolicybindings": {"validationActions": ["Deny"]},
+        }
         self.events: list[Notice] = []
         self.refusals: list[str] = []
         self.versions = 0
@@ -81,6 +85,10 @@ class Server:
             if self.records is None:
                 raise ApiError("missing", "no")
             return msgspec.json.encode(self.records)
+        if path.startswith("/apis/admissionregistration"):
+            if (kind := path.split("/")[4]) not in self.policies:
+                raise ApiError("missing", "no")
+            return msgspec.json.encode({"spec": self.policies[kind]})
         if self.refusals:
             raise ApiError(self.refusals.pop(0), "no")
         if path.endswith("/rayclusters"):
@@ -345,6 +353,33 @@ def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_othe
     assert event.note == "replica g-abcde is complete without by-hand: deleted, host-duplicate"
 
 
+@pytest.mark.parametrize(
+    "absent",
+    [
+        {"validatingadmissionpolicies": None},
+        {"validatingadmissionpolicybindings": None},
+        {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
+    ],
+)
+def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
+    absent: dict[str, Object | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    known = server.policies
+    server.policies = {key: each for key, each in (known | absent).items() if each is not None}
+    repairer = looked(server, 0.0, 31.0, 62.0, 100.0)
+    assert [*server.pods] == ["p1"]
+    assert repairer.counters.failures == {"unprotected": 2}
+    (told,) = [text for text in caplog.messages if "repair is off" in text]
+    assert "ray-webhook-seat-labels" in told
+    assert "kubectl apply -k manifests/policies/tenants" in told
+    server.policies = known
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
 def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:
     server = Server()
     server.document["spec"]["workerGroupSpecs"].append(
@@ -475,7 +510,7 @@ def test_another_bug_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
     seen = server.get
 
     async def broken(path: str, query: Query, deadline: float) -> bytes:
-        if bugs and path != RECORDS:
+        if bugs and path.endswith("/rayclusters"):
             raise bugs.pop(0)
         return await seen(path, query, deadline)
 

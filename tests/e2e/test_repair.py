@@ -22,7 +22,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import CONTROLLER, CONTROLLER_COMPONENT, NAMESPACE
+from tests.e2e.installation import CONTROLLER, CONTROLLER_COMPONENT, NAMESPACE, applied
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -38,6 +38,7 @@ from tests.e2e.rays import (
 from tests.e2e.scheduling.nodes import bind, present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
+from tests.manifests.render import kustomize
 from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.marks import mark
@@ -60,7 +61,10 @@ RECORDS = CONTROLLER
 def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook, and beside it the controller, which repairs."""
     needs.OPERATOR.ask()
-    with Webhook(control_plane, [CONTROLLER_COMPONENT, COMPONENT], SETTINGS) as running:
+    with (
+        applied(control_plane, kustomize("manifests/policies/tenants")),
+        Webhook(control_plane, [CONTROLLER_COMPONENT, COMPONENT], SETTINGS) as running,
+    ):
         yield running
 
 

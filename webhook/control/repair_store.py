@@ -8,7 +8,8 @@ from msgspec import Struct, field
 
 from webhook.control.repair_records import RepairRecords
 from webhook.follow.client import Operation, Query
-from webhook.follow.wire import Page, Watched, listed, read_pages
+from webhook.follow.errors import ApiError
+from webhook.follow.wire import Page, Watched, decoded, listed, read_pages
 from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS
@@ -30,6 +31,12 @@ _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 _PAGE_ITEMS: Final = 500
 _ENDED: Final = ("Failed", "Succeeded")
+POLICY: Final = "ray-webhook-seat-labels"
+"""In `manifests/policies/tenants`, with a binding of this name: who may write identity labels."""
+_POLICY_KINDS: Final = {
+    "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
+}
 
 T = TypeVar("T", bound=Watched)
 
@@ -38,7 +45,7 @@ class PodApi(Protocol):
     """The API server, as far as repair asks it. Everything raises ApiError."""
 
     async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return a list."""
+        """Return a list, or an object."""
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch."""
@@ -90,6 +97,16 @@ class _Cluster(RayCluster, frozen=True):
     spec: _ClusterSpec = field(default_factory=_ClusterSpec)
 
 
+class _PolicySpec(Struct, rename="camel", frozen=True):
+    validation_actions: list[str] | None = None
+
+
+class _Policy(Struct, frozen=True):
+    """A ValidatingAdmissionPolicy or its binding; only bindings have `validationActions`."""
+
+    spec: _PolicySpec = field(default_factory=_PolicySpec)
+
+
 class RepairStore:
     """Everything raises ApiError; a change of a version that is gone is a conflict. With
     `ignoring`, RayClusters may be left alone by their label.
@@ -99,6 +116,23 @@ class RepairStore:
         self.records = records
         self._api = api
         self._ignoring = ignoring
+
+    async def unprotected(self) -> str:
+        """Return why pods are not protected from hosts that people make by hand, or nothing where
+        the policy for tenants is in force.
+        """
+        for plural, kind in _POLICY_KINDS.items():
+            path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
+            try:
+                found = decoded(await self._api.get(path, (), _SECONDS), _Policy, kind)
+            except ApiError as error:
+                if error.reason != "missing":
+                    raise
+                return f"there is no {kind} {POLICY}"
+            actions = found.spec.validation_actions
+            if actions is not None and "Deny" not in actions:
+                return f"{kind} {POLICY} has validationActions {actions}, without Deny"
+        return ""
 
     async def groups(self, known: ClusterFacts) -> dict[str, Group]:
         """Return the worker groups of several hosts of a RayCluster, as they are now, by name;

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Sequence
+from math import inf
 from time import time
 from typing import Final, Protocol
 
@@ -21,6 +22,13 @@ from webhook.status.tracker import NOTE_MAX, Key, Notice
 _log: Final = logging.getLogger("webhook.control")
 EVERY: Final = 5.0
 """Seconds between two looks."""
+_CHECK_EVERY: Final = 60.0
+"""Seconds between two reads of the policy for tenants."""
+RECORDS: Final = "the records"
+POLICY: Final = "the policy for tenants"
+"""Parts of a round that concern all RayClusters, as failures name them."""
+UNPROTECTED: Final = "unprotected"
+"""The reason of a failure: the policy is absent, or denies nothing."""
 _ROUNDS: Final = 3
 """Looks at one RayCluster in a row: pods that were marked are deleted at the next."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
@@ -80,6 +88,9 @@ class Repairer:
         self._world = world or World()
         self._memories: dict[Place, Memory] = {}
         self._trouble: dict[str, str] = {}
+        self._check_at = -inf
+        self._allowed = False
+        self._obstacle = ""
 
     async def run(self) -> None:
         """Look until cancelled. It begins with the records as they are now, and an empty memory: a
@@ -88,9 +99,37 @@ class Repairer:
         self._memories.clear()
         self._store.records.forget()
         while True:
-            if self._state.synced():
+            if self._state.synced() and await self._protected():
                 await self._round()
             await self._world.sleep(EVERY)
+
+    async def _protected(self) -> bool:
+        """Return whether the policy for tenants is in force, which is asked for once a minute:
+        without it everybody who may create pods could make one that counts as a host.
+        """
+        now = self._world.clock()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_EVERY
+            self._allowed = False
+            await self._attempt(POLICY, POLICY, self._check())
+        return self._allowed
+
+    async def _check(self) -> None:
+        """Note whether repair is allowed, and log it when it is new. Raises ApiError."""
+        obstacle = await self._store.unprotected()
+        self._allowed = not obstacle
+        if obstacle:
+            count = self.counters.failures.get(UNPROTECTED, 0)
+            self.counters.failures[UNPROTECTED] = count + 1
+        if obstacle and obstacle != self._obstacle:
+            text = (
+                "repair is off: %s, so everybody who may create pods could make one that counts as "
+                "a host. Apply it: kubectl apply -k manifests/policies/tenants"
+            )
+            _log.error(text, obstacle)
+        elif self._obstacle and not obstacle:
+            _log.info("repair is on: the policy for tenants is in force")
+        self._obstacle = obstacle
 
     async def _round(self) -> None:
         asked = [facts for facts in self._clusters if facts.repair or facts.restart]
@@ -98,8 +137,9 @@ class Repairer:
         for kept in (self._memories, self.waiting):
             for place in [place for place in kept if place[0] not in uids]:
                 del kept[place]
-        self._trouble = {key: kind for key, kind in self._trouble.items() if key in {*uids, ""}}
-        await self._attempt("", "records", self._store.records.prune(uids))
+        known = {*uids, RECORDS, POLICY}
+        self._trouble = {key: kind for key, kind in self._trouble.items() if key in known}
+        await self._attempt(RECORDS, RECORDS, self._store.records.prune(uids))
         for facts in asked:
             name = f"RayCluster {facts.namespace}/{facts.name}"
             await self._attempt(facts.uid, name, self._repair(facts))
