@@ -23,7 +23,7 @@ from cryptography import x509
 from tests.e2e import build, needs
 from tests.e2e.api import MUTATING_WEBHOOKS, NAMESPACES, PODS, SECRETS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
+from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
 from tests.e2e.waiting import SECONDS, until
 from tests.manifests.environment import environment
 from tests.manifests.render import (
@@ -174,6 +174,37 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
             ).serial_number
         )
         assert answer.startswith(b"HTTP/1.1 404")
+
+
+def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    control_plane.namespace(NAMESPACE)
+    objects = overlay("self-signed")
+    later = [found for found in objects if found["kind"] in REGISTRATIONS]
+    first = [found for found in objects if found not in later]
+    waves = {found["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for found in later}
+    assert waves == {"1"}
+    with removed(control_plane, later), applied(control_plane, first):
+        with running(control_plane, objects, tmp_path) as (_, admin):
+            wait_until(lambda: is_ready(admin), SECONDS)
+            apply(control_plane, later)
+            wait_until(lambda: trusted(control_plane), SECONDS)
+        control_plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
+        with running(control_plane, objects, tmp_path) as (_, admin):
+            wait_until(lambda: is_ready(admin), SECONDS)
+            apply(control_plane, later)
+            wait_until(lambda: trusted(control_plane), SECONDS)
+
+
+def is_ready(admin: str) -> bool:
+    """Return whether the service is ready."""
+    return httpx.get(f"{admin}/readyz", timeout=30).is_success
+
+
+def trusted(plane: ControlPlane) -> bool:
+    """Return whether both configurations have the authority of the Secret."""
+    return bundles(plane) == {stored(plane)["ca.crt"]}
 
 
 @contextmanager
