@@ -97,13 +97,14 @@ class SecretVault:
             self._secret, version, [{"op": "add", "path": "/data", "value": encoded}]
         )
 
-    async def publish(self, bundle: bytes) -> None:
-        """Make `bundle` the `caBundle` of the configurations, where it is not yet. Raises ApiError.
+    async def publish(self, bundle: bytes) -> bool:
+        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
+        it was in all of them. Raises ApiError.
 
         A configuration that does not exist is left to a later call. So is one that has changed
         since it was read: the process that was first has most likely published the same.
         """
-        wanted = base64.b64encode(bundle).decode()
+        wanted, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
             found = await self._configuration(path)
             if found is None:
@@ -113,7 +114,9 @@ class SecretVault:
                 _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
             ]
             if operations:
+                unchanged = False
                 await self._patch(path, found.metadata.resource_version, operations)
+        return unchanged
 
     async def _configuration(self, path: str) -> _Configuration | None:
         """Return a webhook configuration, or None while it does not exist. Raises ApiError."""
