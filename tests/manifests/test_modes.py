@@ -35,6 +35,12 @@ def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
         assert found == from_overlay[identity], identity
 
 
+@pytest.mark.parametrize("way", ["overlay", "chart"])
+def test_pods_of_the_priority_class_which_any_tenant_may_name_preempt_no_others(way: str) -> None:
+    objects = overlay("cert-manager") if way == "overlay" else helm()
+    assert one(objects, "PriorityClass", "ray-webhook")["preemptionPolicy"] == "Never"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> None:
     from_chart = by_identity(helm("--set", f"certificates.source={mode},resizeCheck.enabled=true"))
