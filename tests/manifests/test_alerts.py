@@ -25,6 +25,8 @@ RULES = {rule["alert"]: rule for group in SPEC["groups"] for rule in group["rule
 SERVE = 'ray_webhook_build_info{process="serve"}'
 CONTROLLER = 'ray_webhook_build_info{process="controller"}'
 GROUP = 'raycluster_namespace="team",raycluster="llama",group="tpu"'
+CLUSTER = 'raycluster_namespace="team",raycluster="llama"'
+TROUBLES = "ray_webhook_troubles"
 SINCE = f"ray_webhook_replica_incomplete_since_timestamp_seconds{{{GROUP}}}"
 EXPIRY = "ray_webhook_certificate_expiry_timestamp_seconds"
 DURATION = "ray_webhook_admission_duration_seconds_bucket"
@@ -83,6 +85,15 @@ CASES = {
         {f"ray_webhook_pods_without_seat{{{GROUP}}}": "2x70"},
         {f"ray_webhook_pods_without_seat{{{GROUP}}}": "0x57 2x13"},
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
+    ),
+    "RayWebhookHostsMisplaced": Case(
+        {f'{TROUBLES}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
+        {f'{TROUBLES}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
+        {
+            "raycluster_namespace": "team",
+            "raycluster": "llama",
+            "diagnosis": "hostname-differs",
+        },
     ),
     "RayWebhookSecondWebhook": Case(
         {'ray_webhook_troubles{diagnosis="second-webhook"}': "1x70"},
