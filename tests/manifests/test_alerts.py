@@ -142,6 +142,17 @@ def test_a_controller_that_vanished_raises_an_alert_where_no_pod_groups_are_kept
     )
 
 
+def test_calls_that_fail_open_raise_the_alert_as_those_that_are_rejected_do(
+    tmp_path: Path,
+) -> None:
+    metric = "apiserver_admission_webhook_fail_open_count"
+    case = Case(
+        {f'{metric}{{{OURS},type="admit"}}': "0+1x70"},
+        {f'{metric}{{name="pods.example.com",type="admit"}}': "0+1x70"},
+    )
+    held("RayWebhookCallsFail", case, tmp_path)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_an_alert_fires_when_it_should_and_only_then(name: str, tmp_path: Path) -> None:
     held(name, CASES[name], tmp_path)
