@@ -11,10 +11,11 @@ from tests.server import PROGRAM
 from tests.tls.listener import until
 from tests.tls.registry import registry
 
+PORTS = ["--listen.admin-port=0", "--installation.namespace=n"]
 COMMANDS = {
-    "serve": ["--tls.source=self-signed", "--claims.namespace=n", "--port=0", "--admin-port=0"],
-    "controller": ["--controller.namespace=n", "--port=0"],
-    "dashboard": ["--in-cluster", "--port=0", "--dashboard.admin-port=0"],
+    "serve": [*PORTS, "--tls.source=self-signed", "--port=0"],
+    "controller": PORTS,
+    "dashboard": ["--in-cluster", *PORTS, "--port=0"],
 }
 
 
@@ -29,7 +30,7 @@ def test_each_line_has_the_form_of_the_log_from_the_start_on(
         words = [command, *COMMANDS[command], f"--log.format={form}", config]
         program = [sys.executable, *PROGRAM, *words]
         with subprocess.Popen(program, stdout=out, stderr=subprocess.STDOUT) as process:
-            until(lambda: "started" in log.read_text() or process.poll() is not None)
+            until(lambda: "started" in log.read_text() or process.poll() is not None, 60)
             process.kill()
     lines = log.read_text().splitlines()
     assert any("/readyz" in line for line in lines)

@@ -133,10 +133,10 @@ def test_a_process_without_configurations_is_ready_and_publishes_when_they_appea
 ) -> None:
     with registry() as objects:
         kept = {path: objects.objects.pop(path) for path in (MUTATING, VALIDATING)}
-        flags = ("--tls.source", "self-signed", "--tls.poll-seconds", "0.1")
+        flags = ("--tls.source", "self-signed")
         config = ("--kubeconfig", str(objects.kubeconfig(tmp_path)))
         with serving(tmp_path, [], *flags, *config) as server:
-            until(lambda: httpx.get(f"{server.admin}/readyz").is_success)
+            until(lambda: httpx.get(f"{server.admin}/readyz").is_success, 60)
             for path, configuration in kept.items():
                 objects.put(path, configuration)
-            until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]})
+            until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]}, 60)

@@ -8,9 +8,8 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from webhook.runtime import Runnable, supervise
-from webhook.telemetry.log import Log, as_json
+from webhook.telemetry.log import DescriptorOutput, Log, as_json
 from webhook.telemetry.readable import Format, form_of
-from webhook.telemetry.stdout import DescriptorOutput
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
