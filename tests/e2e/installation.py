@@ -16,6 +16,7 @@ import yaml
 from tests.e2e import build
 from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
+from webhook.control.repair_store import POLICY
 
 Object = dict[str, Any]
 Right = tuple[str, str, str]
@@ -148,13 +149,16 @@ def account_token(plane: ControlPlane, account: str, namespace: str) -> str:
 
 NAMED = {
     "leases": {"namespace": NAMESPACE, "name": CONTROLLER},
+    "configmaps": {"namespace": NAMESPACE, "name": CONTROLLER},
+    "validatingadmissionpolicies": {"name": POLICY},
+    "validatingadmissionpolicybindings": {"name": POLICY},
     "customresourcedefinitions": {"name": "rayclusters.ray.io"},
 }
 
 
 def account_may(plane: ControlPlane, verb: str, resource: str, account: str = WEBHOOK) -> bool:
     """Whether a service account may do this in all namespaces, or with the only objects that it has
-    rights to by name: the Lease of the controller and the CRD of RayClusters.
+    rights to by name: those of `NAMED`.
 
     `resource` is such as `rayclusters.ray.io/status`.
     """
@@ -179,7 +183,7 @@ def rights(role: Object) -> set[Right]:
     )
     for rule in role["rules"]:
         if names := rule.get("resourceNames"):
-            assert names == [NAMED[resource]["name"] for resource in rule["resources"]]
+            assert {*names} == {NAMED[resource]["name"] for resource in rule["resources"]}
     return {
         (group, resource, verb)
         for rule in role["rules"]

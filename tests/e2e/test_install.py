@@ -1,6 +1,4 @@
-"""What is installed, in a real API server: every object, the rights of the self-signed mode, and
-the policies.
-"""
+"""What is installed, in a real API server: every object, and the rights of the self-signed mode."""
 
 import asyncio
 import base64
@@ -21,9 +19,9 @@ import yaml
 from cryptography import x509
 
 from tests.e2e import build, needs
-from tests.e2e.api import MUTATING_WEBHOOKS, NAMESPACES, PODS, SECRETS, Api, ApiError
+from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import ACCOUNT, NAMESPACE, applied, apply, removed
+from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
 from tests.e2e.waiting import SECONDS, until
 from tests.manifests.environment import environment
 from tests.manifests.render import (
@@ -32,7 +30,6 @@ from tests.manifests.render import (
     MODES,
     Object,
     helm,
-    kustomize,
     one,
     overlay,
     own_overlay,
@@ -176,6 +173,37 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
         assert answer.startswith(b"HTTP/1.1 404")
 
 
+def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configurations_exist(
+    control_plane: ControlPlane, tmp_path: Path
+) -> None:
+    control_plane.namespace(NAMESPACE)
+    objects = overlay("self-signed")
+    later = [found for found in objects if found["kind"] in REGISTRATIONS]
+    first = [found for found in objects if found not in later]
+    waves = {found["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for found in later}
+    assert waves == {"1"}
+    with removed(control_plane, later), applied(control_plane, first):
+        with running(control_plane, objects, tmp_path) as (_, admin):
+            wait_until(lambda: is_ready(admin), SECONDS)
+            apply(control_plane, later)
+            wait_until(lambda: trusted(control_plane), SECONDS)
+        control_plane.kubectl("delete", "mutatingwebhookconfiguration", "ray-webhook")
+        with running(control_plane, objects, tmp_path) as (_, admin):
+            wait_until(lambda: is_ready(admin), SECONDS)
+            apply(control_plane, later)
+            wait_until(lambda: trusted(control_plane), SECONDS)
+
+
+def is_ready(admin: str) -> bool:
+    """Return whether the service is ready."""
+    return httpx.get(f"{admin}/readyz", timeout=30).is_success
+
+
+def trusted(plane: ControlPlane) -> bool:
+    """Return whether both configurations have the authority of the Secret."""
+    return bundles(plane) == {stored(plane)["ca.crt"]}
+
+
 @contextmanager
 def running(plane: ControlPlane, objects: list[Object], folder: Path) -> Iterator[tuple[str, str]]:
     """Run the service as its account and with its settings, on free ports, without a drain.
@@ -291,53 +319,8 @@ def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second
             create(control_plane, target, pod(node_type=node_type))
 
 
-def test_the_policy_refuses_a_host_of_a_slice_without_its_seat_and_nothing_else(
-    control_plane: ControlPlane,
-) -> None:
-    namespace = control_plane.namespace("policy")
-    ignored = control_plane.namespace("policy-ignored")
-    control_plane.api.patch(
-        NAMESPACES, ignored, {"metadata": {"labels": {"admission.ray.io/ignore": "true"}}}
-    )
-    seat = {
-        "ray.io/worker-group-replica-index": "0",
-        "ray.io/worker-group-replica-name": "a",
-        "ray.io/replica-host-index": "0",
-    }
-    named = [
-        {"name": "TPU_WORKER_ID", "value": "0"},
-        {"name": "TPU_WORKER_HOSTNAMES", "value": "a,b"},
-    ]
-    with applied(control_plane, kustomize("manifests/policies")):
-        until_refused(control_plane, namespace)
-        for refused, text in (
-            (pod(named), "has no seat"),
-            (pod(None, seat), "no TPU_WORKER_ID"),
-            (pod(named[:1], seat), "no TPU_WORKER_ID"),
-            (pod(None, seat, topology="4x4x4"), "no TPU_WORKER_ID"),
-        ):
-            with pytest.raises(ApiError, match=text):
-                create(control_plane, namespace, refused)
-        for allowed in (
-            pod(named, seat),
-            pod(topology="2x2"),
-            pod(topology="2x2x1"),
-            pod(topology=""),
-            pod(topology="wide"),
-            pod(resource="nvidia.com/gpu"),
-            pod(node_type="head"),
-        ):
-            create(control_plane, namespace, allowed)
-        create(control_plane, ignored, pod())
-
-
-def until_refused(plane: ControlPlane, namespace: str) -> None:
-    """Wait until the API server has taken the policy in."""
-    wait_until(lambda: refuses(plane, namespace), SECONDS)
-
-
 def refuses(plane: ControlPlane, namespace: str) -> bool:
-    """Tell whether a pod without its seat is refused."""
+    """Return whether a worker pod is refused."""
     try:
         create(plane, namespace, pod())
     except ApiError:
@@ -350,26 +333,11 @@ def create(plane: ControlPlane, namespace: str, body: Object) -> None:
     plane.api.create(PODS, body, namespace, dryRun="All")
 
 
-def pod(
-    env: list[dict[str, str]] | None = None,
-    labels: dict[str, str] | None = None,
-    *,
-    topology: str = "4x4",
-    resource: str = "google.com/tpu",
-    node_type: str = "worker",
-) -> dict[str, Any]:
-    """Return a pod of four chips."""
-    container = {
-        "name": "ray",
-        "image": "ray",
-        "resources": {"limits": {resource: "4"}},
-        **({"env": env} if env else {}),
-    }
-    selector = {"nodeSelector": {"cloud.google.com/gke-tpu-topology": topology}} if topology else {}
-    meta = {"name": "probe", "labels": {"ray.io/node-type": node_type, **(labels or {})}}
+def pod(*, node_type: str = "worker") -> dict[str, Any]:
+    """Return a pod of Ray."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": meta,
-        "spec": {"containers": [container], **selector},
+        "metadata": {"name": "probe", "labels": {"ray.io/node-type": node_type}},
+        "spec": {"containers": [{"name": "ray", "image": "ray"}]},
     }

@@ -473,6 +473,8 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
 EVENTS: tuple[tuple[str, str], ...] = (
     ("seatless", "PodWithoutSeat"),
     ("double", "SeatHeldTwice"),
+    ("misplaced", "WorkerIdDiffers"),
+    ("misplaced", "HostnameDiffers"),
     ("split", "ReplicaSplit"),
     ("lacking", "HostMissing"),
     ("nameless", "SecondWebhook"),

@@ -58,7 +58,7 @@ def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("fault", BROKEN_WATCHES)
+@pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])
 def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
     fault: Fault, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,6 +94,28 @@ def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
     assert "listed" in first
     assert f"({BROKEN_WATCHES[fault]})" in trouble
     assert "watching again" in again
+
+
+@pytest.mark.parametrize(("silences", "reported"), [(1, False), (2, True)])
+def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported_when_the_next_is_too(
+    silences: int, caplog: pytest.LogCaptureFixture, *, reported: bool
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.follow")
+
+    async def story() -> Following:
+        async with FakeApi().serving() as api:
+            api.plan("watch", *[Fault.SILENCE] * silences)
+            async with following(api) as f:
+                await eventually(lambda: f.pods.errors.get("timeout") == silences)
+                api.put(PODS, a_pod("pod-0", seat(0)))
+                await eventually(lambda: len(f.members) == 1)
+                return f
+
+    f = asyncio.run(story())
+    assert (set(f.pods.errors), f.pods.relists) == ({"timeout"}, 0)
+    lines = [line for line in pod_lines(caplog) if "listed" not in line]
+    assert any("sent nothing for" in line for line in lines) is reported
+    assert bool(lines) is reported
 
 
 @pytest.mark.parametrize("fault", BROKEN_LISTS)

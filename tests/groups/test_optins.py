@@ -39,8 +39,6 @@ def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
         names.ANNOTATION_PRIORITY_CLASS,
         names.ANNOTATION_CLAIMS,
         names.ANNOTATION_SEAT,
-        names.ANNOTATION_WHOLE,
-        names.ANNOTATION_REPLACED,
     }
     assert ours - written_here == set(ANNOTATIONS)
 

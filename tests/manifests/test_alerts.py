@@ -25,6 +25,8 @@ RULES = {rule["alert"]: rule for group in SPEC["groups"] for rule in group["rule
 SERVE = 'ray_webhook_build_info{process="serve"}'
 CONTROLLER = 'ray_webhook_build_info{process="controller"}'
 GROUP = 'raycluster_namespace="team",raycluster="llama",group="tpu"'
+CLUSTER = 'raycluster_namespace="team",raycluster="llama"'
+TROUBLES = "ray_webhook_troubles"
 SINCE = f"ray_webhook_replica_incomplete_since_timestamp_seconds{{{GROUP}}}"
 EXPIRY = "ray_webhook_certificate_expiry_timestamp_seconds"
 DURATION = "ray_webhook_admission_duration_seconds_bucket"
@@ -84,6 +86,15 @@ CASES = {
         {f"ray_webhook_pods_without_seat{{{GROUP}}}": "0x57 2x13"},
         {"raycluster_namespace": "team", "raycluster": "llama", "group": "tpu"},
     ),
+    "RayWebhookHostsMisplaced": Case(
+        {f'{TROUBLES}{{{CLUSTER},diagnosis="hostname-differs"}}': "8x70"},
+        {f'{TROUBLES}{{{CLUSTER},diagnosis="pod-pending"}}': "8x70"},
+        {
+            "raycluster_namespace": "team",
+            "raycluster": "llama",
+            "diagnosis": "hostname-differs",
+        },
+    ),
     "RayWebhookSecondWebhook": Case(
         {'ray_webhook_troubles{diagnosis="second-webhook"}': "1x70"},
         {'ray_webhook_troubles{diagnosis="host-missing"}': "1x70"},
@@ -129,6 +140,17 @@ def test_a_controller_that_vanished_raises_an_alert_where_no_pod_groups_are_kept
         Case({"ray_webhook_scheduling_kept": "0x70", SERVE: "1x70"}, CASES[name].quiet),
         tmp_path,
     )
+
+
+def test_calls_that_fail_open_raise_the_alert_as_those_that_are_rejected_do(
+    tmp_path: Path,
+) -> None:
+    metric = "apiserver_admission_webhook_fail_open_count"
+    case = Case(
+        {f'{metric}{{{OURS},type="admit"}}': "0+1x70"},
+        {f'{metric}{{name="pods.example.com",type="admit"}}': "0+1x70"},
+    )
+    held("RayWebhookCallsFail", case, tmp_path)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -35,6 +35,12 @@ def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
         assert found == from_overlay[identity], identity
 
 
+@pytest.mark.parametrize("way", ["overlay", "chart"])
+def test_pods_of_the_priority_class_which_any_tenant_may_name_preempt_no_others(way: str) -> None:
+    objects = overlay("cert-manager") if way == "overlay" else helm()
+    assert one(objects, "PriorityClass", "ray-webhook")["preemptionPolicy"] == "Never"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> None:
     from_chart = by_identity(helm("--set", f"certificates.source={mode},resizeCheck.enabled=true"))
@@ -89,8 +95,8 @@ def test_repair_of_the_chart_is_that_of_the_component(mode: str) -> None:
     )
     plain = by_identity(overlay(mode))
     assert from_overlay.keys() - plain.keys() == {
-        ("ClusterRole", "ray-webhook-repair"),
-        ("ClusterRoleBinding", "ray-webhook-repair"),
+        (kind, "ray-webhook-repair")
+        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     }
 
 
@@ -317,7 +323,8 @@ def test_another_namespace_or_prefix_in_an_overlay_reaches_everything_that_names
     components = ["fail-closed", "resize-check", part, "dashboard"]
     transformers = [f"names/{mode}", f"names/{part}", "names/dashboard"]
     objects = own_overlay(mode, components, transformers=transformers, **fields)
-    texts = {text for found in objects for text in strings(found)}
+    # This policy is applied by itself, as it is.
+    texts = {text for found in objects for text in strings(found)} - {"ray-webhook-seat-labels"}
     prefix, namespace = fields.get("namePrefix", ""), fields.get("namespace", "ray-webhook")
     if namespace != "ray-webhook":
         assert [

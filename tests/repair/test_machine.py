@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import next_seat
-from webhook.repair.model import Action, Condemn, Delete, Group, Head, Host, Note, Seal
-from webhook.repair.plan import TORN, Limits, Memory, plan
+from webhook.repair.model import EMPTY, Action, Delete, Group, Host, Mark, Record, Unmark
+from webhook.repair.plan import TORN, Limits, Memory, Plan, plan
 
 KEY = GroupKey("ns", "uid", "g")
 LIMITS = Limits(wait=30.0, per_hour=1000)
@@ -44,11 +44,11 @@ class Repair(RuleBasedStateMachine):
         self.was_whole: dict[str, frozenset[str]] = {}
         self.faulty: set[str] = set()
         self.condemned: set[str] = set()
-        self.notes = 0
+        self.record = EMPTY
         self.leaving: frozenset[str] = frozenset()
-        self.head: Head | None = Head("head", "1")
+        self.head = True
         self.other = Memory()
-        self.late: list[Action] = []
+        self.late: tuple[Record, Plan] | None = None
         self.kuberay_runs = True
 
     # KubeRay before 1.6, or with the gate off: it counts pods, whatever their seats.
@@ -60,9 +60,7 @@ class Repair(RuleBasedStateMachine):
         """
         if not self.kuberay_runs:
             return
-        if self.head is None:
-            self.numbers += 1
-            self.head = Head("head", f"made {self.numbers}")
+        self.head = True
         for uid in [uid for uid, pod in self.pods.items() if pod.host.ended or uid in self.leaving]:
             self._delete(uid)
         missing = self.replicas * self.hosts - len(self.pods)
@@ -121,7 +119,7 @@ class Repair(RuleBasedStateMachine):
             self._change(uid, ended=True, runs=False)
         else:
             self._change(uid, restarts=self.pods[uid].host.restarts + 1)
-            if self.restart and self.pods[uid].host.sealed:
+            if self.restart and self.pods[uid].host.seat.name in self.record.whole:
                 self.faulty.add(self.pods[uid].host.seat.name)
 
     @rule(replicas=st.integers(0, 3))
@@ -151,8 +149,8 @@ class Repair(RuleBasedStateMachine):
 
     @rule()
     def lose_the_head(self) -> None:
-        """The head pod goes, with what is written on it; KubeRay makes another one."""
-        self.head = None
+        """The head pod goes; KubeRay makes another one."""
+        self.head = False
 
     @rule()
     def kuberay_stops_or_starts(self) -> None:
@@ -167,10 +165,11 @@ class Repair(RuleBasedStateMachine):
     @rule(upto=st.integers(0, 5))
     def look(self, upto: int = 100) -> None:
         """Repair looks and acts, and may be stopped between two actions."""
-        actions = plan(self._group(), self.memory, LIMITS, self.now, DATE + self.now).actions
-        for action in actions[:upto]:
-            self._perform(action)
-        if upto < len(actions):
+        found = plan(self._group(), self.record, self.memory, LIMITS, self.now, DATE + self.now)
+        steps = [found.record, *found.actions] if found.record != self.record else found.actions
+        for step in steps[:upto]:
+            self._perform(step)
+        if upto < len(steps):
             self.memory = Memory()
 
     @rule()
@@ -181,62 +180,71 @@ class Repair(RuleBasedStateMachine):
     @rule()
     def another_process_looks(self) -> None:
         """A process that no longer leads looks once more, and is slow to act."""
-        self.late = plan(self._group(), self.other, LIMITS, self.now, DATE + self.now).actions
+        found = plan(self._group(), self.record, self.other, LIMITS, self.now, DATE + self.now)
+        self.late = (self.record, found)
 
     @rule()
     def another_process_acts(self) -> None:
         """It acts on what is still as it saw it."""
-        for action in self.late:
+        if self.late is None:
+            return
+        (known, found), self.late = self.late, None
+        if found.record != known:
+            if known is not self.record:
+                return  # a conflict: what is not recorded is not done
+            self._perform(found.record, late=True)
+        for action in found.actions:
             if self._is_there(action):
                 self._perform(action, late=True)
-            elif isinstance(action, Note):
-                break
-        self.late = []
+
+    @rule(number=st.integers(0, 20))
+    def label(self, number: int) -> None:
+        """A person who may patch pods writes the label of a pod that is about to be deleted."""
+        if self.pods:
+            self._change([*self.pods][number % len(self.pods)], marked=True)
 
     def _is_there(self, action: Action) -> bool:
-        """Tell whether the API server still has the pod in the version that was seen."""
-        if isinstance(action, Note):
-            return self.head is not None and self.head.version == action.host.version
+        """Return whether the API server still has the pod in the version that was seen."""
         pod = self.pods.get(action.host.uid)
         return pod is not None and pod.host.version == action.host.version
 
     def _group(self) -> Group:
-        hosts = tuple(pod.host for pod in self.pods.values())
         return Group(
             str(self.spec),
             self.hosts,
             self.replicas,
-            hosts,
-            "g",
-            self.head,
+            tuple(pod.host for pod in self.pods.values()),
+            head=self.head,
             repair=True,
             restart=self.restart,
             leaving=self.leaving,
         )
 
-    def _perform(self, action: Action, *, late: bool = False) -> None:
-        assert self._is_there(action)
-        match action:
-            case Note(head, replaced):
-                self.notes += 1
-                self.head = replace(head, version=f"noted {self.notes}", replaced=replaced)
-            case Seal(host, text):
-                self._change(host.uid, sealed=text)
-            case Condemn(host, reason):
-                self._judge(host.seat.name, reason, late=late)
-                self._change(host.uid, condemned=reason)
+    def _perform(self, step: Action | Record, *, late: bool = False) -> None:
+        match step:
+            case Record():
+                for name in step.whole.keys() - self.record.whole.keys():
+                    assert name in self.was_whole
+                for name, reason in step.going.items():
+                    self._judge(name, reason, late=late)
+                self.record = step
+            case Mark(host):
+                assert self._is_there(step)
+                self._change(host.uid, marked=True)
+            case Unmark(host):
+                assert self._is_there(step)
+                self._change(host.uid, marked=False)
             case Delete(host):
-                assert host.condemned
+                assert self._is_there(step)
+                assert host.marked
+                assert host.seat.name in self.condemned, "a label deletes a pod"
                 self._delete(host.uid)
 
     def _judge(self, name: str, reason: str, *, late: bool) -> None:
-        """A replica goes only if it has lost something, or nobody will fill it; and in the
-        budget.
-        """
+        """A replica goes only if it has lost something, or no pod will fill it."""
         if name in self.condemned:
             return
         self.condemned.add(name)
-        assert len(self.condemned) <= self.notes, "a replica goes that is in no budget"
         if reason != TORN:
             assert name in self.faulty, "a replica that has lost nothing goes"
             return
@@ -251,7 +259,7 @@ class Repair(RuleBasedStateMachine):
         return {
             pod.host.seat.name
             for pod in self.pods.values()
-            if pod.host.condemned and not pod.host.deleting
+            if pod.host.marked and not pod.host.deleting
         }
 
     def _change(self, uid: str, **fields: object) -> None:
@@ -270,7 +278,7 @@ class Repair(RuleBasedStateMachine):
         if host.deleting:
             self.members.remove(uid)
         else:
-            self.members.put(uid, KEY, host.seat, condemned=bool(host.condemned))
+            self.members.put(uid, KEY, host.seat, condemned=host.marked)
 
     @invariant()
     def remember(self) -> None:
@@ -305,8 +313,9 @@ class Repair(RuleBasedStateMachine):
         for pod in self.pods.values():
             assert pod.host.lives
             found.setdefault(pod.host.seat.name, set()).add(pod.host.seat.host)
-            assert pod.host.sealed
         assert len(found) == self.replicas
+        assert found.keys() == self.record.whole.keys()
+        assert self.record.replaced.keys() == self.condemned, "a replica went that is in no budget"
         assert all(hosts == set(range(self.hosts)) for hosts in found.values())
         seats: set[Seat] = {pod.host.seat for pod in self.pods.values()}
         assert len(seats) == len(self.pods) == self.replicas * self.hosts

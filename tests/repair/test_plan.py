@@ -2,10 +2,12 @@
 
 from msgspec.structs import replace
 
-from tests.repair.groups import DATE, HEAD, N, a_group, a_replica, look, looks, sealed
-from webhook.repair.model import Action, Condemn, Delete, Head, Note, Seal
+from tests.repair.groups import DATE, N, a_group, a_replica, look, looks, recorded
+from webhook.groups.seat import Seat
+from webhook.repair.model import EMPTY, Action, Delete, Record, Unmark
 from webhook.repair.plan import (
     CHANGING,
+    DUPLICATE,
     GOING,
     HEADLESS,
     LOST,
@@ -13,15 +15,14 @@ from webhook.repair.plan import (
     SCALING,
     SPENT,
     SUSPENDED,
-    TOO_NEW,
     TORN,
     Limits,
     Memory,
-    Plan,
 )
 
 LIMITS = Limits()
 LATER = 100.0
+SOON = (0.0, LATER)
 
 
 def kinds(actions: list[Action]) -> list[str]:
@@ -29,217 +30,272 @@ def kinds(actions: list[Action]) -> list[str]:
     return [f"{type(action).__name__} {action.host.name}" for action in actions]
 
 
-def test_a_whole_replica_is_sealed_once_all_of_it_runs() -> None:
+def reasons(actions: list[Action]) -> set[str]:
+    """Return the reasons of actions."""
+    return {action.reason for action in actions if not isinstance(action, Unmark)}
+
+
+def marks(name: str, *hosts: int) -> list[str]:
+    """Return what marks hosts of a replica."""
+    return [f"Mark {name}-{host}" for host in hosts]
+
+
+def test_a_replica_is_recorded_once_all_of_its_hosts_run() -> None:
     pods = a_replica("a")
     starting = [replace(pods[0], runs=False), *pods[1:]]
-    assert looks(a_group(starting)).actions == []
-    assert looks(a_group(pods[:-1])).actions == []
-    found = looks(a_group(pods)).actions
-    assert [type(action) for action in found] == [Seal] * N
-    assert looks(a_group(sealed(pods))).actions == []
+    assert looks(a_group(starting)).record == EMPTY
+    assert looks(a_group(pods[:-1])).record == EMPTY
+    found = looks(a_group(pods))
+    assert (found.record, found.actions) == (recorded(pods), [])
+    assert looks(a_group(pods), recorded(pods)) == found
 
 
-def test_a_sealing_that_was_broken_off_is_finished() -> None:
-    pods = a_replica("a")
-    half = [*sealed(pods)[:1], *pods[1:]]
-    assert kinds(looks(a_group(half)).actions) == [f"Seal a-{host}" for host in range(1, N)]
+def test_a_replica_that_is_gone_leaves_the_record() -> None:
+    one, two = a_replica("a"), a_replica("b", 1)
+    assert looks(a_group(one), recorded(one, two)).record == recorded(one)
 
 
 def test_a_replica_that_was_never_whole_has_lost_nothing() -> None:
     for pods in (a_replica("a")[:2], [replace(a_replica("a")[0], ended=True)]):
-        found = looks(a_group(pods), times=(0.0, LATER))
+        found = looks(a_group(pods), times=SOON)
         assert (found.actions, found.waiting) == ([], {})
 
 
-def test_a_replica_that_lost_a_host_is_condemned_when_that_has_lasted() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:])
+def test_a_replica_that_lost_a_host_goes_when_that_has_lasted() -> None:
+    pods = a_replica("a")
+    broken, record = a_group(pods[1:]), recorded(pods)
     memory = Memory()
-    assert look(broken, memory, LIMITS, 0.0).waiting == {"a": CHANGING}
-    assert look(broken, memory, LIMITS, 29.0).actions == []
-    found = look(broken, memory, LIMITS, 31.0).actions
-    assert kinds(found) == ["Note head", *(f"Condemn a-{host}" for host in range(1, N))]
-    assert {action.reason for action in found if isinstance(action, Condemn)} == {LOST}
+    assert look(broken, record, memory, LIMITS, 0.0).waiting == {"a": CHANGING}
+    assert look(broken, record, memory, LIMITS, 29.0).actions == []
+    found = look(broken, record, memory, LIMITS, 31.0)
+    assert found.record == replace(record, going={"a": LOST})
+    assert kinds(found.actions) == marks("a", 1, 2, 3)
+    assert reasons(found.actions) == {LOST}
 
 
-def test_another_pod_in_the_seat_does_not_make_it_whole() -> None:
-    pods = sealed(a_replica("a"))
-    newcomer = replace(pods[0], name="new", uid="new", sealed="")
-    assert kinds(looks(a_group([newcomer, *pods[1:]]), times=(0.0, LATER)).actions)
+def test_another_pod_with_the_identity_does_not_make_it_whole() -> None:
+    pods = a_replica("a")
+    newcomer = replace(pods[0], name="new", uid="new")
+    found = looks(a_group([newcomer, *pods[1:]]), recorded(pods), SOON)
+    assert found.record.going == {"a": LOST}
+
+
+def test_a_duplicate_of_a_host_that_lives_is_deleted_alone_and_at_once() -> None:
+    pods = a_replica("a")
+    for ours in (True, False):
+        fifth = replace(pods[0], name="fifth", uid="fifth", ours=ours)
+        for held in (a_group([fifth, *pods]), a_group([fifth, *pods], leaving=frozenset({"a-1"}))):
+            found = looks(held, recorded(pods), SOON)
+            assert (found.record, found.waiting) == (recorded(pods), {})
+            assert [(each.host, each.reason) for each in found.actions if type(each) is Delete] == [
+                (fifth, DUPLICATE)
+            ]
+            assert len(found.actions) == 1
+
+
+def test_a_duplicate_neither_completes_nor_spares_a_replica_that_lost_another_host() -> None:
+    pods = a_replica("a")
+    fifth = replace(pods[0], name="fifth", uid="fifth")
+    found = looks(a_group([fifth, *pods[:3]]), recorded(pods), SOON)
+    assert kinds(found.actions) == ["Delete fifth", *marks("a", 0, 1, 2)]
+
+
+def test_of_two_pods_with_one_identity_none_is_deleted_where_none_is_recorded() -> None:
+    pods = a_replica("a")
+    fifth = replace(pods[0], name="fifth", uid="fifth")
+    found = looks(a_group([fifth, *pods]), EMPTY, SOON)
+    assert (found.record, found.actions, found.waiting) == (EMPTY, [], {})
+
+
+def test_a_pod_beyond_the_hosts_of_a_replica_breaks_nothing() -> None:
+    pods = a_replica("a")
+    further = replace(pods[0], name="further", uid="further", seat=Seat(0, N, "a"))
+    found = looks(a_group([*pods, further]), recorded(pods), SOON)
+    assert (found.record, found.actions, found.waiting) == (recorded(pods), [], {})
 
 
 def test_a_host_that_failed_or_is_being_deleted_is_lost() -> None:
-    pods = sealed(a_replica("a"))
+    pods = a_replica("a")
     for lost in (replace(pods[2], ended=True), replace(pods[2], deleting=True)):
-        found = looks(a_group([*pods[:2], lost, *pods[3:]]), times=(0.0, LATER))
-        assert "Condemn a-0" in kinds(found.actions)
+        found = looks(a_group([*pods[:2], lost, *pods[3:]]), recorded(pods), SOON)
+        assert "Mark a-0" in kinds(found.actions)
 
 
-def test_a_replica_that_goes_as_a_whole_is_left_to_whoever_deletes_it() -> None:
-    going = [replace(host, deleting=True) for host in sealed(a_replica("a"))]
-    assert looks(a_group(going), times=(0.0, LATER)) == looks(a_group([]))
+def test_a_replica_that_goes_as_a_whole_is_left_to_its_deletion() -> None:
+    pods = a_replica("a")
+    going = [replace(host, deleting=True) for host in pods]
+    found = looks(a_group(going), recorded(pods), SOON)
+    assert (found.actions, found.waiting) == ([], {})
 
 
-def test_what_is_condemned_is_marked_to_the_last_pod_and_then_deleted() -> None:
-    pods = sealed(a_replica("a"))
-    marked = [replace(host, condemned=LOST) for host in pods]
-    assert kinds(looks(a_group([*marked[:2], *pods[2:]])).actions) == ["Condemn a-2", "Condemn a-3"]
-    found = looks(a_group(marked)).actions
-    assert kinds(found) == [f"Delete a-{host}" for host in range(N)]
-    assert {action.reason for action in found if isinstance(action, Delete)} == {LOST}
+def test_a_replica_that_goes_is_marked_to_the_last_pod_and_then_deleted() -> None:
+    pods = a_replica("a")
+    record = recorded(pods, going={"a": LOST})
+    marked = [replace(host, marked=True) for host in pods]
+    found = looks(a_group([*marked[:2], *pods[2:]]), record)
+    assert kinds(found.actions) == marks("a", 2, 3)
+    found = looks(a_group(marked), record)
+    assert kinds(found.actions) == [f"Delete a-{host}" for host in range(N)]
+    assert (reasons(found.actions), found.record) == ({LOST}, record)
+
+
+def test_a_label_that_is_not_in_the_record_is_removed_and_deletes_nothing() -> None:
+    pods = a_replica("a")
+    marked = [replace(host, marked=True) for host in pods]
+    for carried, count in (([*marked[:1], *pods[1:]], 1), (marked, N)):
+        found = looks(a_group(carried), recorded(pods), SOON)
+        assert (found.record, found.waiting) == (recorded(pods), {})
+        assert kinds(found.actions) == [f"Unmark a-{host}" for host in range(count)]
 
 
 def test_one_replica_of_a_group_goes_at_a_time() -> None:
-    one, two = sealed(a_replica("a"))[1:], sealed(a_replica("b", 1))[1:]
-    found = looks(a_group([*one, *two], desired=2), times=(0.0, LATER))
-    assert {name.split("-")[0] for name in kinds(found.actions)} == {"Note head", "Condemn a"}
-    assert found.waiting == {"b": GOING}
-    leaving = [replace(host, condemned=LOST, deleting=True) for host in one]
-    found = looks(a_group([*leaving, *two], desired=2), times=(0.0, LATER))
-    assert (found.actions, found.waiting) == ([], {"b": GOING})
+    one, two = a_replica("a"), a_replica("b", 1)
+    record = recorded(one, two)
+    found = looks(a_group([*one[1:], *two[1:]], desired=2), record, SOON)
+    assert (found.record.going, found.waiting) == ({"a": LOST}, {"b": GOING})
+    assert kinds(found.actions) == marks("a", 1, 2, 3)
+    leaving = [replace(host, marked=True, deleting=True) for host in one[1:]]
+    for at in (found.record, replace(record, replaced={"a": DATE})):
+        held = looks(a_group([*leaving, *two[1:]], desired=2), at, SOON)
+        assert (held.actions, held.waiting) == ([], {"b": GOING})
 
 
 def test_nothing_is_replaced_while_the_group_is_suspended_or_changes_or_scales() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:])
+    pods = a_replica("a")
+    broken, record = a_group(pods[1:]), recorded(pods)
     for held, why in (
         (replace(broken, suspended=True), SUSPENDED),
         (replace(broken, leaving=frozenset({"a-1"})), SCALING),
     ):
-        found = looks(held, times=(0.0, LATER))
+        found = looks(held, record, SOON)
         assert (found.actions, found.waiting) == ([], {"a": why})
     memory = Memory()
-    look(broken, memory, LIMITS, 0.0)
-    found = look(replace(broken, version="2"), memory, LIMITS, LATER)
+    look(broken, record, memory, LIMITS, 0.0)
+    found = look(replace(broken, version="2"), record, memory, LIMITS, LATER)
     assert (found.actions, found.waiting) == ([], {"a": CHANGING})
 
 
 def test_names_of_pods_that_have_left_hold_nothing() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:], leaving=frozenset({"a-0", "former"}))
-    assert "Condemn a-1" in kinds(looks(broken, times=(0.0, LATER)).actions)
+    pods = a_replica("a")
+    broken = a_group(pods[1:], leaving=frozenset({"a-0", "former"}))
+    assert "Mark a-1" in kinds(looks(broken, recorded(pods), SOON).actions)
 
 
 def test_the_siblings_of_a_pod_that_leaves_go_while_there_are_more_hosts_than_wanted() -> None:
-    whole, rest = sealed(a_replica("a")), sealed(a_replica("b", 1))[1:]
+    whole, rest = a_replica("a"), a_replica("b", 1)
     leaving = frozenset({"b-0", "b-1"})
-    found = looks(a_group([*whole, *rest], desired=1, leaving=leaving), times=(0.0, LATER))
-    assert kinds(found.actions) == ["Note head", *(f"Condemn b-{host}" for host in range(1, N))]
+    group = a_group([*whole, *rest[1:]], desired=1, leaving=leaving)
+    assert kinds(looks(group, recorded(whole, rest), SOON).actions) == marks("b", 1, 2, 3)
 
 
-def noted(found: Plan) -> Head:
-    """Return the head as it is when the note of a plan was written."""
-    (note,) = (action for action in found.actions if isinstance(action, Note))
-    return replace(note.host, replaced=note.replaced)
+def test_the_budget_of_an_hour_is_spent_by_a_replica_whose_pods_are_all_deleted() -> None:
+    pods = a_replica("a")
+    going = recorded(pods, going={"a": LOST})
+    rest = [replace(host, marked=True) for host in pods[1:]]
+    half = [replace(rest[0], deleting=True), *rest[1:]]
+    assert looks(a_group(half), going).record == going
+    for over in ([replace(host, deleting=True) for host in rest], []):
+        found = looks(a_group(over), going).record
+        assert (found.going, found.replaced) == ({}, {"a": DATE})
 
 
 def test_there_is_a_budget_an_hour_that_outlives_the_process() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:])
-    limits, memory = Limits(per_hour=1), Memory()
-    look(broken, memory, limits, 0.0)
-    spent = replace(broken, head=noted(look(broken, memory, limits, 31.0)))
-    assert spent.head is not None
-    assert spent.head.replaced == {"g": (DATE + 31.0,)}
-    for known in (memory, Memory()):
-        look(spent, known, limits, 40.0)
-        assert look(spent, known, limits, 100.0).waiting == {"a": SPENT}
-        again = noted(look(spent, known, limits, 31.0 + 3600.0))
-        assert again.replaced == {"g": (DATE + 31.0 + 3600.0,)}
-
-
-def test_the_budget_outlives_a_head_pod() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:])
-    limits, memory = Limits(per_hour=1), Memory()
-    look(replace(broken, head=replace(HEAD, replaced={"g": (DATE,)})), memory, limits, 0.0)
-    assert look(broken, memory, limits, 100.0).waiting == {"a": SPENT}
-
-
-def test_each_group_has_a_budget_of_its_own_on_the_head_pod() -> None:
-    times = {"other": (DATE, DATE + 1.0), "former": (DATE - 3600.0,)}
-    broken = a_group(sealed(a_replica("a"))[1:], head=replace(HEAD, replaced=times))
-    limits, memory = Limits(per_hour=1), Memory()
-    look(broken, memory, limits, 0.0)
-    found = noted(look(broken, memory, limits, 40.0)).replaced
-    assert found == {"other": times["other"], "g": (DATE + 40.0,)}
+    pods = a_replica("b")
+    broken, limits = a_group(pods[1:]), Limits(per_hour=1)
+    record = recorded(pods, replaced={"a": DATE + 31.0})
+    memory = Memory()
+    for now in (40.0, 100.0, 31.0 + 3599.0):
+        found = look(broken, record, memory, limits, now)
+    assert found.waiting == {"b": SPENT}
+    found = look(broken, record, memory, limits, 31.0 + 3600.0)
+    assert found.record == recorded(pods, going={"b": LOST})
 
 
 def test_a_clock_that_was_set_back_holds_repair_for_an_hour_at_most() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:])
+    pods = a_replica("b")
     for ahead, held in ((1800.0, True), (86400.0, False)):
-        head = replace(HEAD, replaced={"g": (DATE + ahead,)})
-        memory = Memory()
-        look(replace(broken, head=head), memory, Limits(per_hour=1), 0.0)
-        found = look(replace(broken, head=head), memory, Limits(per_hour=1), 40.0)
-        assert found.waiting == ({"a": SPENT} if held else {})
+        record, memory = recorded(pods, replaced={"a": DATE + ahead}), Memory()
+        look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 0.0)
+        found = look(a_group(pods[1:]), record, memory, Limits(per_hour=1), 40.0)
+        assert found.waiting == ({"b": SPENT} if held else {})
 
 
-def test_nothing_is_replaced_while_there_is_no_head_to_note_it_on() -> None:
-    broken = a_group(sealed(a_replica("a"))[1:], head=None)
-    found = looks(broken, times=(0.0, LATER))
+def test_nothing_is_replaced_while_there_is_no_head() -> None:
+    pods = a_replica("a")
+    found = looks(a_group(pods[1:], head=False), recorded(pods), SOON)
     assert (found.actions, found.waiting) == ([], {"a": HEADLESS})
-
-
-def test_restarts_that_cannot_be_read_say_nothing() -> None:
-    for text in ("9" * 4301, "²", "-1", ""):
-        pods = [
-            replace(host, sealed=f"{host.sealed.partition('.')[0]}.{text}", restarts=3)
-            for host in sealed(a_replica("a"))
-        ]
-        found = looks(a_group(pods, restart=True), times=(0.0, LATER))
-        assert (found.actions, found.waiting) == ([], {})
 
 
 def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() -> None:
     one, two = a_replica("a")[:2], a_replica("b", 1)[2:]
-    found = looks(a_group([*one, *two]), times=(0.0, LATER))
-    assert kinds(found.actions) == ["Note head", "Condemn a-0", "Condemn a-1"]
-    assert {action.reason for action in found.actions if isinstance(action, Condemn)} == {TORN}
-    assert found.waiting == {"b": GOING}
+    found = looks(a_group([*one, *two]), times=SOON)
+    assert kinds(found.actions) == marks("a", 0, 1)
+    assert (found.record, found.waiting) == (Record(going={"a": TORN}), {"b": GOING})
     for filled in (
         a_group([*one, *two], desired=2),
         a_group([*one, replace(two[0], ended=True), two[1]]),
         a_group([replace(host, ours=False) for host in (*one, *two)]),
         a_group([*one, *two], repair=False),
-        a_group([*sealed(a_replica("c")), *(replace(host, ended=True) for host in one)]),
+        a_group([*a_replica("c"), *(replace(host, ended=True) for host in one)]),
     ):
-        found = looks(filled, times=(0.0, LATER))
+        found = looks(filled, times=SOON)
         assert (found.actions, found.waiting) == ([], {})
 
 
 def test_a_replica_that_was_whole_goes_before_one_that_others_may_fill() -> None:
-    one, two = a_replica("a")[:2], sealed(a_replica("b", 1))[2:]
-    found = looks(a_group([*one, *two]), times=(0.0, LATER))
-    assert kinds(found.actions) == ["Note head", "Condemn b-2", "Condemn b-3"]
+    one, two = a_replica("a")[:2], a_replica("b", 1)
+    found = looks(a_group([*one, *two[2:]]), recorded(two), SOON)
+    assert kinds(found.actions) == marks("b", 2, 3)
 
 
-def test_seats_of_kuberay_are_left_to_it() -> None:
-    pods = [replace(host, ours=False) for host in sealed(a_replica("a"))]
-    assert looks(a_group(pods[1:]), times=(0.0, LATER)).actions == []
+def test_identities_of_kuberay_are_left_to_it() -> None:
+    pods = [replace(host, ours=False) for host in a_replica("a")]
+    assert looks(a_group(pods[1:]), recorded(pods), SOON).actions == []
 
 
-def test_a_group_that_does_not_ask_is_sealed_and_no_more() -> None:
-    broken = replace(a_group(sealed(a_replica("a"))[1:]), repair=False)
-    assert looks(broken, times=(0.0, LATER)).actions == []
+def test_a_group_that_does_not_ask_is_recorded_and_no_more() -> None:
+    pods = a_replica("a")
+    found = looks(a_group(pods[1:], repair=False), recorded(pods), SOON)
+    assert (found.record, found.actions) == (recorded(pods), [])
 
 
 def test_a_container_that_restarts_takes_its_replica_with_it_where_that_is_asked_for() -> None:
-    pods = sealed(a_replica("a"))
-    group = a_group([*pods[:3], replace(pods[3], restarts=1)], repair=False, restart=True)
-    found = looks(group, times=(0.0, 10.0, LATER)).actions
-    assert kinds(found) == ["Note head", *(f"Condemn a-{host}" for host in range(N))]
-    assert {action.reason for action in found if isinstance(action, Condemn)} == {RESTARTED}
-    assert looks(replace(group, restart=False), times=(0.0, LATER)).actions == []
+    for ours in (True, False):
+        pods = [replace(host, ours=ours) for host in a_replica("a")]
+        group = a_group([*pods[:3], replace(pods[3], restarts=1)], repair=False, restart=True)
+        found = looks(group, recorded(pods), SOON)
+        assert kinds(found.actions) == marks("a", 0, 1, 2, 3)
+        assert reasons(found.actions) == {RESTARTED}
+        assert looks(replace(group, restart=False), recorded(pods), SOON).actions == []
+
+
+def test_hosts_that_all_restarted_are_not_broken_and_are_recorded_again_once_they_run() -> None:
+    replicas = [a_replica(name, index) for index, name in enumerate("abc")]
+    record = recorded(*replicas)
+    again = [[replace(host, restarts=1 + host.seat.host % 2) for host in pods] for pods in replicas]
+    group = a_group([host for pods in again for host in pods], desired=3, restart=True)
+    coming = replace(group, pods=(replace(group.pods[0], runs=False), *group.pods[1:]))
+    found = looks(coming, record, SOON)
+    assert (found.actions, found.waiting) == ([], {})
+    assert found.record == recorded(replicas[0], *again[1:])
+    found = looks(group, record, SOON)
+    assert (found.record, found.actions, found.waiting) == (recorded(*again), [], {})
+
+    host = replace(group.pods[0], restarts=2)
+    found = looks(replace(group, pods=(host, *group.pods[1:])), found.record, SOON)
+    assert found.record.going == {"a": RESTARTED}
+
+
+def test_hosts_that_restart_one_after_the_other_within_the_delay_are_not_broken() -> None:
+    pods, memory = a_replica("a"), Memory()
+    for count, now in enumerate((0.0, 10.0, 20.0, 29.0), 1):
+        changed = [replace(host, restarts=int(host.seat.host < count)) for host in pods]
+        group = a_group(changed, restart=True)
+        assert look(group, recorded(pods), memory, LIMITS, now).actions == []
+    found = look(group, recorded(pods), memory, LIMITS, LATER)
+    assert (found.actions, found.record) == ([], recorded(changed))
 
 
 def test_restarts_before_the_replica_was_whole_do_not_count() -> None:
-    pods = sealed([replace(host, restarts=3) for host in a_replica("a")])
-    assert looks(a_group(pods, restart=True), times=(0.0, LATER)).actions == []
-
-
-def test_where_kuberay_gave_the_seats_one_deletion_is_tried_before_all() -> None:
-    pods = [replace(host, ours=False) for host in sealed(a_replica("a"))]
-    group = a_group([*pods[:3], replace(pods[3], restarts=1)], repair=False, restart=True)
-    memory = Memory()
-    look(group, memory, LIMITS, 0.0)
-    assert kinds(look(group, memory, LIMITS, 40.0).actions) == ["Note head", "Delete a-3"]
-    left = replace(group, pods=tuple(pods[:3]))
-    assert look(left, memory, LIMITS, 50.0).waiting == {"a": TOO_NEW}
-    found = look(left, memory, LIMITS, 80.0).actions
-    assert kinds(found) == ["Note head", "Condemn a-0", "Condemn a-1", "Condemn a-2"]
+    pods = [replace(host, restarts=3) for host in a_replica("a")]
+    assert looks(a_group(pods, restart=True), recorded(pods), SOON).actions == []

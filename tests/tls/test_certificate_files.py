@@ -1,5 +1,6 @@
 """A certificate in files: rotation while serving, and pairs that are kept out."""
 
+import asyncio
 import ssl
 import threading
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from tests.tls.listener import (
     REFUSED,
     Listener,
+    Notes,
     ask,
     authority,
     serial,
@@ -24,7 +26,9 @@ from webhook.tls.certificate_files import CertificateFiles, read_file
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair
+from webhook.tls.keeper import Keeper
 
+NOW = datetime.now(UTC).replace(microsecond=0)
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
@@ -87,7 +91,16 @@ def test_without_a_certificate_handshakes_are_refused_until_one_is_there(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "fault", ["mismatched", "truncated certificate", "truncated key", "empty", "missing", "expired"]
+    "fault",
+    [
+        "mismatched",
+        "truncated certificate",
+        "truncated key",
+        "empty",
+        "missing",
+        "expired",
+        "not valid yet",
+    ],
 )
 def test_an_unusable_pair_is_kept_out_reported_once_and_healed(tmp_path: Path, fault: str) -> None:
     signer = authority()
@@ -121,8 +134,43 @@ def spoil(directory: Path, fault: str, other: Pair, signer: Pair) -> None:
         (directory / "tls.crt").write_bytes(b"")
     elif fault == "missing":
         (directory / "tls.crt").unlink()
-    else:
+    elif fault == "expired":
         write(directory, server_pair(signer, datetime.now(UTC) - timedelta(days=2)))
+    else:
+        write(directory, server_pair(signer, datetime.now(UTC) + timedelta(hours=1)))
+
+
+def test_a_pair_that_is_not_valid_yet_is_served_from_the_first_moment_of_its_time(
+    tmp_path: Path,
+) -> None:
+    signer = authority()
+    good, later = server_pair(signer), server_pair(signer, NOW + timedelta(minutes=60))
+    context, notes, clock = SwappingContext(), Notes(), [NOW.timestamp()]
+    files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+    keeper = Keeper(files, context, notes, clock=lambda: clock[0])
+
+    def look(pair: Pair, minutes: float) -> None:
+        write(tmp_path, pair)
+        clock[0] = (NOW + timedelta(minutes=minutes)).timestamp()
+        asyncio.run(keeper.look())
+
+    look(good, 0)
+    served = context.expires
+    look(later, 10)
+    look(later, 54)  # certificates are valid 5 minutes before they are issued
+    assert (context.expires, len(notes.loads)) == (served, 1)
+    (rejection,) = notes.rejections
+    start = f"{NOW + timedelta(minutes=55):%Y-%m-%d %H:%M}"
+    assert rejection.endswith(f": the certificate is valid from {start} UTC; it is served then")
+    look(later, 56)
+    assert (context.expires > served, len(notes.loads)) == (True, 2)
+
+
+def test_a_pair_that_is_not_valid_yet_is_not_ready_where_there_is_no_other() -> None:
+    context = SwappingContext()
+    context.load(server_pair(authority(), NOW + timedelta(minutes=60)))
+    minutes = [(NOW + timedelta(minutes=each)).timestamp() for each in (0, 54, 56)]
+    assert [context.valid(each) for each in minutes] == [False, False, True]
 
 
 def test_an_expired_pair_is_served_when_there_is_no_better_and_is_not_valid(tmp_path: Path) -> None:

@@ -46,9 +46,10 @@ class MemoryVault:
         self.data, self.version, self.writes = dict(data), self.version + 1, self.writes + 1
         return True
 
-    async def publish(self, bundle: bytes) -> None:
+    async def publish(self, bundle: bytes) -> bool:
         """Note the bundle."""
-        self.bundle = bundle
+        former, self.bundle = self.bundle, bundle
+        return former == bundle
 
 
 class Clock:
@@ -62,10 +63,11 @@ class Clock:
         return self.now
 
 
-def replica(vault: MemoryVault, clock: Clock) -> SelfSigned:
-    """Return one replica's source."""
+def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) -> SelfSigned:
+    """Return the source of one replica, whose clock is ahead."""
     source = SelfSigned(vault, NAMES, ConnectionError)
-    source._clock = clock  # noqa: SLF001 - as a test sets time
+    source._clock = lambda: clock() + ahead  # noqa: SLF001 - as a test sets time
+    source._timer = lambda: clock().timestamp()  # noqa: SLF001 - likewise
     return source
 
 
@@ -149,11 +151,38 @@ def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> No
         server=issue_server(held.authority, NAMES, 90, late - timedelta(days=80))
     )
     soonest = late + PUBLISHED_FIRST
-    for ahead in (timedelta(), timedelta(minutes=5)):  # the clock of the process that renews
-        assert advance(lasting, NAMES, soonest + ahead - timedelta(seconds=1)) == lasting
-    signed = advance(lasting, NAMES, soonest + timedelta(minutes=5))
+    assert advance(lasting, NAMES, late, PUBLISHED_FIRST - timedelta(seconds=1)) == lasting
+    signed = advance(lasting, NAMES, soonest, PUBLISHED_FIRST)
     assert signed.server != lasting.server
     assert trusted_by(signed.authority.certificate, signed.server, soonest)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(), timedelta(minutes=5), timedelta(minutes=-5)])
+def test_the_first_leaf_of_a_new_authority_waits_until_its_bundle_was_published_for_its_time(
+    ahead: timedelta,
+) -> None:
+    vault, clock = MemoryVault(), Clock()
+    source, other = replica(vault, clock), replica(vault, clock, ahead)
+    first = asyncio.run(source.fetch())
+    clock.now = read_validity(vault.data["ca.crt"]).end - timedelta(days=100)
+    data = vault.data = {**vault.data, "tls.crt": _worn(vault, clock.now)}
+    asyncio.run(source.fetch())
+    assert vault.data["ca.crt"] != data["ca.crt"]
+    for minutes in range(20):
+        clock.now += timedelta(minutes=1)
+        if minutes == 6:  # a tool takes the bundle away, and it is published again
+            vault.bundle = b""
+        pair = asyncio.run(other.fetch())
+        signed = pair.certificate != data["tls.crt"]
+        assert signed is (minutes >= 16)
+    assert trusted_by(vault.data["ca.crt"], pair, clock.now)
+    assert pair != first
+
+
+def _worn(vault: MemoryVault, now: datetime) -> bytes:
+    """Return a leaf of the authority in the Secret that is due for renewal."""
+    authority = Pair(vault.data["ca.crt"], vault.data["ca.key"])
+    return issue_server(authority, NAMES, 90, now - timedelta(days=80)).certificate
 
 
 def test_the_old_authority_leaves_the_bundle_when_it_has_expired() -> None:

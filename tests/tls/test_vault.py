@@ -99,9 +99,44 @@ def test_two_processes_serve_with_the_certificate_that_one_of_them_made(tmp_path
         assert [server.process.returncode for server in (first, second)] == [0, 0]
 
 
-@pytest.mark.parametrize("path", [SECRET, MUTATING, VALIDATING])
-def test_what_is_missing_is_named(tmp_path: Path, path: str) -> None:
+def test_a_secret_that_is_missing_is_named(tmp_path: Path) -> None:
     with registry() as objects:
-        del objects.objects[path]
-        with pytest.raises(CertificateError, match=f"404: {path} not found"):
+        del objects.objects[SECRET]
+        with pytest.raises(CertificateError, match=f"404: {SECRET} not found"):
             with_vault(objects, tmp_path, lambda vault: source(vault).fetch())
+
+
+@pytest.mark.parametrize("absent", [[MUTATING], [VALIDATING], [MUTATING, VALIDATING]])
+def test_the_pair_is_served_without_a_configuration_whose_bundle_is_written_when_it_appears(
+    tmp_path: Path, absent: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story(vault: SecretVault) -> list[Pair]:
+        pairs = [await source(vault).fetch(), await source(vault).fetch()]
+        for path in absent:
+            objects.put(path, kept[path])
+        return [*pairs, await source(vault).fetch()]
+
+    with registry() as objects:
+        kept = {path: objects.objects.pop(path) for path in absent}
+        pairs = with_vault(objects, tmp_path, story)
+        data = objects.objects[SECRET]["data"]
+        assert {pair.certificate for pair in pairs} == {base64.b64decode(data["tls.crt"])}
+        assert objects.bundles() == {data["ca.crt"]}
+    told = [text for text in caplog.messages if "does not exist" in text]
+    assert [text.partition(" does")[0] for text in told] == [
+        " ".join(path.split("/")[-2:]) for path in absent
+    ]
+
+
+def test_a_process_without_configurations_is_ready_and_publishes_when_they_appear(
+    tmp_path: Path,
+) -> None:
+    with registry() as objects:
+        kept = {path: objects.objects.pop(path) for path in (MUTATING, VALIDATING)}
+        flags = ("--tls.source", "self-signed")
+        config = ("--kubeconfig", str(objects.kubeconfig(tmp_path)))
+        with serving(tmp_path, [], *flags, *config) as server:
+            until(lambda: httpx.get(f"{server.admin}/readyz").is_success, 60)
+            for path, configuration in kept.items():
+                objects.put(path, configuration)
+            until(lambda: objects.bundles() == {objects.objects[SECRET]["data"]["ca.crt"]}, 60)

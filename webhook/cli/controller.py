@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import uvloop
 
 from webhook.cli.parsing import refuse
-from webhook.cli.process import live
+from webhook.cli.process import announce, live
 from webhook.follow.errors import ConfigurationError
 from webhook.settings import WrongSettingsError, flags, read_settings
 from webhook.telemetry.log import DescriptorOutput
@@ -71,6 +71,6 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             "listen.admin_port",
         )
     host = "127.0.0.1" if own.host in {"0.0.0.0", "::"} else own.host  # noqa: S104 - only compared
-    sys.stderr.write(f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready\n")
-    sys.stderr.flush()
+    text = f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready"
+    announce(text, "controller", settings.log.format)
     return uvloop.run(live(process, "following the cluster"))

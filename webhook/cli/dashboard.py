@@ -12,7 +12,7 @@ from webhook.cli.connection import advice_on, place_of
 from webhook.cli.files import read_files
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
-from webhook.cli.process import live
+from webhook.cli.process import announce, live
 from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.stated import observed_in
 from webhook.follow.client import Api
@@ -108,11 +108,11 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except OSError as error:
         ports = f"port {own.port} of {own.host}, or {admin_port} of {settings.listen.host}"
         return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")
-    sys.stderr.write(
+    text = (
         f"ray-webhook dashboard: http://127.0.0.1:{port}/ for those who have a token, and "
-        f"http://127.0.0.1:{admin}/readyz says when it is ready\n"
+        f"http://127.0.0.1:{admin}/readyz says when it is ready"
     )
-    sys.stderr.flush()
+    announce(text, "dashboard", settings.log.format)
     return uvloop.run(live(process, "following the cluster"))
 
 

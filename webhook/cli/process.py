@@ -2,12 +2,14 @@
 
 import ctypes
 import gc
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
 from webhook.runtime import Runnable, supervise
-from webhook.telemetry.log import Log
+from webhook.telemetry.log import DescriptorOutput, Log, as_json
+from webhook.telemetry.readable import Format, form_of
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -52,6 +54,18 @@ class Process(Protocol):
     @property
     def log(self) -> Log:
         """The log."""
+
+
+def announce(text: str, process: str, wanted: Format) -> None:
+    """Write to standard error where the process listens, before it runs: a line for people on a
+    terminal, else in the form of the log, as a container has one log of both streams.
+    """
+    log, errors = DescriptorOutput(sys.stdout.fileno()), DescriptorOutput(sys.stderr.fileno())
+    if errors.terminal or form_of(wanted, log) is not as_json:
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+    else:
+        Log(errors, process).event("info", "listening", text)
 
 
 async def live(process: Process, started: str, flush: Callable[[], None] = lambda: None) -> int:

@@ -3,13 +3,12 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TextIO
 
 import uvloop
 
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import refuse
-from webhook.cli.process import live
+from webhook.cli.process import announce, live
 from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
 from webhook.settings import Settings, WrongSettingsError, flags, read_settings
@@ -66,24 +65,23 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             f"cannot listen on port {ports_wanted} of {settings.listen.host}: {error.strerror}; "
             "choose others",
         )
-    _announce(sys.stderr, settings, *ports)
+    announce(_addresses(settings, *ports), "serve", settings.log.format)
     return uvloop.run(live(service, "listening for reviews", service.flush))
 
 
-def _announce(stream: TextIO, settings: Settings, port: int, admin: int) -> None:
+def _addresses(settings: Settings, port: int, admin: int) -> str:
+    """Return where reviews and probes are answered."""
     # Only compared
     host = "127.0.0.1" if settings.listen.host in {"0.0.0.0", "::"} else settings.listen.host  # noqa: S104
     if not settings.standalone:
-        stream.write(
+        return (
             f"ray-webhook listens: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz "
-            "says when it is ready\n"
+            "says when it is ready"
         )
-    else:
-        stream.write(
-            f"ray-webhook is ready: https://{host}:{port}/mutate, and "
-            f"http://{host}:{admin}/readyz\n"
-            f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: "
-            "application/json' "
-            f"-d @tests/demo/review.json https://{host}:{port}/mutate\n"
-        )
-    stream.flush()
+    return (
+        f"ray-webhook is ready: https://{host}:{port}/mutate, and "
+        f"http://{host}:{admin}/readyz\n"
+        f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: "
+        "application/json' "
+        f"-d @tests/demo/review.json https://{host}:{port}/mutate"
+    )

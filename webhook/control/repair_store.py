@@ -1,17 +1,15 @@
 """What repair looks at and does: RayClusters and worker pods in the API server."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
-from msgspec import DecodeError, Meta, Struct, field
-from msgspec.json import decode
+from msgspec import Struct, field
 
+from webhook.control.repair_records import RepairRecords
 from webhook.follow.client import Operation, Query
-from webhook.follow.wire import Page, Watched, listed, read_pages
+from webhook.follow.errors import ApiError
+from webhook.follow.wire import Page, Watched, decoded, listed, read_pages
 from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS
@@ -27,23 +25,27 @@ from webhook.kube.objects import (
 )
 from webhook.kube.paths import pointer
 from webhook.kube.review import Denied
-from webhook.repair.model import Action, Condemn, Delete, Group, Head, Host, Note
+from webhook.repair.model import Action, Delete, Group, Host, Mark
 
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 _PAGE_ITEMS: Final = 500
 _ENDED: Final = ("Failed", "Succeeded")
+POLICY: Final = "ray-webhook-seat-labels"
+"""In `manifests/policies/tenants`, with a binding of this name: who may write identity labels."""
+_POLICY_KINDS: Final = {
+    "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
+}
 
 T = TypeVar("T", bound=Watched)
-
-_Replaced = dict[str, list[Annotated[datetime, Meta(tz=True)]]]
 
 
 class PodApi(Protocol):
     """The API server, as far as repair asks it. Everything raises ApiError."""
 
     async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return a list."""
+        """Return a list, or an object."""
 
     async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
         """Apply a JSON Patch."""
@@ -95,14 +97,42 @@ class _Cluster(RayCluster, frozen=True):
     spec: _ClusterSpec = field(default_factory=_ClusterSpec)
 
 
+class _PolicySpec(Struct, rename="camel", frozen=True):
+    validation_actions: list[str] | None = None
+
+
+class _Policy(Struct, frozen=True):
+    """A ValidatingAdmissionPolicy or its binding; only bindings have `validationActions`."""
+
+    spec: _PolicySpec = field(default_factory=_PolicySpec)
+
+
 class RepairStore:
     """Everything raises ApiError; a change of a version that is gone is a conflict. With
     `ignoring`, RayClusters may be left alone by their label.
     """
 
-    def __init__(self, api: PodApi, *, ignoring: bool = True) -> None:
+    def __init__(self, api: PodApi, records: RepairRecords, *, ignoring: bool = True) -> None:
+        self.records = records
         self._api = api
         self._ignoring = ignoring
+
+    async def unprotected(self) -> str:
+        """Return why pods are not protected from hosts that people make by hand, or nothing where
+        the policy for tenants is in force.
+        """
+        for plural, kind in _POLICY_KINDS.items():
+            path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
+            try:
+                found = decoded(await self._api.get(path, (), _SECONDS), _Policy, kind)
+            except ApiError as error:
+                if error.reason != "missing":
+                    raise
+                return f"there is no {kind} {POLICY}"
+            actions = found.spec.validation_actions
+            if actions is not None and "Deny" not in actions:
+                return f"{kind} {POLICY} has validationActions {actions}, without Deny"
+        return ""
 
     async def groups(self, known: ClusterFacts) -> dict[str, Group]:
         """Return the worker groups of several hosts of a RayCluster, as they are now, by name;
@@ -119,7 +149,7 @@ class RepairStore:
         if facts.deleting or facts.ignored:
             return {}
         pods = await self._pods(known)
-        hosts, head = _hosts_of(pods), _head_of(pods)
+        hosts, head = _hosts_of(pods), any(map(_is_lasting_head, pods))
         version = f"{cluster.metadata.generation}"
         return {
             group.group_name: Group(
@@ -127,8 +157,7 @@ class RepairStore:
                 group.num_of_hosts,
                 group.desired,
                 tuple(hosts.get(group.group_name, ())),
-                group.group_name,
-                head,
+                head=head,
                 repair=facts.repair,
                 restart=facts.restart,
                 suspended=facts.suspended or bool(group.suspend),
@@ -143,22 +172,16 @@ class RepairStore:
         host = action.host
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
         if isinstance(action, Delete):
-            await self._api.delete(path, action.host.uid, action.host.version, _SECONDS)
+            await self._api.delete(path, host.uid, host.version, _SECONDS)
             return
-        pinned: Operation = {
-            "op": "replace",
-            "path": "/metadata/resourceVersion",
-            "value": host.version,
-        }
-        if isinstance(action, Condemn):
-            where = pointer("metadata", "labels", names.LABEL_CONDEMNED)
-            text = mark(action.reason, action.host.uid)
-            change: Operation = {"op": "add", "path": where, "value": text}
-        elif isinstance(action, Note):
-            change = _annotate(host, names.ANNOTATION_REPLACED, _written(action.replaced))
-        else:
-            change = _annotate(host, names.ANNOTATION_WHOLE, mark(action.text, action.host.uid))
-        await self._api.patch(path, [pinned, change], _SECONDS)
+        label = pointer("metadata", "labels", names.LABEL_CONDEMNED)
+        change: Operation = (
+            {"op": "add", "path": label, "value": mark(action.reason, host.uid)}
+            if isinstance(action, Mark)
+            else {"op": "remove", "path": label}
+        )
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
+        await self._api.patch(path, [version, change], _SECONDS)
 
     async def _pods(self, facts: ClusterFacts) -> list[_Pod]:
         """Return the head and worker pods that are a RayCluster's own."""
@@ -187,50 +210,11 @@ class RepairStore:
 _NO_STRATEGY: Final = _ScaleStrategy()
 
 
-def _annotate(pod: Host | Head, key: str, text: str) -> Operation:
-    """Return what writes an annotation on a pod."""
-    if pod.annotated:
-        return {"op": "add", "path": pointer("metadata", "annotations", key), "value": text}
-    return {"op": "add", "path": pointer("metadata", "annotations"), "value": {key: text}}
-
-
-def _written(replaced: Mapping[str, Sequence[float]]) -> str:
-    """Return when replicas were replaced, for people too."""
-    return json.dumps(
-        {
-            group: [datetime.fromtimestamp(at, UTC).isoformat("T", "seconds") for at in times]
-            for group, times in replaced.items()
-        }
-    )
-
-
-def _read(text: str) -> dict[str, tuple[float, ...]]:
-    """Return when replicas were replaced; of what somebody else wrote, nothing."""
-    try:
-        found = decode(text or "{}", type=_Replaced)
-    except DecodeError:
-        return {}
-    return {group: tuple(_instants(times)) for group, times in found.items()}
-
-
-def _instants(times: Sequence[datetime]) -> Iterator[float]:
-    """Yield those that can be written again: at the ends of the calendar, UTC may have none."""
-    for at in times:
-        with suppress(OverflowError, ValueError):
-            datetime.fromtimestamp(at.timestamp(), UTC)
-            yield at.timestamp()
-
-
-def _head_of(pods: Sequence[_Pod]) -> Head | None:
-    """Return the head pod, or None while there is none, or none that lasts."""
-    for pod in pods:
-        meta = pod.metadata
-        is_head = (meta.labels or {}).get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
-        if is_head and meta.deletion_timestamp is None and pod.status.phase not in _ENDED:
-            text = (meta.annotations or {}).get(names.ANNOTATION_REPLACED, "")
-            annotated = meta.annotations is not None
-            return Head(meta.name or "", meta.resource_version, _read(text), annotated)
-    return None
+def _is_lasting_head(pod: _Pod) -> bool:
+    """Return whether a pod is a head that neither ended nor is being deleted."""
+    meta = pod.metadata
+    is_head = (meta.labels or {}).get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+    return is_head and meta.deletion_timestamp is None and pod.status.phase not in _ENDED
 
 
 def _hosts_of(pods: Sequence[_Pod]) -> dict[str, list[Host]]:
@@ -269,7 +253,5 @@ def _host_of(pod: _Pod) -> Host | None:
         ended=pod.status.phase in _ENDED,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
-        sealed=marked(annotations.get(names.ANNOTATION_WHOLE, ""), meta.uid or ""),
-        condemned=marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or ""),
-        annotated=meta.annotations is not None,
+        marked=bool(marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or "")),
     )

@@ -2,31 +2,41 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
+from math import inf
 from time import time
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from webhook.control.failures import kind_of, reason_of, tell
+from webhook.control.repair_records import Records
 from webhook.control.repair_store import RepairStore
 from webhook.follow.errors import ApiError
 from webhook.follow.timing import World
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.repair.model import Action, Delete, Group, Note, Seal
-from webhook.repair.plan import Limits, Memory, plan
+from webhook.repair.model import EMPTY, Action, Delete, Group, Unmark
+from webhook.repair.plan import DUPLICATE, Limits, Memory, plan
 from webhook.status.tracker import NOTE_MAX, Key, Notice
 
 _log: Final = logging.getLogger("webhook.control")
 EVERY: Final = 5.0
 """Seconds between two looks."""
+_CHECK_EVERY: Final = 60.0
+"""Seconds between two reads of the policy for tenants."""
+RECORDS: Final = "the records"
+POLICY: Final = "the policy for tenants"
+"""Parts of a round that concern all RayClusters, as failures name them."""
+UNPROTECTED: Final = "unprotected"
+"""The reason of a failure: the policy is absent, or denies nothing."""
 _ROUNDS: Final = 3
-"""Looks at one RayCluster in a row: what was marked is deleted at the next."""
+"""Looks at one RayCluster in a row: pods that were marked are deleted at the next."""
 _OVERTAKEN: Final = frozenset({"conflict", "missing"})
 """Failures that mean that the pod is another by now, which the next look shows."""
 
 REPLACED: Final = "ReplicaReplaced"
-"""The reason of the event."""
+DUPLICATED: Final = "DuplicateDeleted"
+"""Reasons of events."""
 
 Place = tuple[str, str]
 """The uid of a RayCluster, and the name of a worker group."""
@@ -78,16 +88,48 @@ class Repairer:
         self._world = world or World()
         self._memories: dict[Place, Memory] = {}
         self._trouble: dict[str, str] = {}
+        self._check_at = -inf
+        self._allowed = False
+        self._obstacle = ""
 
     async def run(self) -> None:
-        """Look until cancelled. It begins with an empty memory: what is broken waits its full
-        time again, and the budget is what the head pods say.
+        """Look until cancelled. It begins with the records as they are now, and an empty memory: a
+        broken replica waits its full time again.
         """
         self._memories.clear()
+        self._store.records.forget()
         while True:
-            if self._state.synced():
+            if self._state.synced() and await self._protected():
                 await self._round()
             await self._world.sleep(EVERY)
+
+    async def _protected(self) -> bool:
+        """Return whether the policy for tenants is in force, which is asked for once a minute:
+        without it everybody who may create pods could make one that counts as a host.
+        """
+        now = self._world.clock()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_EVERY
+            self._allowed = False
+            await self._attempt(POLICY, POLICY, self._check())
+        return self._allowed
+
+    async def _check(self) -> None:
+        """Note whether repair is allowed, and log it when it is new. Raises ApiError."""
+        obstacle = await self._store.unprotected()
+        self._allowed = not obstacle
+        if obstacle:
+            count = self.counters.failures.get(UNPROTECTED, 0)
+            self.counters.failures[UNPROTECTED] = count + 1
+        if obstacle and obstacle != self._obstacle:
+            text = (
+                "repair is off: %s, so everybody who may create pods could make one that counts as "
+                "a host. Apply it: kubectl apply -k manifests/policies/tenants"
+            )
+            _log.error(text, obstacle)
+        elif self._obstacle and not obstacle:
+            _log.info("repair is on: the policy for tenants is in force")
+        self._obstacle = obstacle
 
     async def _round(self) -> None:
         asked = [facts for facts in self._clusters if facts.repair or facts.restart]
@@ -95,39 +137,58 @@ class Repairer:
         for kept in (self._memories, self.waiting):
             for place in [place for place in kept if place[0] not in uids]:
                 del kept[place]
-        self._trouble = {uid: kind for uid, kind in self._trouble.items() if uid in uids}
+        known = {*uids, RECORDS, POLICY}
+        self._trouble = {key: kind for key, kind in self._trouble.items() if key in known}
+        await self._attempt(RECORDS, RECORDS, self._store.records.prune(uids))
         for facts in asked:
-            try:
-                await self._repair(facts)
-            # Also our own bug, which one RayCluster brings out: the others are looked at as well
-            except Exception as error:  # noqa: BLE001
-                self._failed(facts, error)
-            else:
-                self._trouble.pop(facts.uid, None)
+            name = f"RayCluster {facts.namespace}/{facts.name}"
+            await self._attempt(facts.uid, name, self._repair(facts))
+
+    async def _attempt(self, key: str, name: str, work: Awaitable[None]) -> None:
+        """Count what fails, and log it when it is new; the rest of the round goes on."""
+        try:
+            await work
+        # Also our own bug, which one RayCluster brings out
+        except Exception as error:  # noqa: BLE001
+            reason, kind = reason_of(error), kind_of(error)
+            self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
+            if self._trouble.get(key) != kind:
+                self._trouble[key] = kind
+                tell(error, "repair: %s: %s (%s); trying again", name)
+        else:
+            self._trouble.pop(key, None)
 
     async def _repair(self, facts: ClusterFacts) -> None:
         """Look and act, until nothing is left to do at once. Raises ApiError."""
         for _ in range(_ROUNDS):
             done = False
-            for name, group in (await self._store.groups(facts)).items():
-                done |= await self._act(facts, name, group)
+            groups = await self._store.groups(facts)
+            for name, group in groups.items():
+                records = await self._store.records.of(facts.uid)
+                kept = {each: record for each, record in records.items() if each in groups}
+                done |= await self._act(facts, name, group, kept)
             if not done:
                 return
 
-    async def _act(self, facts: ClusterFacts, name: str, group: Group) -> bool:
-        """Do what is planned for a group, and tell whether more may be due at once."""
+    async def _act(self, facts: ClusterFacts, name: str, group: Group, records: Records) -> bool:
+        """Record and do what is planned for a group, and return whether more may be due at once.
+
+        What is not recorded is not done. Raises ApiError.
+        """
         place = facts.uid, name
         memory = self._memories.setdefault(place, Memory())
-        found = plan(group, memory, self._limits, self._world.clock(), time())
+        record = records.get(name, EMPTY)
+        found = plan(group, record, memory, self._limits, self._world.clock(), time())
         self._say(facts, name, self.waiting.get(place, {}), found.waiting)
         self.waiting[place] = found.waiting
+        if found.record != record:
+            await self._store.records.write(facts.uid, {**records, name: found.record})
+        deletions = [action for action in found.actions if isinstance(action, Delete)]
         for action in found.actions:
-            if isinstance(action, Delete):
-                continue
-            if not await self._perform(facts, action) and isinstance(action, Note):
-                return True  # what is not noted is not in the budget
-        await self._delete(facts, name, [each for each in found.actions if type(each) is Delete])
-        return any(not isinstance(action, Delete | Seal) for action in found.actions)
+            if not isinstance(action, Delete):
+                await self._perform(facts, action)
+        await self._delete(facts, name, deletions)
+        return any(not isinstance(action, Unmark) for action in found.actions)
 
     async def _delete(self, facts: ClusterFacts, group: str, actions: Sequence[Delete]) -> None:
         """Delete pods at once, and tell of those that were: KubeRay replaces the first one that is
@@ -173,18 +234,13 @@ class Repairer:
                 text = "repair: replica %s of group %s of RayCluster %s/%s is broken, and waits: %s"
                 _log.info(text, replica, group, facts.namespace, facts.name, why)
 
-    def _failed(self, facts: ClusterFacts, error: Exception) -> None:
-        """Count a failure, and say so when it is new."""
-        reason, kind = reason_of(error), kind_of(error)
-        self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
-        if self._trouble.get(facts.uid) != kind:
-            self._trouble[facts.uid] = kind
-            text = "repair: RayCluster %s/%s: %s (%s); trying again"
-            tell(error, text, facts.namespace, facts.name)
-
 
 def _notice(facts: ClusterFacts, group: str, replica: str, reason: str, pods: list[str]) -> Notice:
-    """Return what a RayCluster is told of a replica whose pods were deleted."""
-    note = f"replica {replica} is replaced, {reason}: deleted {', '.join(pods)}"[:NOTE_MAX]
-    key = Key(facts.uid, (group, replica), REPLACED)
-    return Notice(key, "Warning", facts.namespace, facts.name, note)
+    """Return the event on a RayCluster about a replica of which pods were deleted."""
+    names = ", ".join(pods)
+    kind, text = REPLACED, f"replica {replica} is replaced, {reason}: deleted {names}"
+    if reason == DUPLICATE:
+        kind = DUPLICATED
+        text = f"replica {replica} is complete without {names}: deleted, {reason}"
+    key = Key(facts.uid, (group, replica), kind)
+    return Notice(key, "Warning", facts.namespace, facts.name, text[:NOTE_MAX])

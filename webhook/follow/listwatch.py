@@ -139,6 +139,10 @@ class ListWatch(Generic[T]):
         self._connected = False
         self._trouble = ""
         self._since = 0.0
+        self._silent = False
+        """Whether an open watch has received nothing for too long."""
+        self._late = False
+        """Whether that was so of the watch before, and nothing has been received since."""
 
     @property
     def trouble(self) -> str:
@@ -222,6 +226,7 @@ class ListWatch(Generic[T]):
                 if lines.rest > _LINE_BYTES:
                     text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
                     raise Garbled("garbled", text)
+                self._late = False
                 self._heard(self._clock())
                 self._progressed()
         if lines.rest:
@@ -241,6 +246,9 @@ class ListWatch(Generic[T]):
             self._connected = True
             try:
                 yield chunks
+            except TimeoutError:
+                self._silent = True
+                raise
             finally:
                 self._connected = False
 
@@ -287,7 +295,11 @@ class ListWatch(Generic[T]):
         self._backoff.reset()
 
     def _failed(self, error: ApiError) -> float:
-        """Count a failure, say so when it is a new one, and return how long to wait."""
+        """Count a failure, log it when it is a new one, and return how long to wait.
+
+        One silence of an open watch is not logged: a bookmark may be late, and the next watch shows
+        whether anything is wrong.
+        """
         self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
         if not self._trouble:
             self._since = self._clock()
@@ -298,6 +310,10 @@ class ListWatch(Generic[T]):
         if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
             self._version = ""
             self._fruitless = 0
+        late, self._late = self._late, self._silent
+        silent, self._silent = self._silent, False
+        if silent and not late:
+            return pause
         if error.reason != self._trouble:
             self._trouble = error.reason
             then = "watch" if self._version else "list"

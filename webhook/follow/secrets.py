@@ -4,6 +4,7 @@ to trust it.
 
 import asyncio
 import base64
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from webhook.follow.client import Api, Load, Operation
 from webhook.follow.errors import ApiError, Garbled
 from webhook.follow.wire import decoded
 
+_log: Final = logging.getLogger("webhook.follow")
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 
@@ -43,8 +45,8 @@ class _Configuration(Struct):
 
 
 class SecretVault:
-    """Reads and writes by name alone: the Secret and the configurations have to exist, so no right
-    to create is needed.
+    """Reads and writes by name alone: the Secret has to exist, and a configuration that does not
+    exist is skipped, so no right to create is needed.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class SecretVault:
     ) -> None:
         self._api = Api(load)
         self._opened = asyncio.Event()
+        self._absent: set[str] = set()
         self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(secret)}"
         self._configurations = (
             f"{_REGISTRATION}/mutatingwebhookconfigurations/{quote(mutating)}",
@@ -94,25 +97,47 @@ class SecretVault:
             self._secret, version, [{"op": "add", "path": "/data", "value": encoded}]
         )
 
-    async def publish(self, bundle: bytes) -> None:
-        """Make `bundle` the `caBundle` of the configurations, where it is not yet. Raises ApiError.
+    async def publish(self, bundle: bytes) -> bool:
+        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
+        it was in all of them. Raises ApiError.
 
-        After a conflict it is left to the next look: whoever was first has most likely published
-        the same.
+        A configuration that does not exist is left to a later call. So is one that has changed
+        since it was read: the process that was first has most likely published the same.
         """
-        wanted = base64.b64encode(bundle).decode()
+        wanted, unchanged = base64.b64encode(bundle).decode(), True
         for path in self._configurations:
-            found = decoded(
-                await self._api.get(path, (), _SECONDS),
-                _Configuration,
-                "a webhook configuration",
-            )
+            found = await self._configuration(path)
+            if found is None:
+                continue
             bundles = [webhook.client_config.ca_bundle for webhook in found.webhooks or ()]
             operations = [
                 _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
             ]
             if operations:
+                unchanged = False
                 await self._patch(path, found.metadata.resource_version, operations)
+        return unchanged
+
+    async def _configuration(self, path: str) -> _Configuration | None:
+        """Return a webhook configuration, or None while it does not exist. Raises ApiError."""
+        kind, name = path.split("/")[-2:]
+        try:
+            body = await self._api.get(path, (), _SECONDS)
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+            if path not in self._absent:
+                self._absent.add(path)
+                text = (
+                    "%s %s does not exist, so API servers ask nothing there; the CA bundle is "
+                    "written when it appears"
+                )
+                _log.warning(text, kind, name)
+            return None
+        if path in self._absent:
+            self._absent.remove(path)
+            _log.info("%s %s exists again: the CA bundle is written", kind, name)
+        return decoded(body, _Configuration, "a webhook configuration")
 
     async def _patch(self, path: str, version: str, operations: Sequence[Operation]) -> bool:
         """Patch an object of this version; a patch that sets another version than the object has is

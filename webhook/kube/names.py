@@ -53,14 +53,11 @@ ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
 ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
 
-# On worker pods of RayClusters that ask for repair: that admission gave the seat, which hosts were
-# there when the replica was whole, and why the pod is about to be deleted.
+# On worker pods of RayClusters that ask for repair: that admission assigned the identity, and why
+# the pod is about to be deleted.
 ANNOTATION_SEAT: Final = PREFIX + "seat"
 SEAT_ASSIGNED: Final = "assigned"
-ANNOTATION_WHOLE: Final = PREFIX + "whole"
 LABEL_CONDEMNED: Final = PREFIX + "condemned"
-# On the head pod: when replicas were replaced.
-ANNOTATION_REPLACED: Final = PREFIX + "replaced"
 
 # On our PodGroups: the API server fills in the default priority class where we ask for none.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"

@@ -1,26 +1,29 @@
-"""The plan: from a look at a worker group, and what earlier looks showed, the next actions.
+"""The plan: from a worker group and its record, the next record and the next actions.
 
-A replica that is whole is *sealed*: each of its pods learns who all of them are. A sealed replica
-whose pods are others by now has lost a host, even if another one has taken its seat; one that was
-never whole has lost nothing. All of that is in the pods, so any process goes on where another
-stopped. A replica that is to go is first condemned, pod by pod, so that seating gives no seat of it
-away, and then deleted.
+A replica of which all hosts run is recorded with the uids of these hosts. A recorded replica that
+lacks one of them has lost a host, even if another pod has its identity; one that was never
+recorded has lost nothing. A replica that is to be deleted is recorded first, then marked, pod by
+pod, so that admission assigns no further host of it, and then deleted. Any process goes on from the
+record where another one stopped; nothing that others can write on a pod is a reason to delete one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from webhook.repair.model import Action, Condemn, Delete, Group, Host, Note, Seal, agrees, seal_of
+from webhook.repair.model import Action, Delete, Group, Host, Mark, Record, Unmark
 
 HOUR: Final = 3600.0
 
 LOST: Final = "host-lost"
 RESTARTED: Final = "container-restarted"
 TORN: Final = "replica-torn"
-"""Reasons for which a replica goes; they are label values."""
+"""Reasons for which a replica is deleted; they are label values."""
+DUPLICATE: Final = "host-duplicate"
+"""The reason for which one pod is deleted: a recorded pod that lives has its identity."""
 
 CHANGING: Final = "the RayCluster has just changed"
 SUSPENDED: Final = "the RayCluster or the group is suspended"
@@ -41,73 +44,77 @@ class Limits(Struct, frozen=True, gc=False):
 
 
 class Memory(Struct):
-    """What is remembered of a group from look to look; a process that begins remembers nothing."""
+    """Times that one process remembers of a group; a process that starts remembers nothing."""
 
     version: str | None = None
     since: float = 0.0
     broken: dict[str, float] = field(default_factory=dict)
     """By replica, since when it was seen broken."""
-    spent: tuple[float, ...] = ()
-    """When replicas were replaced, within the last hour, in seconds since the epoch. The head pod
-    has it too: this outlives a head pod, and that outlives a process.
-    """
-    partly: set[str] = field(default_factory=set)
-    """Replicas of which one host was deleted, in the hope that KubeRay takes the rest."""
 
 
 class Plan(Struct, frozen=True):
-    """What to do now. `waiting` tells of each broken replica that is left why."""
+    """The record to write first, and the actions after it. `waiting` has the reason why a broken
+    replica is left as it is.
+    """
 
+    record: Record
     actions: list[Action]
     waiting: dict[str, str]
 
 
-def plan(group: Group, memory: Memory, limits: Limits, now: float, date: float) -> Plan:
-    """Return what to do next with a group. What has to be remembered is noted in `memory`.
+def plan(
+    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+) -> Plan:
+    """Return the next record and actions of a group; times are noted in `memory`.
 
-    `now` is of a clock that nobody sets; `date`, in seconds since the epoch, is what processes
-    share.
+    `now` is of a monotonic clock; `date`, in seconds since the epoch, is what processes share.
     """
     if memory.version != group.version:
         memory.version, memory.since = group.version, now
-    memory.spent = _spent(group, memory, date)
+    extra = [Delete(host, DUPLICATE) for host in _duplicates(group, record)]
+    if extra:
+        others = {deletion.host.uid for deletion in extra}
+        group = replace(group, pods=tuple(pod for pod in group.pods if pod.uid not in others))
+        found = plan(group, record, memory, limits, now, date)
+        return replace(found, actions=[*extra, *found.actions])
     replicas = _replicas(group.pods)
-    going = [pods for pods in replicas.values() if any(host.condemned for host in pods)]
-    if going:
-        return _finish(going, _broken(group, replicas, memory, now))
-    seals = [seal for pods in replicas.values() for seal in _seals(group, pods)]
-    broken = _broken(group, replicas, memory, now)
-    if not broken:
-        return Plan([*seals], {})
-    head, hold = group.head, _hold(group, memory, limits, now)
-    if head is None or hold:
-        return Plan([*seals], dict.fromkeys(broken, hold or HEADLESS))
+    record = _settled(record, replicas, date)
+    broken = _broken(group, record, replicas, memory, now)
+    if record.going or _leaving(record, replicas):
+        waiting = {name: GOING for name in broken if name not in record.going}
+        return Plan(record, _actions(record, replicas), waiting)
+    record = replace(record, whole={**record.whole, **_whole(group, record, replicas)})
     ripe = [name for name in broken if now - memory.broken[name] >= limits.wait]
-    if not ripe:
-        return Plan([*seals], dict.fromkeys(broken, TOO_NEW))
+    hold = broken and _hold(group, record, memory, limits, now, date)
+    if hold or not ripe:
+        return Plan(record, _actions(record, replicas), dict.fromkeys(broken, hold or TOO_NEW))
     # What is left of a torn one may yet be filled, in place of one that goes before it.
     first = min(
         ripe,
         key=lambda name: (broken[name] == TORN, memory.broken[name], len(replicas[name]), name),
     )
+    record = replace(record, going={first: broken[first]})
     waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
-    replaced = {name: _recent(times, date) for name, times in head.replaced.items()}
-    replaced[group.name] = (*memory.spent, date)
-    note = Note(head, {name: times for name, times in replaced.items() if times})
-    return Plan([*seals, note, *_replace(replicas[first], broken[first], memory, now)], waiting)
+    return Plan(record, _actions(record, replicas), waiting)
 
 
-def _spent(group: Group, memory: Memory, date: float) -> tuple[float, ...]:
-    """Return when replicas of a group were replaced within the last hour, by the head pod or by
-    memory, whichever knows more.
+def _duplicates(group: Group, record: Record) -> list[Host]:
+    """Return the pods that have the identity of a recorded pod that lives, and are not recorded
+    themselves.
     """
-    noted = group.head.replaced.get(group.name, ()) if group.head is not None else ()
-    return max(_recent(noted, date), _recent(memory.spent, date), key=len)
-
-
-def _recent(times: Iterable[float], date: float) -> tuple[float, ...]:
-    """Return those of the last hour; what a clock that was set back makes of the future, too."""
-    return tuple(at for at in times if abs(date - at) < HOUR)
+    owners = {
+        host.seat
+        for host in group.pods
+        if host.lives and host.id in record.whole.get(host.seat.name, ())
+    }
+    return [
+        host
+        for host in group.pods
+        if group.repair
+        and not host.deleting
+        and host.seat in owners
+        and host.id not in record.whole[host.seat.name]
+    ]
 
 
 def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
@@ -116,68 +123,120 @@ def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
     return {name: list(each) for name, each in groupby(ordered, lambda host: host.seat.name)}
 
 
-def _finish(going: Sequence[Sequence[Host]], broken: Iterable[str]) -> Plan:
-    """Return what is left to do for replicas that are condemned already: mark the rest, or delete
-    what is marked.
+def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
+    """Return a record without what is over: the budget is spent by a replica whose pods are all
+    deleted.
+    """
+    gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
+    replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
+    return Record(
+        {name: hosts for name, hosts in record.whole.items() if name in replicas},
+        {name: reason for name, reason in record.going.items() if name not in gone},
+        {name: at for name, at in replaced.items() if _recent(at, date) or name in replicas},
+    )
+
+
+def _all_deleting(pods: Sequence[Host]) -> bool:
+    return all(host.deleting for host in pods)
+
+
+def _recent(at: float, date: float) -> bool:
+    """Return whether a time is of the last hour, or at most one hour ahead of a clock that was set
+    back.
+    """
+    return abs(date - at) < HOUR
+
+
+def _leaving(record: Record, replicas: Mapping[str, Sequence[Host]]) -> bool:
+    """Return whether pods of a replaced replica still exist, all of them being deleted."""
+    return any(name in replicas and _all_deleting(replicas[name]) for name in record.replaced)
+
+
+def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Action]:
+    """Return the next actions on each replica: mark the pods of one that is going, or delete them
+    when all are marked; remove the mark elsewhere.
     """
     actions: list[Action] = []
-    for pods in going:
+    for name, pods in replicas.items():
         left = [host for host in pods if not host.deleting]
-        reason = next(host.condemned for host in pods if host.condemned)
-        unmarked = [host for host in left if not host.condemned]
-        actions += [Condemn(host, reason) for host in unmarked]
-        actions += [] if unmarked else [Delete(host, reason) for host in left]
-    names = {host.seat.name for pods in going for host in pods}
-    return Plan(actions, {name: GOING for name in broken if name not in names})
+        unmarked = [host for host in left if not host.marked]
+        reason = record.going.get(name)
+        if reason is None:
+            actions += [Unmark(host) for host in left if host.marked]
+        elif unmarked:
+            actions += [Mark(host, reason) for host in unmarked]
+        else:
+            actions += [Delete(host, reason) for host in left]
+    return actions
 
 
-def _seals(group: Group, pods: Sequence[Host]) -> list[Action]:
-    """Return what seals a whole replica, also one whose sealing was broken off."""
-    live = [host for host in pods if host.lives]
-    whole = len(live) == len(pods) == group.hosts == len({host.seat.host for host in live})
-    if not whole or not all(host.runs for host in live):
-        return []
-    if any(host.sealed and not agrees(live, host) for host in live):
-        return []
-    return [Seal(host, seal_of(live, host)) for host in live if not host.sealed]
+def _whole(
+    group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
+) -> dict[str, dict[str, int]]:
+    """Return the replicas of which all hosts run, and that are not recorded yet or have restarted
+    since as a whole.
+    """
+    return {
+        name: {host.id: host.restarts for host in pods}
+        for name, pods in replicas.items()
+        if _runs(group, pods)
+        and (name not in record.whole or _restarted(record.whole[name], pods) == len(pods))
+    }
+
+
+def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
+    """Return how many recorded hosts have restarted since."""
+    return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
+
+
+def _runs(group: Group, pods: Sequence[Host]) -> bool:
+    hosts = {host.seat.host for host in pods}
+    return len(pods) == group.hosts == len(hosts) and all(host.lives and host.runs for host in pods)
 
 
 def _broken(
-    group: Group, replicas: dict[str, list[Host]], memory: Memory, now: float
+    group: Group,
+    record: Record,
+    replicas: Mapping[str, Sequence[Host]],
+    memory: Memory,
+    now: float,
 ) -> dict[str, str]:
     """Return the replicas that are broken and to be repaired, each with the reason, and remember
     since when.
     """
     found = {
-        name: reason for name, pods in replicas.items() if (reason := _fault(group, pods, memory))
+        name: reason
+        for name, pods in replicas.items()
+        if (reason := _fault(group, record.whole.get(name), pods))
     }
     memory.broken = {name: memory.broken.get(name, now) for name in found}
-    memory.partly &= replicas.keys()
     return found
 
 
-def _fault(group: Group, pods: Sequence[Host], memory: Memory) -> str:
-    """Return what is wrong with a replica that somebody asked to repair, or nothing."""
-    live = [host for host in pods if host.lives]
-    sealed = [host for host in pods if host.sealed]
-    if all(host.deleting for host in pods):
+def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) -> str:
+    """Return the fault of a replica for which repair is asked, or nothing."""
+    live = {host.id: host for host in pods if host.lives}
+    if _all_deleting(pods):
         return ""
-    if group.restart and any(host.restarted for host in live):
-        return RESTARTED
     asked = group.repair and all(host.ours for host in pods)
-    if not sealed:
+    if whole is None:
         return TORN if asked and 0 < len(live) < group.hosts and _full(group) else ""
-    asked = asked or pods[0].seat.name in memory.partly
-    return LOST if asked and not all(agrees(live, host) for host in sealed) else ""
+    if group.restart and 0 < _restarted(whole, live.values()) < len(live):
+        return RESTARTED
+    return LOST if asked and not whole.keys() <= live.keys() else ""
 
 
 def _full(group: Group) -> bool:
-    """Tell whether a group has all its pods, so that nobody creates one more."""
+    """Return whether a group has all its pods, so that KubeRay creates no further one."""
     return sum(host.lives for host in group.pods) >= group.desired * group.hosts
 
 
-def _hold(group: Group, memory: Memory, limits: Limits, now: float) -> str:
+def _hold(
+    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+) -> str:
     """Return why nothing of a group is replaced now, or nothing."""
+    if not group.head:
+        return HEADLESS
     if group.suspended:
         return SUSPENDED
     if now - memory.since < limits.wait:
@@ -185,20 +244,5 @@ def _hold(group: Group, memory: Memory, limits: Limits, now: float) -> str:
     surplus = sum(not host.deleting for host in group.pods) > group.desired * group.hosts
     if not surplus and any(host.name in group.leaving for host in group.pods):
         return SCALING
-    return SPENT if len(memory.spent) >= limits.per_hour else ""
-
-
-def _replace(pods: Sequence[Host], reason: str, memory: Memory, now: float) -> list[Action]:
-    """Return how the replacement of a replica begins.
-
-    One whose seats are KubeRay's needs one deletion: KubeRay takes the rest. Where it does not, the
-    replica is still there when it has been broken for as long again, and goes as the others do.
-    """
-    left = [host for host in pods if not host.deleting]
-    name = pods[0].seat.name
-    restarted = [host for host in left if host.restarted]
-    if restarted and name not in memory.partly and not all(host.ours for host in pods):
-        memory.partly.add(name)
-        memory.broken[name] = now
-        return [Delete(restarted[0], reason)]
-    return [Condemn(host, reason) for host in left]
+    spent = sum(_recent(at, date) for at in record.replaced.values())
+    return SPENT if spent >= limits.per_hour else ""

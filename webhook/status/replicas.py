@@ -438,6 +438,8 @@ SLICE: Final = (error(ids.SLICE_LEFT_OUT, slice_left_out),)
 TOLD: Final = (
     error(ids.REPLICA_SPLIT, replica_split, event=Event("ReplicaSplit")),
     warning(ids.HOSTS_CHANGED, hosts_changed),
-    error(ids.WORKER_ID_DIFFERS, worker_id_differs),
-    error(ids.HOSTNAME_DIFFERS, hostname_differs),
+    error(
+        ids.WORKER_ID_DIFFERS, worker_id_differs, event=Event("WorkerIdDiffers", series="at once")
+    ),
+    error(ids.HOSTNAME_DIFFERS, hostname_differs, event=Event("HostnameDiffers", series="at once")),
 )

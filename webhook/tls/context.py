@@ -34,21 +34,22 @@ class SwappingContext:
         self.listening = self._fresh()
         self.listening.sni_callback = self._hand_over
         self._current: ssl.SSLContext | None = None
+        self._starts = 0.0
         self.expires = 0.0
         """When the certificate expires, in seconds since 1970; 0 without one."""
 
     def valid(self, now: float) -> bool:
-        """Tell whether there is a certificate to serve with that has not expired at `now`, in
-        seconds since 1970.
+        """Return whether there is a certificate to serve with that is valid at `now`, in seconds
+        since 1970.
         """
-        return self._current is not None and now < self.expires
+        return self._current is not None and self._starts <= now < self.expires
 
     def load(self, pair: Pair, client_authorities: bytes = b"") -> None:
         """Serve with this pair from now on. Raises CertificateError, and keeps the old pair, when
         it cannot be used.
         """
         context = self._fresh()
-        expires = read_validity(pair.certificate).end.timestamp()
+        start, end = read_validity(pair.certificate)
         try:
             with _as_file(pair.certificate + b"\n" + pair.key) as path:
                 context.load_cert_chain(path, password=_refuse_password)
@@ -58,7 +59,8 @@ class SwappingContext:
             raise CertificateError(_ENCRYPTED) from None
         if self._verify:
             _trust(context, client_authorities)
-        self._current, self.expires = context, expires
+        self._current = context
+        self._starts, self.expires = start.timestamp(), end.timestamp()
 
     def _fresh(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -63,6 +63,8 @@ class Keeper:
         observer: Observer,
         client_ca: Path | None = None,
         seconds: float = POLL_SECONDS,
+        *,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._source = source
         self._context = context
@@ -71,7 +73,7 @@ class Keeper:
         self._client_ca = client_ca
         self._served: _Material | None = None
         self._complaint = ""
-        self._clock: Callable[[], float] = time.time
+        self._clock = clock
 
     def take(self, pair: Pair) -> bool:
         """Serve with this pair, and tell whether it is another one. Raises CertificateError, and
@@ -81,7 +83,7 @@ class Keeper:
         if material == self._served:
             return False
         try:
-            self._refuse_expired(pair)
+            self._refuse_invalid(pair)
             self._context.load(pair, material.authorities)
         except CertificateError as error:
             raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
@@ -114,11 +116,17 @@ class Keeper:
     def _tell_loaded(self) -> None:
         self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
 
-    def _refuse_expired(self, pair: Pair) -> None:
-        """Prefer the served pair to an expired one; with none to prefer, an expired one says best
-        what is wrong.
+    def _refuse_invalid(self, pair: Pair) -> None:
+        """Prefer the served pair to one that has expired or is not valid yet; with none to prefer,
+        the error of the client names the problem. Raises CertificateError.
         """
         now = self._clock()
-        end = read_validity(pair.certificate).end
-        if end.timestamp() <= now and self._context.valid(now):
+        start, end = read_validity(pair.certificate)
+        if not self._context.valid(now):
+            return
+        if end.timestamp() <= now:
             raise CertificateError(f"the certificate expired on {end:%Y-%m-%d %H:%M} UTC; renew it")
+        if now < start.timestamp():
+            raise CertificateError(
+                f"the certificate is valid from {start:%Y-%m-%d %H:%M} UTC; it is served then"
+            )

@@ -3,8 +3,8 @@ what its Secret holds.
 
 A leaf is renewed after two thirds of its time, under the authority that every API server already
 trusts. An authority is renewed after two thirds of its own: the new one is published beside the old
-one first, and signs no leaf before `PUBLISHED_FIRST` has passed. So whatever pair a replica serves,
-its authority is in every bundle.
+one first, and signs its first leaf when the bundle has been published for `PUBLISHED_FIRST`. So
+whatever pair a replica serves, its authority is in every bundle.
 
 See docs/decisions/0008-self-signed-certificates.md.
 """
@@ -14,16 +14,17 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 
 from webhook.tls.errors import CertificateError
-from webhook.tls.issue import CLOCK_SKEW, Pair, issue_authority, issue_server
+from webhook.tls.issue import Pair, issue_authority, issue_server
 from webhook.tls.validity import read_validity
 
 AUTHORITY_DAYS: Final = 3650
 SERVER_DAYS: Final = 90
 PUBLISHED_FIRST: Final = timedelta(minutes=10)
-"""How long a new authority is published before it signs: API servers see the new bundle within
-seconds, a replica within a poll.
+"""How long the bundle of a new authority is published before it signs: API servers receive the new
+bundle within seconds, a replica within a poll.
 """
 
 _FILES: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
@@ -74,9 +75,17 @@ def write_holdings(holdings: Holdings) -> dict[str, bytes]:
     }
 
 
-def advance(held: Holdings | None, names: Sequence[str], now: datetime) -> Holdings:
+def advance(
+    held: Holdings | None,
+    names: Sequence[str],
+    now: datetime,
+    published: timedelta = timedelta(),
+) -> Holdings:
     """Return what the Secret should hold at `now`: the same value when there is nothing to do, else
     one step further.
+
+    `published` is for how long the bundle of `held` has been in the configurations, as far as this
+    process knows. It is not read from certificates, whose times are those of another clock.
     """
     if held is None or _expired(held.authority.certificate, now):
         authority = issue_authority(names[0], AUTHORITY_DAYS, now)
@@ -86,7 +95,7 @@ def advance(held: Holdings | None, names: Sequence[str], now: datetime) -> Holdi
             authority=issue_authority(names[0], AUTHORITY_DAYS, now),
             previous=held.authority.certificate,
         )
-    if _server_due(held, names, now):
+    if _server_due(held, names, now, published):
         return held._replace(server=_leaf(held.authority, names, now))
     if held.previous and _expired(held.previous, now):
         return held._replace(previous=b"")
@@ -103,15 +112,24 @@ def _leaf(authority: Pair, names: Sequence[str], now: datetime) -> Pair:
         ) from None
 
 
-def _server_due(held: Holdings, names: Sequence[str], now: datetime) -> bool:
-    """Tell whether to issue a leaf now; a leaf that cannot serve at all does not wait for a young
+def _server_due(held: Holdings, names: Sequence[str], now: datetime, published: timedelta) -> bool:
+    """Return whether to issue a leaf now; a leaf that cannot serve at all does not wait for a new
     authority.
     """
     if _expired(held.server.certificate, now) or _names(held.server.certificate) != set(names):
         return True
-    issued = read_validity(held.authority.certificate).start + CLOCK_SKEW
-    published = now - CLOCK_SKEW >= issued + PUBLISHED_FIRST  # even where the clock is ahead
-    return published and read_validity(held.server.certificate).worn(now)
+    trusted = published >= PUBLISHED_FIRST or _signed(held.authority, held.server)
+    return trusted and read_validity(held.server.certificate).worn(now)
+
+
+def _signed(authority: Pair, server: Pair) -> bool:
+    """Return whether an authority has signed a leaf."""
+    issuer = x509.load_pem_x509_certificate(authority.certificate)
+    try:
+        x509.load_pem_x509_certificate(server.certificate).verify_directly_issued_by(issuer)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 def _expired(pem: bytes, now: datetime) -> bool:

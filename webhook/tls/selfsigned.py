@@ -1,12 +1,13 @@
 """Certificates that the webhook makes for itself, shared by its replicas through a Secret."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import Final, Protocol
 
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair
-from webhook.tls.renewal import Holdings, advance, read_holdings, write_holdings
+from webhook.tls.renewal import advance, read_holdings, write_holdings
 
 _TRIES: Final = 5
 
@@ -22,8 +23,10 @@ class Vault(Protocol):
         replaced.
         """
 
-    async def publish(self, bundle: bytes) -> None:
-        """Make `bundle` the `caBundle` of the configurations, where it is not yet."""
+    async def publish(self, bundle: bytes) -> bool:
+        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
+        it was in all of them.
+        """
 
 
 class SelfSigned:
@@ -38,6 +41,9 @@ class SelfSigned:
         self._vault = vault
         self._names = names
         self._clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self._timer: Callable[[], float] = monotonic
+        self._bundle = b""
+        self._since = 0.0
 
     @property
     def place(self) -> str:
@@ -59,15 +65,21 @@ class SelfSigned:
         for _ in range(_TRIES):
             data, version = await self._vault.read()
             held = read_holdings(data)
+            published = timedelta()
             if held is not None:
-                await self._vault.publish(held.bundle)
-            wanted = advance(held, self._names, self._clock())
+                published = await self._publish(held.bundle)
+            wanted = advance(held, self._names, self._clock(), published)
             if wanted == held:
                 return held.server
             if await self._vault.write(write_holdings(wanted), version):
-                return await self._published(wanted)
+                await self._publish(wanted.bundle)
+                return wanted.server
         raise CertificateError(f"the Secret was changed by others {_TRIES} times in a row")
 
-    async def _published(self, holdings: Holdings) -> Pair:
-        await self._vault.publish(holdings.bundle)
-        return holdings.server
+    async def _publish(self, bundle: bytes) -> timedelta:
+        """Publish a bundle, and return for how long it has been in all configurations."""
+        unchanged = await self._vault.publish(bundle)
+        now = self._timer()
+        if not unchanged or bundle != self._bundle:
+            self._bundle, self._since = bundle, now
+        return timedelta(seconds=now - self._since)

@@ -15,6 +15,7 @@ from webhook.control.event_recorder import EventCounters, EventRecorder
 from webhook.control.leader import Leader, Work, Works
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
+from webhook.control.repair_records import RepairRecords
 from webhook.control.repair_store import RepairStore
 from webhook.control.repairer import Repairer
 from webhook.control.reporter import Reporter
@@ -79,6 +80,8 @@ def build(
     cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
     served = Discovery(PodGroupsServed(cluster.api), discovery)
     identity = f"{gethostname()}_{uuid4()}"
+    namespace = own_namespace(settings.installation.namespace)
+    name = f"{settings.installation.name}-controller"
     works: list[Work] = []
     reporter: Reporter | None = None
     if settings.scheduling.publish:
@@ -99,17 +102,17 @@ def build(
         repairer = Repairer(
             cluster,
             clusters,
-            RepairStore(cluster.api, ignoring=ignoring),
+            RepairStore(
+                cluster.api,
+                RepairRecords(cluster.api, namespace, name),
+                ignoring=ignoring,
+            ),
             EventRecorder(cluster.api, identity),
             limits,
         )
         _repairer_metrics(metrics, repairer)
         works.append(repairer)
-    lease = Lease(
-        cluster.api,
-        own_namespace(settings.installation.namespace),
-        f"{settings.installation.name}-controller",
-    )
+    lease = Lease(cluster.api, namespace, name)
     leader = Leader(lease, identity, Works(works))
     cluster.beside |= {"discovery": served, "leader": leader}
 
