@@ -48,7 +48,7 @@ answered before anything that follows them is refused.
 `make hostile` runs each attack against a server of its own, which has one core, from another core
 (for this table: {cores} cores in all, shared with other work). Meanwhile a well-behaved client
 sends reviews, on one connection that it keeps and on a new connection for each, and something asks
-for `/livez` and `/readyz`. Times are in milliseconds; memory is the peak of the process in MiB. The
+for `/livez` and `/readyz`. Attackers have four addresses, and good clients another one. Times are in milliseconds; memory is the peak of the process in MiB. The
 load average was {load:.0f}: compare each row only with the first one. A row fails when a p99 is more
 than {ratio} times that of the first row.
 

@@ -18,6 +18,9 @@ from webhook.http.limits import Limits
 
 _LIMITS: Final = Limits()
 _FULL: Final = b"x" * 65536
+_ADDRESSES: Final = itertools.cycle(f"127.0.0.{host}" for host in (2, 3, 4, 5))
+"""Those of attackers. Good clients have another one."""
+
 _APART: Final = 0.02
 """Seconds between the first connections: all at once, they would be a flood of handshakes, which is
 another attack.
@@ -37,7 +40,13 @@ class Target(NamedTuple):
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Return a new connection. Raises OSError."""
         return await asyncio.wait_for(
-            asyncio.open_connection(self.host, self.port, ssl=_anyone() if self.tls else None), 10
+            asyncio.open_connection(
+                self.host,
+                self.port,
+                ssl=_anyone() if self.tls else None,
+                local_addr=(next(_ADDRESSES), 0),
+            ),
+            10,
         )
 
 
@@ -154,14 +163,16 @@ def posted(name: str) -> Callable[[Target], Awaitable[None]]:
 
 
 async def asking(target: Target) -> None:
-    """Ask once a second for what is no review, on a connection that is kept."""
+    """Ask once a second for what is no review, on a connection that is kept as long as it lasts."""
     reader, writer = await target.connect()
     try:
-        while True:
-            writer.write(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
-            head = await reader.readuntil(b"\r\n\r\n")
-            await reader.readexactly(_length(head))
-            await asyncio.sleep(1)
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                writer.write(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(_length(head))
+                await asyncio.sleep(1)
+        await asyncio.sleep(1)
     finally:
         writer.transport.abort()
 

@@ -139,16 +139,18 @@ class ReviewEndpoint:
         length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
         if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
             raise Refusal(413, _too_large())
-        body = bytearray()
+        parts: list[bytes] = []
+        size = 0
         with self._budget.body() as hold:
             while message["type"] != "http.disconnect":
-                body += message.get("body", b"")
-                if len(body) > BODY_MAX:
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > BODY_MAX:
                     raise Refusal(413, _too_large())
                 more = message.get("more_body", False)
-                hold(len(body), complete=not more)
+                hold(size, complete=not more)
                 if not more:
-                    return await self._review(bytes(body))
+                    return await self._review(b"".join(parts))
                 message = await receive()
         return None
 
