@@ -71,7 +71,7 @@ def test_the_largest_incomplete_body_is_503_and_smaller_ones_pass() -> None:
 def test_a_client_that_was_given_up_may_send_its_next_review() -> None:
     lengths = Lengths()
     with served(app=application(lengths)) as server, server.client() as connection:
-        post(connection, 500_000, 500_000)
+        post(connection, 900_000, 900_000)
         assert answer(connection).startswith(b"HTTP/1.1 503 ")
         post(connection, 300_000, 300_000)
         assert answer(connection).endswith(b"\r\n\r\n300000")

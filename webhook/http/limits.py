@@ -20,4 +20,5 @@ class Limits:
     request_seconds: float = 30  # to the last byte of a request, and for an answer to be taken
     linger_seconds: float = 1  # for a refusal to be read before the connection ends
     client_names: frozenset[str] = frozenset()  # of client certificates: any, when there is none
+    unread_seconds: float = 0.0005  # for each connection: between reads of what was refused
     idle_seconds: float = 120  # kube-apiserver closes after 90, and does not repeat a POST

@@ -90,7 +90,15 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self.pending = 0
+        if self.cycle.response_complete and not self.flow.read_paused:  # no application reads it
+            self.flow.pause_reading()
+            pause = self.limits.unread_seconds * len(self.connections)
+            self.loop.call_later(pause, self._read_on)
         HttpToolsProtocol.on_body(self, body)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing() and self.last is None:
+            self.flow.resume_reading()
 
     def on_message_complete(self) -> None:
         self.pending, self.partial = 0, False

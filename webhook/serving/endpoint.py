@@ -151,6 +151,7 @@ class ReviewEndpoint:
                 hold(size, complete=not more)
                 if not more:
                     return await self._review(b"".join(parts))
+                await asyncio.sleep(self._budget.pause)
                 message = await receive()
         return None
 
