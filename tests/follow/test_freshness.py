@@ -363,6 +363,19 @@ def test_while_the_watch_is_silent_one_read_serves_all_pods_until_it_is_as_old()
     asyncio.run(story())
 
 
+def test_a_read_is_repeated_when_the_api_server_says_when_to_come_again() -> None:
+    async def story() -> None:
+        async with admitting(a_group(2)) as webhook:
+            statuses = [429]
+            webhook.api.before = lambda request: (
+                statuses.pop() if statuses and request.resource == RAYCLUSTERS else 0
+            )
+            stored(await webhook.create(a_worker(0, 0), SILENT))
+            assert not statuses
+
+    asyncio.run(story())
+
+
 @st.composite
 def rayclusters(draw: st.DrawFn) -> ClusterBuilder:
     """A RayCluster of up to three groups, which may be ignored or opt in."""

@@ -115,7 +115,7 @@ class LiveReader:
         self.reads += 1
         try:
             async with asyncio.timeout(self._deadline), self._room:
-                await read()
+                await _when_asked(read, monotonic() + self._deadline)
         except TimeoutError as error:
             self.failures += 1
             msg = f"the API server did not answer a live read within {self._deadline:g} s"
@@ -174,6 +174,19 @@ class LiveReader:
             )
             raise ClusterUnreadable(msg)
         return feeds
+
+
+async def _when_asked(read: Callable[[], Awaitable[None]], deadline: float) -> None:
+    """Read, and again when the API server says when to come again: after a restart it lists custom
+    resources about a second later than it answers. Raises ApiError where that is too late.
+    """
+    while True:
+        try:
+            return await read()
+        except ApiError as error:
+            if error.retry_after is None or monotonic() + error.retry_after >= deadline:
+                raise
+            await asyncio.sleep(error.retry_after)
 
 
 class _Flight(Struct, eq=False):
