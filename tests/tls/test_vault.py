@@ -133,7 +133,7 @@ def test_a_process_without_configurations_is_ready_and_publishes_when_they_appea
 ) -> None:
     with registry() as objects:
         kept = {path: objects.objects.pop(path) for path in (MUTATING, VALIDATING)}
-        flags = ("--tls.source", "self-signed")
+        flags = ("--tls.source", "self-signed", "--installation.namespace", "ray-webhook")
         config = ("--kubeconfig", str(objects.kubeconfig(tmp_path)))
         with serving(tmp_path, [], *flags, *config) as server:
             until(lambda: httpx.get(f"{server.admin}/readyz").is_success, 60)
