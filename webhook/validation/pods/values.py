@@ -11,8 +11,6 @@ from webhook.kube.shapes import (
     DNS_LABEL_MAX,
     is_dns_label,
     is_dns_subdomain,
-    is_label_value,
-    is_qualified_name,
 )
 from webhook.validation.pods.inspection import Check
 
@@ -20,7 +18,6 @@ PORT_MAX: Final = 65535
 INT32_MAX: Final = 2**31 - 1
 PORT_NAME_MAX: Final = 15
 FILE_MODE_MAX: Final = 0o777
-ENV_NAME_MAX: Final = 1 << 20
 SUBDOMAIN_ADVICE: Final = "use lower-case letters, digits, '-' and '.'"
 DNS_LABEL_ADVICE: Final = f"use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'"
 KEY_ADVICE: Final = "write name or prefix/name"
@@ -149,8 +146,6 @@ def nearest(text: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(text, tuple(known), 1)), "")
 
 
-label_key = string(is_qualified_name, KEY_ADVICE, empty=False)
-label_value = string(is_label_value, VALUE_ADVICE)
 dns_label = string(is_dns_label, DNS_LABEL_ADVICE)
 subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE)
 required_subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE, empty=False)
