@@ -51,8 +51,8 @@ class Outcome(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Return whether every version takes every pod."""
-        return not any(self.refused.values())
+        """Return whether a version takes every pod."""
+        return not all(self.refused.values())
 
 
 class Tally(Struct):
@@ -88,9 +88,9 @@ class Tally(Struct):
             self.others.update(outcome.denied - ours)
             for rule in ours:
                 self.objects.setdefault(f"denied by {rule}", value)
-            return
-        self.by_rule.update(ours)
-        if not outcome.denied:
+        else:
+            self.by_rule.update(ours)
+        if any(outcome.refused.values()) and not outcome.denied:
             kind = _kind(next(filter(None, outcome.refused.values()))[0])
             self.kinds[kind] += 1
             self.objects.setdefault(f"missed: {kind}", value)
@@ -117,7 +117,7 @@ KubeRay {versions()[-1]} builds the pods of the examples, of its own samples, of
 judges each pod, and the Job that submits a RayJob. An object is refused when one of its pods is.
 """
         running = f"""
-{self.runs} objects run on both; rules of pod templates deny {sum(self.wrong.values())} of them.
+{self.runs} objects run on one of them; rules of pod templates deny {sum(self.wrong.values())}.
 {self.idle} objects never come to pods: the CRD or KubeRay refuses them.
 """
         lines = [

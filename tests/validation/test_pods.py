@@ -9,7 +9,7 @@ from tests.validation.builders import Json, a_cluster, a_job, found
 from webhook.cli.files import read_files
 from webhook.kube import names
 from webhook.manifest.reader import Manifest
-from webhook.validation.finding import DENY
+from webhook.validation.finding import DENY, WARN
 from webhook.validation.ruleset import check, check_file
 from webhook.validation.startup import STARTUP
 
@@ -277,6 +277,13 @@ def test_the_container_of_the_autoscaler_is_checked_too(
 ) -> None:
     cluster = a_cluster().autoscaled(version="v2", **options).group(maxReplicas=3)
     assert found(cluster) == {(f"pod-{rule}", f"spec.autoscalerOptions.{at}")}
+
+
+def test_what_only_a_gate_of_kubernetes_keeps_is_no_reason_to_deny() -> None:
+    cluster = a_cluster().group().init(lifecycle={"stopSignal": "SIGTERM"})
+    assert found(cluster.container(lifecycle={"stopSignal": "15"})) == set()
+    cluster = a_cluster().group().container(restartPolicy="always")
+    assert [each.level for each in check("RayCluster", cluster.build())] == [WARN]
 
 
 @pytest.mark.parametrize(

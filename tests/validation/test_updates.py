@@ -19,7 +19,7 @@ from webhook.validation.ruleset import check_update
 
 GROUP = "spec.workerGroupSpecs[0]"
 AMOUNT = {"limits": {"nvidia.com/gpu": "0.5"}}
-AMOUNT_RULE = "device-count-invalid"
+AMOUNT_RULE = "pod-quantity-invalid"
 
 
 def broken_cluster() -> ClusterBuilder:

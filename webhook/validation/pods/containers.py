@@ -38,6 +38,8 @@ VARIABLES: Final = "pod-variable-invalid"
 MOUNTS: Final = "pod-mount-invalid"
 PROBES: Final = "pod-probe-invalid"
 LIFECYCLE: Final = "pod-lifecycle-invalid"
+RESTARTS: Final = ("Always", "OnFailure", "Never")
+"""The restart policies of a container."""
 
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
@@ -411,31 +413,48 @@ def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str)
                 pod.report(family, (*way, "httpHeaders", index, "name"), text)
 
 
+def main_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
+    """Report a policy of restarting that is none. Kubernetes 1.34 drops the field."""
+    mounted_and_device(value, way, pod)
+    policy = value.get("restartPolicy") if type(value) is dict else None
+    if type(policy) is str and policy not in RESTARTS:
+        text = f"restartPolicy is {shown(policy)}: write one of {', '.join(RESTARTS)}"
+        pod.report(LIFECYCLE, (*way, "restartPolicy"), text, doubtful=True)
+
+
 def init_container(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
     """Report what only containers that keep running may have."""
     mounted_and_device(value, way, pod)
     if type(value) is not dict or text_of(value, "restartPolicy") == ALWAYS:
         return
-    for name in (*_PROBES, "lifecycle"):
-        if value.get(name) is not None:
-            text = f"an init container that ends has no {name}: remove it, or make it a sidecar"
-            pod.report(LIFECYCLE if name == "lifecycle" else PROBES, (*way, name), text, FORBIDDEN)
+    places: list[tuple[str, Way]] = [(PROBES, (name,)) for name in _PROBES]
+    places += [(LIFECYCLE, ("lifecycle", name)) for name in ("postStart", "preStop")]
+    for family, place in places:
+        if pod.at((*way, *place)) is not None:
+            text = (
+                f"an init container that ends has no {place[-1]}: remove it, or make it a sidecar"
+            )
+            pod.report(family, (*way, *place), text, FORBIDDEN)
     for index, policy in entries(value.get("resizePolicy")):
         if text_of(policy, "restartPolicy") == "RestartContainer":
             text = "an init container that ends cannot be restarted for a resize: NotRequired"
-            pod.report(LIFECYCLE, (*way, "resizePolicy", index, "restartPolicy"), text)
+            place = (*way, "resizePolicy", index, "restartPolicy")
+            pod.report(LIFECYCLE, place, text, doubtful=True)  # Kubernetes 1.34 takes it
 
 
 def restart_rules(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
-    """Report rules of restarting in a container that has no policy for the rest."""
+    """Report rules of restarting in a container that has no policy for the rest. Kubernetes 1.34
+    drops them.
+    """
     if type(value) is not list or not value:
         return
     if mapping(pod.at(way[:-1])).get("restartPolicy") is None:
         text = "restartPolicyRules need a restartPolicy of the container"
-        pod.report(LIFECYCLE, way, text, REQUIRED)
+        pod.report(LIFECYCLE, way, text, REQUIRED, doubtful=True)
     for index, rule in entries(value):
         if rule.get("exitCodes") is None:
-            pod.report(LIFECYCLE, (*way, index, "exitCodes"), "a rule has no exitCodes", REQUIRED)
+            text = "a rule has no exitCodes"
+            pod.report(LIFECYCLE, (*way, index, "exitCodes"), text, REQUIRED, doubtful=True)
 
 
 def resize_policies(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON

@@ -23,12 +23,13 @@ from webhook.validation.pods.containers import (
     NAMES,
     PORTS,
     PROBES,
+    RESTARTS,
     VARIABLES,
     containers,
     devices,
     init_container,
     lifecycle_handler,
-    mounted_and_device,
+    main_container,
     mounts,
     ports,
     probe,
@@ -95,14 +96,6 @@ _SEARCHES_MAX: Final = 32
 _HOSTNAME_MAX: Final = 64
 
 _pull_policy = one_of("Always", "IfNotPresent", "Never", empty=True)
-_stop_signal = one_of(
-    "SIGTERM", "SIGINT", "SIGQUIT", "SIGKILL", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGABRT",
-    "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGILL", "SIGIO", "SIGIOT",
-    "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS",
-    "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGVTALRM", "SIGWINCH", "SIGXCPU",
-    "SIGXFSZ", "SIGRTMIN", *(f"SIGRTMIN+{number}" for number in range(1, 16)),
-    *(f"SIGRTMAX-{number}" for number in range(14, 0, -1)), "SIGRTMAX",
-)  # fmt: skip
 _effect = one_of("NoSchedule", "PreferNoSchedule", "NoExecute", empty=True)
 _profile_type = one_of("RuntimeDefault", "Localhost", "Unconfined")
 
@@ -129,14 +122,6 @@ _CONTAINER_ROWS: Final[tuple[tuple[str, str, Check], ...]] = (
     ("volumeMounts[].recursiveReadOnly", VALUES, one_of("Disabled", "IfPossible", "Enabled")),
     ("resizePolicy[].resourceName", VALUES, one_of("cpu", "memory")),
     ("resizePolicy[].restartPolicy", VALUES, one_of("NotRequired", "RestartContainer")),
-    ("restartPolicy", VALUES, one_of("Always", "OnFailure", "Never")),
-    (
-        "restartPolicyRules[].action",
-        VALUES,
-        one_of("Restart", "RestartAllContainers"),
-    ),
-    ("restartPolicyRules[].exitCodes.operator", VALUES, one_of("In", "NotIn")),
-    ("lifecycle.stopSignal", VALUES, _stop_signal),
     ("lifecycle.postStart.httpGet.scheme", LIFECYCLE, one_of("HTTP", "HTTPS", empty=True)),
     ("lifecycle.preStop.httpGet.scheme", LIFECYCLE, one_of("HTTP", "HTTPS", empty=True)),
     ("securityContext.runAsUser", SECURITY, user_id),
@@ -326,7 +311,7 @@ _PARTS: Final[tuple[tuple[str, Examine], ...]] = (
     ("", _whole),
     ("containers", containers),
     ("initContainers", containers),
-    ("containers[]", mounted_and_device),
+    ("containers[]", main_container),
     ("initContainers[]", init_container),
     ("volumes", volumes),
     ("nodeSelector", node_selector),
@@ -353,6 +338,7 @@ TEMPLATE: Final[Node] = tree(
         *_below("spec", _ROWS),
         *_below("spec.containers[]", _CONTAINER_ROWS),
         *_below("spec.initContainers[]", _CONTAINER_ROWS),
+        ("spec.initContainers[].restartPolicy", VALUES, one_of(*RESTARTS)),
     ),
     (
         ("metadata.labels", _labels),
