@@ -338,7 +338,7 @@ TEMPLATE: Final[Node] = tree(
         *_below("spec", _ROWS),
         *_below("spec.containers[]", _CONTAINER_ROWS),
         *_below("spec.initContainers[]", _CONTAINER_ROWS),
-        ("spec.initContainers[].restartPolicy", VALUES, one_of(*RESTARTS)),
+        ("spec.initContainers[].restartPolicy", VALUES, one_of(*RESTARTS, empty=True)),
     ),
     (
         ("metadata.labels", _labels),
