@@ -13,7 +13,7 @@ Knowledge comes from lists, watches and live reads, out of order. Three numbers 
 See docs/decisions/0004-versions-decide-what-is-news.md.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -62,18 +62,6 @@ class VersionTracker(Generic[S, V]):
     def __len__(self) -> int:
         """Return how many objects have a value."""
         return len(self._scopes)
-
-    def told(self, scope: S) -> int:
-        """Return the version up to which everything in a scope is known."""
-        return max(self.reached, self._horizons.get(scope, 0))
-
-    def newest(self, scope: S) -> int:
-        """Return the highest version of the objects of a scope; 0 when there are none."""
-        return max(self._versions.get(scope, {}).values(), default=0)
-
-    def of(self, scope: S) -> Mapping[str, int]:
-        """Return the version of each object of a scope."""
-        return self._versions.get(scope, {})
 
     def note(self, version: int) -> None:
         """Note that something was told as of a version."""
@@ -130,6 +118,10 @@ class VersionTracker(Generic[S, V]):
         """Take in one item of the full list."""
         self._listed.add(record.uid)
         self.see(record)
+
+    def keep(self, uid: str) -> None:
+        """Note that the full list contains an object that cannot be read: it stays as it was."""
+        self._listed.add(uid)
 
     def end(self) -> int:
         """End the full list, and return how many objects had gone without our being told."""
