@@ -13,8 +13,8 @@ from tests.builders import ClusterBuilder, Webhook, a_cluster
 from webhook.admission.reviewer import Mutation
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
-from webhook.reservation.indices import standalone_indices
 from webhook.kube import names
+from webhook.reservation.indices import standalone_indices
 
 SELECTING = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}
 CONTAINERS = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]

@@ -20,9 +20,9 @@ from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
+from webhook.kube import names
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.indices import standalone_indices
-from webhook.kube import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{GROUP}]"

@@ -149,7 +149,7 @@ class Server:
                 raise ApiError("missing", "the API server answered 404")
             return msgspec.json.encode(self.leases[kind])
         if kind == "leases":
-            label = query["labelSelector"]
+            label = query["labelSelector"].partition("=")[0]
             found = [each for each in self.leases.values() if label in each["metadata"]["labels"]]
         elif kind == "pods":
             group = query["labelSelector"].rpartition("=")[2]

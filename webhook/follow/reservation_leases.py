@@ -176,7 +176,7 @@ class LeaseStore:
         """Yield the Leases that have a label, page by page."""
         token = ""
         while True:
-            query = [("labelSelector", label), ("limit", str(_PAGE_ITEMS))]
+            query = [("labelSelector", f"{label}=true"), ("limit", str(_PAGE_ITEMS))]
             query += [("continue", token)] if token else []
             meta, found = _OBJECTS.page(await self._api.get(self._path, query, _LIST_SECONDS))
             for lease in found:

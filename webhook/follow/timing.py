@@ -4,12 +4,10 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final
 from math import inf
+from typing import Final
 
 from msgspec import Struct
-
-from webhook.groups.reads import SILENCE_SECONDS
 
 DISCOVERY_SECONDS: Final = 60.0
 """How often the API server is asked whether it serves PodGroups, of which release it is, and which
