@@ -130,7 +130,7 @@ def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
         (lease,) = fake.objects(LEASES).values()
         lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: "{}"}
         fake.put(LEASES, lease)
-        with pytest.raises(StoreError, match="delete the Lease"):
+        with pytest.raises(StoreError, match="delete Lease ray-webhook-reservations-"):
             await store.get(KEY)
 
     play(story)

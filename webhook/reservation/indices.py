@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import inf
 
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.indices import read_index
+from webhook.groups.optins import read_index
 from webhook.groups.shards import COMING, Full, Holder, ShardKey, WantedIndex
 from webhook.reservation.allocation import Request, Table, Taken
 from webhook.reservation.identities import Alone, Lists
