@@ -54,8 +54,6 @@ class VersionTracker(Generic[S, V]):
         self._versions: dict[S, dict[str, int]] = {}
         self._horizons: dict[S, int] = {}
         self.reached = 0
-        self.latest = 0
-        """Nothing that was ever told is newer than this version."""
         self._listing = 0
         self._listed: set[str] = set()
 
@@ -63,13 +61,8 @@ class VersionTracker(Generic[S, V]):
         """Return how many objects have a value."""
         return len(self._scopes)
 
-    def note(self, version: int) -> None:
-        """Note that something was told as of a version."""
-        self.latest = max(self.latest, version)
-
     def see(self, record: Record[S, V]) -> None:
         """Take in an event of the watch, or an item of the list."""
-        self.note(record.version)
         known = self._version(record.uid)
         if known is None:
             known = self._horizons.get(record.scope, -1) + 1
@@ -89,7 +82,6 @@ class VersionTracker(Generic[S, V]):
 
     def reach(self, version: int) -> None:
         """Note that the watch has told everything up to `version`."""
-        self.note(version)
         if version <= self.reached:
             return
         self.reached = version
@@ -107,12 +99,11 @@ class VersionTracker(Generic[S, V]):
         self._listing = version
         self._listed = set()
         if version < self.reached:
-            self.reached = self.latest = 0
+            self.reached = 0
             self._horizons = {}
             self._versions = {
                 scope: dict.fromkeys(versions, 0) for scope, versions in self._versions.items()
             }
-        self.note(version)
 
     def item(self, record: Record[S, V]) -> None:
         """Take in one item of the full list."""
@@ -135,7 +126,6 @@ class VersionTracker(Generic[S, V]):
 
     def read(self, scope: S, records: Iterable[Record[S, V]], version: int) -> None:
         """Take in a live read that shows all objects of `scope` at `version`."""
-        self.note(version)
         current = {record.uid: record for record in records if record.scope == scope}
         told = max(self.reached, self._horizons.get(scope, 0))
         for uid, record in current.items():

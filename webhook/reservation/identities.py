@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from math import inf
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -13,7 +13,7 @@ from webhook.groups.seating import Wanted as WantedIdentity
 from webhook.kube import names
 from webhook.kube.review import DUPLICATE, FORBIDDEN, Cause, Denied
 from webhook.reservation.allocation import VACANT_SECONDS, Request, Table, Taken, pending
-from webhook.reservation.reservations import Found, Reservations, Times, Wanted
+from webhook.reservation.reservations import Found, Lists, Reservations, Times, Wanted
 from webhook.reservation.stores import Key, MemoryStore
 
 T = TypeVar("T")
@@ -22,33 +22,18 @@ Accept = Callable[[Seat, str], T]
 """Makes an answer of an identity and its holder. Raises Denied if the pod cannot work there."""
 
 
-class Lists(Protocol):
-    """What is known of groups by lists and watches, as times of the API server."""
-
-    def contact(self, key: Key) -> float:
-        """Return the time of the last contact with the API server about a group."""
-
-    def listed(self, key: Key) -> float:
-        """Return the time at which the newest complete list of a group began."""
-
-    async def read(self, key: Key, cluster: str) -> None:
-        """List the objects of a group of a RayCluster live. Raises NotNow."""
-
-
 class Alone:
-    """Lists of a process that knows all objects, because it is the only source of them."""
+    """Lists of a process that is the only source of all objects: one that it admitted exists."""
 
-    def contact(self, key: Key) -> float:
+    def contact(self, _key: Key) -> float:
         """Return that there is nothing to wait for."""
-        del key
         return inf
 
-    def listed(self, key: Key) -> float:
-        """Return that there was no list: an object that was admitted exists."""
-        del key
+    def listed(self, _key: Key) -> float:
+        """Return that no list shows what does not exist."""
         return -inf
 
-    async def read(self, key: Key, cluster: str) -> None:
+    async def read(self, _key: Key, _cluster: str) -> None:
         """Do nothing."""
 
 
@@ -88,27 +73,12 @@ class _Pods:
         return self._members.pod_in(self._key, index, host, holder) if taken else ""
 
 
-class PodCache:
-    """The live worker pods, as reservations see them."""
-
-    def __init__(self, members: Membership, lists: Lists) -> None:
-        self._members = members
-        self._lists = lists
-        self.contact = lists.contact
-        self.read = lists.read
-
-    def objects(self, key: Key) -> _Pods:
-        """Return the pods of a group."""
-        if not isinstance(key, GroupKey):
-            raise TypeError(key)
-        return _Pods(self._members, key, self._lists.listed(key))
-
-
 class Identities:
     """Gives identities to pods that arrive without."""
 
     def __init__(self, members: Membership, lists: Lists, reservations: Reservations) -> None:
-        self._cache = PodCache(members, lists)
+        self._members = members
+        self._lists = lists
         self._reservations = reservations
 
     async def reserve(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
@@ -139,35 +109,20 @@ class Identities:
             name=given.name if given else "",
         )
 
+        def objects() -> _Pods:
+            return _Pods(self._members, wanted.key, self._lists.listed(wanted.key))
+
         def answer(found: Found, searched: list[Table]) -> T | ReadGroup:
             if isinstance(found, Taken):
                 raise Denied(_taken(wanted, found))
             if found.opens and found.index >= wanted.desired and given is None:
                 if not wanted.read:
                     return ReadGroup(wanted.cluster, wanted.key)
-                self._refuse_while_unseen(wanted, searched)
+                _refuse_while_unseen(wanted, objects(), searched)
             name = found.name if wanted.hosts > 1 else ""
             return accept(Seat(found.index, found.host, name), found.holder)
 
-        return Wanted(self._cache, wanted.key, request, wanted.cluster), answer
-
-    def _refuse_while_unseen(self, wanted: WantedIdentity, searched: list[Table]) -> None:
-        """Raise Denied if the desired replicas are full only because pods have not appeared.
-
-        Their time is short, and a pod beyond them would leave a replica incomplete for good.
-        """
-        objects = self._cache.objects(wanted.key)
-        unseen = sum(pending(table, objects, wanted.desired) for table in searched)
-        if not unseen:
-            return
-        text = (
-            f"all identities of the {wanted.desired} replicas of worker group {wanted.key.group} "
-            f"are reserved, {unseen} of them for pods that were admitted within the last "
-            f"{VACANT_SECONDS:.0f} s and have not appeared: if the API server refused them (see "
-            "earlier events: a quota, another webhook), their identities are free again after that "
-            "time, and KubeRay tries again"
-        )
-        raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
+        return Wanted(self._lists, objects, wanted.key, request, wanted.cluster), answer
 
 
 class StandaloneIdentities(Identities):
@@ -178,7 +133,6 @@ class StandaloneIdentities(Identities):
     def __init__(self, members: Membership) -> None:
         times = Times(server=lambda: 0.0)
         super().__init__(members, Alone(), Reservations(MemoryStore(), times, inf))
-        self._members = members
         self._pods: dict[tuple[GroupKey, Seat], str] = {}
 
     async def reserve(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
@@ -211,6 +165,24 @@ class StandaloneIdentities(Identities):
     def _put(self, key: GroupKey, seat: Seat, request_uid: str, holder: str) -> None:
         if self._pods.setdefault((key, seat), request_uid) == request_uid:
             self._members.put(request_uid, key, Member(seat, holder, request_uid))
+
+
+def _refuse_while_unseen(wanted: WantedIdentity, objects: _Pods, searched: list[Table]) -> None:
+    """Raise Denied if the desired replicas are full only because pods have not appeared.
+
+    Their time is short, and a pod beyond them would leave a replica incomplete for good.
+    """
+    unseen = sum(pending(table, objects, wanted.desired) for table in searched)
+    if not unseen:
+        return
+    text = (
+        f"all identities of the {wanted.desired} replicas of worker group {wanted.key.group} "
+        f"are reserved, {unseen} of them for pods that were admitted within the last "
+        f"{VACANT_SECONDS:.0f} s and have not appeared: if the API server refused them (see "
+        "earlier events: a quota, another webhook), their identities are free again after that "
+        "time, and KubeRay tries again"
+    )
+    raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
 
 
 def _taken(wanted: WantedIdentity, found: Taken) -> Cause:

@@ -9,9 +9,9 @@ from webhook.groups.clusters import ClusterFacts, ClusterIndex
 from webhook.groups.optins import read_index
 from webhook.groups.shards import COMING, Full, Holder, ShardKey, WantedIndex
 from webhook.reservation.allocation import Request, Table, Taken
-from webhook.reservation.identities import Alone, Lists
-from webhook.reservation.reservations import Found, Reservations, Times, Wanted
-from webhook.reservation.stores import Key, MemoryStore
+from webhook.reservation.identities import Alone
+from webhook.reservation.reservations import Found, Lists, Reservations, Times, Wanted
+from webhook.reservation.stores import MemoryStore
 
 
 class _Shards:
@@ -58,28 +58,12 @@ class _Shards:
         return next((each for each in self._holders.get(index, ()) if each != request.cluster), "")
 
 
-class ShardCache:
-    """The RayClusters of shard groups, as reservations see them."""
-
-    def __init__(self, clusters: ClusterIndex, lists: Lists) -> None:
-        self._clusters = clusters
-        self._lists = lists
-        self.contact = lists.contact
-        self.read = lists.read
-
-    def objects(self, key: Key) -> _Shards:
-        """Return the RayClusters of a shard group."""
-        if not isinstance(key, ShardKey):
-            raise TypeError(key)
-        return _Shards(self._clusters, key, self._lists.listed(key))
-
-
 class Indices:
     """Gives the indices of shard groups."""
 
     def __init__(self, clusters: ClusterIndex, lists: Lists, reservations: Reservations) -> None:
         self._clusters = clusters
-        self._cache = ShardCache(clusters, lists)
+        self._lists = lists
         self._reservations = reservations
 
     async def reserve(self, wanted: WantedIndex) -> int | Holder | Full:
@@ -110,6 +94,9 @@ class Indices:
             given=given,
         )
 
+        def objects() -> _Shards:
+            return _Shards(self._clusters, wanted.key, self._lists.listed(wanted.key))
+
         def answer(found: Found, searched: list[Table]) -> int | Holder | Full:
             del searched
             if wanted.count is not None and found.index >= wanted.count:
@@ -118,7 +105,7 @@ class Indices:
                 return Holder(found.holder or COMING)
             return found.index
 
-        return Wanted(self._cache, wanted.key, request, wanted.name), answer
+        return Wanted(self._lists, objects, wanted.key, request, wanted.name), answer
 
 
 def standalone_indices(clusters: ClusterIndex) -> Indices:

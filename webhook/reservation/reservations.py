@@ -53,23 +53,26 @@ _PAUSE: Final = 0.05
 """After a request whose outcome is unknown; each further pause is twice as long."""
 
 
-class Cache(Protocol):
-    """The live objects of groups."""
+class Lists(Protocol):
+    """What is known of groups by lists and watches, as times of the API server."""
 
     def contact(self, key: Key) -> float:
         """Return the time of the last contact with the API server about a group."""
 
-    def objects(self, key: Key) -> Objects:
-        """Return the objects of a group."""
+    def listed(self, key: Key) -> float:
+        """Return the time at which the newest complete list of a group began."""
 
     async def read(self, key: Key, cluster: str) -> None:
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
 class Wanted(Struct, frozen=True):
-    """A request, its group, and the name of the RayCluster for those who read the table."""
+    """A request, its group, and how the objects of the group are known. `cluster` names the
+    RayCluster for those who read the table.
+    """
 
-    cache: Cache
+    lists: Lists
+    objects: Callable[[], Objects]
     key: Key
     request: Request
     cluster: str = ""
@@ -116,7 +119,7 @@ class Reservations:
         self._store = store
         self._times = times
         self._unseen_max = unseen_max
-        self._unseen: dict[Key, tuple[Cache, dict[tuple[int, str, str], float]]] = {}
+        self._unseen: dict[Key, tuple[Wanted, dict[tuple[int, str, str], float]]] = {}
         """By group: the entries that this process made, and when."""
         self._tables: dict[Key, dict[int, Stored]] = {}
         """Copies of the tables by group and block; the group that was written last is last."""
@@ -148,21 +151,20 @@ class Reservations:
 
     def preview(self, wanted: Wanted, accept: Accept[T]) -> T:
         """Return the answer for the place that `reserve` would probably reserve. Raises Denied."""
-        objects = wanted.cache.objects(wanted.key)
-        found, _, searched = self._search(wanted, objects, -inf, ())
+        found, _, searched = self._search(wanted, -inf, ())
         # At no time is anything overdue
         return accept(cast("Found", found), searched)
 
     async def _reserve(self, wanted: Wanted, accept: Accept[T], deadline: float) -> T:
-        cache, key = wanted.cache, wanted.key
+        key = wanted.key
         tried: tuple[int, ...] = ()
         pause = _PAUSE
         while self._times.monotonic() < deadline:
             now = self._times.server()
-            if now == -inf or cache.contact(key) < now - FRESH_SECONDS:
+            if now == -inf or wanted.lists.contact(key) < now - FRESH_SECONDS:
                 await self._list(wanted)
                 continue
-            found, block, searched = self._search(wanted, cache.objects(key), now, tried)
+            found, block, searched = self._search(wanted, now, tried)
             if isinstance(found, Overdue):
                 await self._list(wanted)
                 continue
@@ -190,12 +192,12 @@ class Reservations:
         raise NotNow(msg)
 
     def _search(
-        self, wanted: Wanted, objects: Objects, now: float, tried: tuple[int, ...]
+        self, wanted: Wanted, now: float, tried: tuple[int, ...]
     ) -> tuple[Found | Overdue, int, list[Table]]:
         """Return the place, its block, and the tables of all blocks that were searched (steps 1 to
         4). `tried` are blocks that may have an entry of this request.
         """
-        request = wanted.request
+        request, objects = wanted.request, wanted.objects()
         stored = self._tables.get(wanted.key, {})
         tables = {block: each.table for block, each in stored.items()}
         mine = (block for block in tried if owns(tables.get(block, {}), request, block))
@@ -245,7 +247,7 @@ class Reservations:
 
     async def _list(self, wanted: Wanted) -> None:
         self.counters.lists += 1
-        await wanted.cache.read(wanted.key, wanted.cluster)
+        await wanted.lists.read(wanted.key, wanted.cluster)
 
     def _keep(self, key: TableKey, stored: Stored | None) -> None:
         """Keep a copy of a table, or none."""
@@ -262,13 +264,13 @@ class Reservations:
         """Note an entry whose object has not appeared."""
         self.counters.reserved += 1
         if self._unseen_max < inf:
-            _, entries = self._unseen.setdefault(wanted.key, (wanted.cache, {}))
+            _, entries = self._unseen.setdefault(wanted.key, (wanted, {}))
             entries[place.index, place.name, place.holder] = made
 
     def _purged(self, key: Key) -> Mapping[tuple[int, str, str], float]:
         """Return the entries of a group that have no object and are younger than 60 s."""
-        cache, entries = self._unseen.pop(key)
-        now, objects = self._times.server(), cache.objects(key)
+        wanted, entries = self._unseen.pop(key)
+        now, objects = self._times.server(), wanted.objects()
         entries = {
             entry: made
             for entry, made in entries.items()
@@ -276,7 +278,7 @@ class Reservations:
             and not (objects.exists(*entry) or objects.gone(entry[2]))
         }
         if entries:
-            self._unseen[key] = cache, entries
+            self._unseen[key] = wanted, entries
         return entries
 
     def _check_unseen(self, key: Key) -> None:
