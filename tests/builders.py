@@ -13,7 +13,6 @@ from tests.apiserver import pod_review
 from webhook.admission.codec import decode_pod
 from webhook.admission.pods import PodHandler
 from webhook.groups.clusters import ClusterFacts, facts_of
-from webhook.groups.memory import at_once
 from webhook.groups.reads import Read
 from webhook.kube import names
 from webhook.kube.review import Answer, Denied
@@ -21,6 +20,7 @@ from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.reservation.stores import at_once
 
 Object = dict[str, Any]
 
@@ -302,7 +302,7 @@ class Webhook:
     def __init__(self, *state: Object, policy: Policy = DEFAULT_POLICY) -> None:
         known = load_state([manifest(document) for document in state])
         self.clusters = known.clusters
-        self.handler = PodHandler(known.clusters, known.seats, policy)
+        self.handler = PodHandler(known.clusters, known.identities, policy)
         self._numbers = itertools.count()
 
     def review(self, review: Object) -> Answer | Read:

@@ -225,22 +225,6 @@ class Dashboard(_Section):
     """Names by which browsers may call it, beside `localhost` and the addresses of loopback."""
 
 
-class Claims(_Section):
-    """Seats and shard indices that processes agree on through Leases; `docs/agreement.md` tells
-    more.
-    """
-
-    leases: Annotated[int, Field(ge=1, le=256)] = 8
-    """How many Leases there are: worker groups are spread over them. All processes need the same
-    number; to change it, stop them all, delete the Leases, and start again.
-    """
-
-    settle_seconds: Annotated[float, Field(ge=0, le=600)] = 40
-    """How long nobody claims in a new Lease: pods that were admitted before it was made may be
-    underway. Only tests need less.
-    """
-
-
 class Resize(_Section):
     """Resize in place; `docs/resize.md` tells more."""
 
@@ -336,7 +320,6 @@ class Settings(BaseSettings):
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
     resize: Resize = Resize()
-    claims: Claims = Claims()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()
     topology: Topology = Topology()

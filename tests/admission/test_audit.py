@@ -25,7 +25,7 @@ def mutated(pod: dict[str, Any]) -> Outcome:
     """
     known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
     body = json.dumps(pod_review(pod)).encode()
-    return asyncio.run(Mutation(PodHandler(known.clusters, known.seats)).review(body, 0.0))
+    return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body, 0.0))
 
 
 def validated(cluster: dict[str, Any]) -> Outcome:

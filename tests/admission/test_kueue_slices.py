@@ -13,9 +13,8 @@ from tests.builders import ClusterBuilder, Webhook, a_cluster
 from webhook.admission.reviewer import Mutation
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
-from webhook.groups.memory import IndexMemory
-from webhook.groups.shards import Shards
 from webhook.kube import names
+from webhook.reservation.indices import standalone_indices
 
 SELECTING = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}
 CONTAINERS = [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]
@@ -42,7 +41,7 @@ def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[
     """Return a RayCluster after a review, and the warnings."""
     review = object_review(document, old=old)
     clusters = ClusterIndex()
-    shards = ShardHandler(clusters, IndexMemory(Shards(clusters)))
+    shards = ShardHandler(clusters, standalone_indices(clusters))
     mutation = Mutation(Webhook().handler, shards=shards)
     outcome = asyncio.run(mutation.review(json.dumps(review).encode(), 0.0))
     patch = json.loads(outcome.answer.patch or b"[]")

@@ -168,6 +168,14 @@ def test_an_object_that_asks_to_be_left_alone_passes() -> None:
     assert response_to(a_review(value)) == {"uid": "u-1", "allowed": True}
 
 
+def test_an_update_that_removes_the_ignore_label_is_checked_like_a_creation() -> None:
+    broken = a_cluster().group(hosts=0).build()
+    ignored = a_cluster().group(hosts=0).label("admission.ray.io/ignore", "true").build()
+    assert reviewed(a_review(ignored)).answer.allowed
+    assert not reviewed(a_review(broken, ignored)).answer.allowed
+    assert reviewed(a_review(broken, broken)).answer.allowed
+
+
 def test_a_dry_run_is_answered_like_any_other() -> None:
     assert (
         response_to(a_review(a_cluster().group(hosts=0).build(), dryRun=True))["allowed"] is False

@@ -19,10 +19,10 @@ from webhook.admission.reviewer import Mutation
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
-from webhook.groups.shards import Shards
 from webhook.kube import names
+from webhook.reservation.identities import StandaloneIdentities
+from webhook.reservation.indices import standalone_indices
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 AT_INDEX, AT_GROUP = f"metadata.annotations[{INDEX}]", f"metadata.annotations[{GROUP}]"
@@ -41,9 +41,8 @@ class Server:
 
     def __init__(self, *there: ClusterBuilder) -> None:
         self.clusters = ClusterIndex()
-        self.shards = Shards(self.clusters)
-        pods = PodHandler(self.clusters, SeatMemory(Membership()))
-        handler = ShardHandler(self.clusters, IndexMemory(self.shards))
+        pods = PodHandler(self.clusters, StandaloneIdentities(Membership()))
+        handler = ShardHandler(self.clusters, standalone_indices(self.clusters))
         self.mutation = Mutation(pods, shards=handler)
         for cluster in there:
             self.clusters.put(facts(cluster))
@@ -105,7 +104,7 @@ def test_a_cluster_of_no_shard_group_passes_untouched() -> None:
     assert server.ask(a_cluster("a").build()).keys() == {"uid", "allowed"}
     assert server.ask(a_shard(group="").build()).keys() == {"uid", "allowed"}
     assert server.ask(a_cluster("a").annotated(INDEX, "x").build()).keys() == {"uid", "allowed"}
-    assert server.shards.assumed == 0
+    assert server.index(a_shard("b")) == "0"
 
 
 def test_a_retry_gets_the_same_index_and_a_dry_run_holds_none() -> None:
@@ -201,7 +200,7 @@ def test_an_update_that_leaves_the_shard_alone_passes_however_wrong_it_was_befor
             "uid",
             "allowed",
         }
-    assert server.shards.assumed == 0
+    assert server.index(a_shard("b")) == "0"
 
 
 def test_clusters_that_are_deleted_or_ignored_pass_untouched() -> None:
@@ -218,16 +217,6 @@ def test_clusters_that_are_deleted_or_ignored_pass_untouched() -> None:
 )
 def test_subresources_and_other_operations_pass(request_fields: Object) -> None:
     assert Server().ask(a_shard("a", "x").build(), **request_fields)["allowed"]
-
-
-def test_the_index_that_the_watch_shows_is_no_longer_assumed() -> None:
-    server = Server()
-    assert server.index(a_shard("a")) == "0"
-    assert server.shards.assumed == 1
-    server.clusters.put(facts(a_shard("a", "0")))
-    assert server.shards.assumed == 0
-    server.clusters.remove(NAMESPACE, "a", "uid-of-a")
-    assert server.index(a_shard("b")) == "0"
 
 
 @pytest.mark.parametrize(
@@ -248,7 +237,7 @@ def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
 
 
 def test_without_shards_every_ray_cluster_passes() -> None:
-    mutation = Mutation(PodHandler(ClusterIndex(), SeatMemory(Membership())))
+    mutation = Mutation(PodHandler(ClusterIndex(), StandaloneIdentities(Membership())))
     review = object_review(a_shard("a", "x").build())
     assert asyncio.run(mutation.review(json.dumps(review).encode(), 0.0)).answer.allowed
 
@@ -259,14 +248,6 @@ def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name
     server.clusters.put(facts(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
     server.clusters.remove(NAMESPACE, "a", "uid-of-a")
     assert server.index(a_shard("b")) == "1", "a was created again, and nobody has seen it yet"
-
-
-def test_an_update_is_confirmed_by_the_cluster_that_was_there_before() -> None:
-    server = Server(a_cluster("a"))
-    assert server.index(a_shard("a"), a_cluster("a")) == "0"
-    assert server.shards.assumed == 1
-    server.clusters.put(facts(a_shard("a", "0")))
-    assert server.shards.assumed == 0
 
 
 COUNT = names.ANNOTATION_SHARD_COUNT
@@ -293,7 +274,6 @@ def test_a_group_has_no_more_shards_than_it_says() -> None:
     field, message = server.refused(counted("c", "", "2"))
     assert field == AT_COUNT
     assert "2 shards" in message
-    assert server.shards.assumed == 2
 
 
 def test_an_index_that_is_given_is_below_the_count() -> None:

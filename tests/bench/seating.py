@@ -1,11 +1,13 @@
-"""Seating: what a seat costs with 10, 1,000 and 100,000 members."""
+"""What an identity costs with 10, 1,000 and 100,000 pods, reserved in memory."""
 
 import sys
 from time import perf_counter
 
-from webhook.groups.membership import Membership
-from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import next_seat
+from webhook.groups.membership import Member, Membership
+from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
+from webhook.groups.seating import Wanted
+from webhook.reservation.identities import StandaloneIdentities
+from webhook.reservation.stores import at_once
 
 TURNS = 20_000
 BATCHES = 9
@@ -13,9 +15,7 @@ BATCHES = 9
 
 def main() -> None:
     """Measure and print, for members in one group and spread over groups."""
-    sys.stdout.write(
-        "\nseating: next seat, assume, confirm, remove; microseconds (best of batches)\n"
-    )
+    sys.stdout.write("\nidentities: reserve, observe, delete; microseconds (best of batches)\n")
     sys.stdout.write(
         f"  {'members':>8} {'one single-host group':>22} {'one 4-host group':>18} "
         f"{'groups of 4 x 4 hosts':>23}\n"
@@ -33,17 +33,18 @@ def _cost(members: int, hosts: int, group_size: int) -> float:
     keys = [GroupKey("default", f"uid-{i}", "group") for i in range(max(1, members // group_size))]
     for number in range(members):
         key = keys[number % len(keys)]
-        state.put(f"pod-{number}", key, next_seat(state, key, hosts, f"request-{number}"))
+        place, host = divmod(number // len(keys), hosts)
+        state.put(f"pod-{number}", key, Member(Seat(place, host, "g-x" if hosts > 1 else "")))
     return min(_batch(state, keys[-1], hosts) for _ in range(BATCHES))
 
 
 def _batch(state: Membership, key: GroupKey, hosts: int) -> float:
     turns = TURNS // BATCHES
+    identities = StandaloneIdentities(state)
     started = perf_counter()
     for turn in range(turns):
-        state.expire(0.0)
-        seat: Seat = next_seat(state, key, hosts, "request")
-        state.assume(key, seat, 0.0)
-        state.put(f"new-{turn}", key, seat)
-        state.remove(f"new-{turn}")
+        wanted = Wanted("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
+        seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
+        assert isinstance(seat, Seat)
+        identities.deleted(key, seat)
     return (perf_counter() - started) / turns * 1e6

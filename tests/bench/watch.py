@@ -24,10 +24,9 @@ from webhook.admission.reviewer import Mutation
 from webhook.follow.state import ClusterState, Known
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
-from webhook.groups.memory import SeatMemory
 from webhook.groups.seat import Seat
-from webhook.groups.shards import Shards
 from webhook.kube.objects import RayCluster
+from webhook.reservation.identities import StandaloneIdentities
 
 POD_COUNT: Final = 100_000
 GROUP_PODS: Final = 256
@@ -159,13 +158,13 @@ async def _measure() -> None:
             configuration.host = url
 
         members, clusters = Membership(), ClusterIndex()
-        state = ClusterState(load, Known(clusters, members, Shards(clusters)))
+        state = ClusterState(load, Known(clusters, members))
         clusters.put(
             facts_of(
                 msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)
             )
         )
-        mutation = Mutation(PodHandler(clusters, SeatMemory(members)), state.reader)
+        mutation = Mutation(PodHandler(clusters, StandaloneIdentities(members)), state.reader)
         before, started = _rss(), perf_counter()
         task = asyncio.create_task(state.run())
         await _until(task, state.pods_synced)

@@ -37,10 +37,10 @@ def _patch_cache() -> None:
         cluster: ClusterFacts,
         group: WorkerGroup,
         *,
-        assigned: bool,
+        holder: str = "",
     ) -> Answer:
         return answer(
-            read_replica(pod, seat, cluster, group, assigned=assigned, policy=self.policy),
+            read_replica(pod, seat, cluster, group, holder=holder, policy=self.policy),
             seat.host,
         )
 

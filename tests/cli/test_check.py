@@ -16,8 +16,6 @@ from tests.status.scenes import Object, Scene
 from tests.status.served import Server, identified, serving
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
-from webhook.follow.leases import write_page
-from webhook.groups.ledger import Page
 from webhook.kube import names
 from webhook.status import ids
 from webhook.tls.issue import issue_authority
@@ -39,13 +37,13 @@ DENIED = (
 
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
-LEASE = f"{LEASES}/ray-webhook-claims-07"
+LEASE = f"{LEASES}/ray-webhook-reservations-07"
 
 
 def a_lease(**changes: str) -> Object:
     """Return a Lease with reservations as the webhook writes it."""
-    claims = write_page(Page(), 16)
-    annotations = {names.ANNOTATION_CLAIMS: claims} | changes
+    content = {"namespace": "team", "cluster": "c", "uid": "u", "group": "g", "block": 0}
+    annotations = {names.ANNOTATION_RESERVATIONS: json.dumps(content | {"entries": {}})} | changes
     return {"metadata": {"name": LEASE.rpartition("/")[2], "annotations": annotations}}
 
 
@@ -358,7 +356,7 @@ def test_a_lease_that_another_process_writes_at_the_same_time_can_be_written(
 def test_a_lease_whose_content_cannot_be_read_is_told(
     tmp_path: Path, bundle: str, capsys: Capture, content: str
 ) -> None:
-    spoiled = {LEASES: {"items": [a_lease(**{names.ANNOTATION_CLAIMS: content})]}}
+    spoiled = {LEASES: {"items": [a_lease(**{names.ANNOTATION_RESERVATIONS: content})]}}
     status, found = check(
         tmp_path, bundle, capsys, spoiled=lambda server: server.answers.update(spoiled)
     )
@@ -486,7 +484,7 @@ def test_everything_is_sent_in_a_dry_run(tmp_path: Path, bundle: str) -> None:
         PODS: dry,
         CLUSTERS: dry,
         LEASES: dry,
-        f"{LEASES}/ray-webhook-claims-07": dry,
+        f"{LEASES}/ray-webhook-reservations-07": dry,
         REVIEWS.removeprefix("POST "): "",
     }
 

@@ -24,7 +24,7 @@ from tests.control.publishing import (
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault, Object, Request
 from tests.follow.following import eventually
-from tests.follow.objects import KEY, a_pod
+from tests.follow.objects import a_pod
 from webhook.control import publisher
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.gangs.lifecycle import Action, Actual, decide
@@ -117,17 +117,16 @@ def test_pod_groups_name_their_template_as_the_api_version_does(
     run(story)
 
 
-def test_a_replica_gets_its_pod_group_when_its_seat_is_handed_out_and_loses_it_with_its_last_pod(
+def test_a_replica_gets_its_pod_group_with_its_first_pod_and_loses_it_with_its_last(
     version: str,
 ) -> None:
     async def story(api: FakeApi) -> None:
         api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
-        async with publishing(api, version) as p:
+        async with publishing(api, version):
             await eventually(lambda: templates(api) == {"worker-tpu": 4})
             assert counts(api) == {}
-            p.following.members.assume(KEY, Seat(0, 0, "tpu-bcdfg"), 1e9)
-            await eventually(lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4})
             api.put(PODS, a_pod("p", Seat(0, 0, "tpu-bcdfg")))
+            await eventually(lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4})
             api.put(PODS, a_pod("q", Seat(1, 0, "tpu-hjklm")))
             await eventually(
                 lambda: counts(api) == {"ray-worker-tpu-bcdfg": 4, "ray-worker-tpu-hjklm": 4}

@@ -171,8 +171,8 @@ def run(plane: ControlPlane, story: Story) -> str:
         took = monotonic() - calm
         watchman.look()
         writes, conflicts = (
-            fleet.total("ray_webhook_claim_writes_total"),
-            fleet.total("ray_webhook_claim_conflicts_total"),
+            fleet.total("ray_webhook_reservation_writes_total"),
+            fleet.total("ray_webhook_reservation_conflicts_total"),
         )
     for name in names:
         plane.delete_ray_cluster(name, NAMESPACE)

@@ -23,7 +23,6 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.large import large
-from tests.e2e.metrics import samples
 from tests.e2e.rays import HOSTS, slices, stored, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import admissions_in
@@ -114,13 +113,13 @@ def alone(plane: ControlPlane, _rounds: int) -> None:
             run = load(fleet, 500, partial(create, plane, namespace, pods))
             took = sorted(review["ms"] for review in reviews(fleet))
             writes, seconds = (
-                fleet.total(f"ray_webhook_claim_{each}_total")
-                for each in ("writes", "write_seconds")
+                fleet.total(f"ray_webhook_reservation_{each}_total")
+                for each in ("writes", "seconds")
             )
         say(
             f"a review alone, {name}: p50 {took[len(took) // 2]:.2f} ms, "
             f"p99 {took[int(len(took) * 0.99)]:.2f} ms, CPU {run.cpu:.2f} ms, {len(took)} reviews; "
-            f"{writes:.0f} writes of {seconds / max(writes, 1) * 1e3:.2f} ms"
+            f"{writes:.0f} writes; {seconds / max(writes, 1) * 1e3:.2f} ms a reservation"
         )
         plane.delete_ray_cluster("alone", namespace, seconds=90)
 
@@ -145,7 +144,6 @@ def thousand(plane: ControlPlane, rounds: int, flags: tuple[str, ...], name: str
     clusters = [slices(f"thousand-{number}", 25) for number in range(10)]
     taken: dict[str, list[Run]] = {"memory": [], "leases": []}
     makers = {"memory": in_memory, "leases": leases}
-    before = lease_bytes(plane)
     for number in range(rounds):
         for kind in sorted(makers, reverse=bool(number % 2)):
             with makers[kind](plane) as fleet:
@@ -161,18 +159,7 @@ def thousand(plane: ControlPlane, rounds: int, flags: tuple[str, ...], name: str
         say(f"1,000 pods, {name}, {kind}: median {seconds:.1f} s, CPU a pod {cpu:.2f} ms")
     say(
         f"1,000 pods, {name}: Leases to memory {statistics.median(ratios):.3f} "
-        f"({ratios[0]:.3f} to {ratios[-1]:.3f}); events of Leases that each process is sent: "
-        f"{(lease_bytes(plane) - before) / (rounds * 2 * 1000):.0f} bytes a pod"
-    )
-
-
-def lease_bytes(plane: ControlPlane) -> float:
-    """Return the bytes of all events of Leases that the API server has sent to watches."""
-    exposition = plane.api.request("GET", "/metrics").body["message"]
-    return sum(
-        size
-        for labels, size in samples(exposition, "apiserver_watch_events_sizes_sum")
-        if labels["resource"] == "leases"
+        f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
     )
 
 

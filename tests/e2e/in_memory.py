@@ -1,27 +1,29 @@
-"""`serve` with its claims in memory, as one process alone may keep them: what `tests.e2e.figures`
-compares Leases with. `python -m tests.e2e.in_memory serve …`.
+"""`serve` with its reservations in memory, as one process alone may keep them: what
+`tests.e2e.figures` compares Leases with. `python -m tests.e2e.in_memory serve …`.
 """
 
+import asyncio
 import sys
 
 from webhook.cli.main import main
-from webhook.follow.claims import LeaseClaims
-from webhook.groups.membership import Membership
-from webhook.groups.memory import IndexMemory, SeatMemory
-from webhook.groups.shards import Shards
+from webhook.follow.client import Api
+from webhook.reservation.stores import MemoryStore
 from webhook.wiring import serve
 
 
-def seats(members: Membership, _claims: LeaseClaims) -> SeatMemory:
-    """Keep seats here."""
-    return SeatMemory(members)
+class Alone(MemoryStore):
+    """A store of one process, which asks nobody."""
 
+    accepted = True
 
-def indices(shards: Shards, _claims: LeaseClaims) -> IndexMemory:
-    """Keep indices here."""
-    return IndexMemory(shards)
+    def __init__(self, _api: Api, _namespace: str) -> None:
+        super().__init__()
+
+    async def run(self) -> None:
+        """Do nothing, until cancelled."""
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    vars(serve).update(LeaseSeats=seats, LeaseIndices=indices)
+    vars(serve).update(LeaseStore=Alone)
     sys.exit(main(sys.argv[1:]))

@@ -106,5 +106,5 @@ def _writes(metrics: str) -> float:
     return sum(
         count
         for labels, count in samples(metrics, "apiserver_request_total")
-        if (labels["resource"], labels["verb"]) == ("leases", "PUT")
+        if labels["resource"] == "leases" and labels["verb"] in {"POST", "PUT"}
     )

@@ -225,13 +225,12 @@ class Webhook:
         """The settings of the manifests, without the drain: nothing here waits for endpoints to
         move.
 
-        Nor is anything underway when the Leases are made. The namespace is the one that a pod would
+        The namespace is the one that a pod would
         find itself in.
         """
         settings = environment(self.manifests, deployment, self._folder)
         ours = {
             "SERVING__DRAIN_SECONDS": "0",
-            "CLAIMS__SETTLE_SECONDS": "0",
             "INSTALLATION__NAMESPACE": NAMESPACE,
         }
         return {

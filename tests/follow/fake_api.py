@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from enum import Enum, auto
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -356,7 +357,7 @@ class FakeApi:
         if resource in REVIEWS or (name and verb == "list" and resource in OTHERS):
             return await self._answer_one(writer, resource, name, body)
         if resource == LEASES and (name or method != "GET"):
-            return await self._answer_lease(writer, url.path, method, body)
+            return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False
@@ -431,15 +432,24 @@ class FakeApi:
         return await (_succeed(writer, found) if found else _refuse(writer, 404))
 
     async def _answer_lease(
-        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes
+        self, writer: asyncio.StreamWriter, path: str, method: str, content: bytes, *, dry: bool
     ) -> bool:
-        """Return, create, replace or patch a Lease."""
+        """Return, create, replace, patch or delete a Lease."""
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         body = msgspec.json.decode(content) if content else {}
         name = _resource(path)[1] or body["metadata"]["name"]
         old = self._objects[LEASES].get((namespace, name))
         if (method == "POST") == (old is not None):
             return await _refuse(writer, 409 if old else 404)
+        if dry:
+            return await _succeed(writer, body)
+        if method == "DELETE":
+            assert old is not None
+            known = {key: old["metadata"][key] for key in ("uid", "resourceVersion")}
+            if body["preconditions"] != known:
+                return await _refuse(writer, 409)
+            self.delete(LEASES, name, namespace)
+            return await _succeed(writer, old)
         if method in {"PATCH", "PUT"}:
             assert old is not None
             new: Object = jsonpatch.apply_patch(deepcopy(old), body) if method == "PATCH" else body
@@ -513,8 +523,8 @@ class FakeApi:
             body = b"<html>gateway</html>"
         await asyncio.sleep(self.list_delay)
         writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
-            % len(body)
+            b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+            % (_date(), len(body))
         )
         writer.write(body[: len(body) // 2] if fault is Fault.CUT else body)
         await writer.drain()
@@ -537,8 +547,8 @@ class FakeApi:
         if since < self._compacted:
             return await _refuse(writer, 410)
         writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
-            b"chunked\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nTransfer-Encoding: "
+            b"chunked\r\n\r\n" % _date()
         )
         if fault is Fault.SILENCE:
             await asyncio.sleep(3600)
@@ -601,11 +611,15 @@ def _resource(path: str) -> tuple[str, str]:
     return (rest[0] if rest else ""), (rest[1] if len(rest) > 1 else "")
 
 
+def _date() -> bytes:
+    return b"Date: %b\r\n" % formatdate(usegmt=True).encode()
+
+
 async def _succeed(writer: asyncio.StreamWriter, found: Object, status: int = 200) -> bool:
     body = msgspec.json.encode(found)
     writer.write(
-        b"HTTP/1.1 %d Yes\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-        % (status, len(body), body)
+        b"HTTP/1.1 %d Yes\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+        % (status, _date(), len(body), body)
     )
     await writer.drain()
     return True
@@ -667,7 +681,8 @@ async def _refuse(writer: asyncio.StreamWriter, status: int) -> bool:
     )
     after = b"Retry-After: 1\r\n" if status == 429 else b""
     writer.write(
-        b"HTTP/1.1 %d No\r\n%bContent-Length: %d\r\n\r\n%b" % (status, after, len(body), body)
+        b"HTTP/1.1 %d No\r\n%b%bContent-Length: %d\r\n\r\n%b"
+        % (status, _date(), after, len(body), body)
     )
     await writer.drain()
     return True

@@ -15,7 +15,6 @@ from webhook.follow.timing import Timing
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.shards import Shards
 
 QUICK = Timing(
     page_deadline=0.5,
@@ -36,7 +35,6 @@ class Following:
     state: ClusterState
     clusters: ClusterIndex
     members: Membership
-    shards: Shards
 
     @property
     def pods(self) -> Counters:
@@ -51,7 +49,11 @@ class Following:
     def seats(self, key: GroupKey) -> list[Seat]:
         """The seats of a group that pods hold, one entry for each pod."""
         return sorted(
-            (held.seat for held in self.members._pods.values() if held.key == key),  # noqa: SLF001
+            (
+                member.seat
+                for group, member in self.members._pods.values()  # noqa: SLF001
+                if group == key and member.seat is not None
+            ),
             key=tuple_of,
         )
 
@@ -96,10 +98,9 @@ async def following(
 ) -> AsyncIterator[Following]:
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
-    shards = Shards(clusters)
-    state = ClusterState(load or plain(api), Known(clusters, members, shards), namespaces, timing)
+    state = ClusterState(load or plain(api), Known(clusters, members), namespaces, timing)
     async with beside(state.run()):
-        yield Following(state, clusters, members, shards)
+        yield Following(state, clusters, members)
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 30.0) -> None:

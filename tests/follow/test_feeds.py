@@ -4,24 +4,18 @@ show it.
 
 import asyncio
 import logging
-from time import monotonic
 
 import pytest
-from msgspec.structs import replace
 
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
+from tests.reservation.alone import next_seat
 from webhook.follow.errors import ConfigurationError
-from webhook.follow.pods import PodFeed
-from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.state import ClusterState, Known
-from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import next_seat
-from webhook.groups.shards import ShardKey, Shards, WantedIndex
 from webhook.kube import names
 from webhook.kube.marks import mark
 from webhook.repair.plan import LOST
@@ -64,86 +58,6 @@ def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_templa
     asyncio.run(story())
 
 
-def test_a_seat_that_was_assumed_is_confirmed_by_its_pod() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            f.members.assume(KEY, Seat(0, 1, "tpu-x"), 0.0)
-            api.put(PODS, a_pod("pod", Seat(0, 1, "tpu-x")))
-            await eventually(lambda: len(f.members) == 1)
-            assert f.members.assumed == 0
-            f.members.hear("", 1e9)
-            assert f.members.expire(1e9) == 0
-            assert f.members.group(KEY).has_replica(0)
-
-    asyncio.run(story())
-
-
-def test_seats_do_not_expire_while_a_watch_that_could_confirm_them_is_silent() -> None:
-    members = Membership()
-    blue, green = PodFeed(members, "blue"), PodFeed(members, "green")
-    members.assume(KEY, Seat(0, 0, "tpu-x"), 0.0)
-    late = ASSUMED_SECONDS + 100
-    assert members.expire(late) == 0
-    blue.heard(ASSUMED_SECONDS + 5)
-    green.heard(ASSUMED_SECONDS - 5)
-    assert members.expire(late) == 0
-    green.heard(ASSUMED_SECONDS)
-    assert members.expire(late) == 1
-
-
-def test_a_live_read_of_a_group_frees_its_late_seats_whatever_the_watch_does() -> None:
-    members = Membership()
-    feed = PodFeed(members)
-    members.assume(KEY, Seat(0, 0, "tpu-x"), 0.0)
-    members.assume(KEY, Seat(0, 1, "tpu-x"), 10.0)
-    members.assume(replace(KEY, group="gpu"), Seat(0, 0, "gpu-x"), 0.0)
-    feed.read(KEY, [], 5, ASSUMED_SECONDS + 1)
-    assert members.assumed == 2
-    assert members.group(KEY).next_seat() == Seat(0, 0, "tpu-x")
-
-
-def test_a_watch_that_speaks_lets_time_pass() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: api.watching == 2)
-            f.members.assume(KEY, Seat(0, 0, "tpu-x"), monotonic() - ASSUMED_SECONDS)
-            assert f.members.expire(monotonic()) == 0
-            api.bookmark()
-            await eventually(lambda: f.members.expire(monotonic()) == 1)
-
-    asyncio.run(story())
-
-
-def test_a_shard_index_is_held_while_the_watch_of_ray_clusters_is_silent() -> None:
-    async def story() -> None:
-        async with FakeApi().serving() as api, following(api) as f:
-            await eventually(lambda: f.synced and api.watching == 2)
-            key = ShardKey("default", "search")
-            f.shards.assume(WantedIndex(key, "a"), 0, monotonic() - ASSUMED_SECONDS)
-            assert f.shards.choose(WantedIndex(key, "b"), monotonic()) == 1
-            api.bookmark()
-            await eventually(lambda: f.shards.choose(WantedIndex(key, "b"), monotonic()) == 0)
-
-    asyncio.run(story())
-
-
-def test_a_shard_index_waits_for_the_watch_of_every_namespace() -> None:
-    clusters = ClusterIndex()
-    shards = Shards(clusters)
-    blue, green = (
-        RayClusterFeed(clusters, shards, "blue"),
-        RayClusterFeed(clusters, shards, "green"),
-    )
-    wanted = WantedIndex(ShardKey("blue", "search"), "b")
-    shards.assume(WantedIndex(wanted.key, "a"), 0, 0.0)
-    late = ASSUMED_SECONDS + 100
-    assert shards.choose(wanted, late) == 1, "neither has spoken"
-    blue.heard(late)
-    assert shards.choose(wanted, late) == 1, "green has not spoken"
-    green.heard(ASSUMED_SECONDS)
-    assert shards.choose(wanted, late) == 0
-
-
 def test_a_pod_of_a_single_host_group_carries_the_index_alone() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
@@ -161,7 +75,7 @@ def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica() 
             await eventually(lambda: len(f.members) == 2)
             assert f.seats(KEY) == [Seat(3, 0, "tpu-3"), Seat(3, 2, "tpu-3")]
             first = next_seat(f.members, KEY, 4, "request-1")
-            f.members.assume(KEY, first, 0.0)
+            f.members.put("new", KEY, Member(first))
             second = next_seat(f.members, KEY, 4, "request-2")
             assert [first, second] == [Seat(3, 1, "tpu-3"), Seat(3, 3, "tpu-3")]
 
@@ -192,7 +106,10 @@ def test_labels_that_are_no_seat_are_counted_and_logged_once_for_each_group(
 
     with caplog.at_level(logging.WARNING, "webhook.follow"):
         asyncio.run(story())
-    assert len([record for record in caplog.records if "no seat" in record.getMessage()]) == 1
+    assert (
+        len([record for record in caplog.records if "no valid identity" in record.getMessage()])
+        == 1
+    )
 
 
 def test_a_pod_whose_labels_change_moves_to_its_new_seat_or_leaves() -> None:
@@ -261,4 +178,4 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
     clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, Known(clusters, Membership(), Shards(clusters)))))
+            asyncio.run(run(ClusterState(load, Known(clusters, Membership()))))

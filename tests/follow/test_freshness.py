@@ -32,9 +32,10 @@ from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shards import ShardHandler
-from webhook.groups.memory import IndexMemory, SeatMemory
 from webhook.groups.reads import SILENCE_SECONDS
 from webhook.kube import names
+from webhook.reservation.identities import StandaloneIdentities
+from webhook.reservation.indices import standalone_indices
 
 PUNCTUAL, SILENT = 0.0, 2 * SILENCE_SECONDS
 """How long the watch has been silent."""
@@ -57,9 +58,9 @@ class Admission:
         self.api = api
         self.followed = followed
         self.mutation = Mutation(
-            PodHandler(followed.clusters, SeatMemory(followed.members)),
+            PodHandler(followed.clusters, StandaloneIdentities(followed.members)),
             followed.state.reader,
-            ShardHandler(followed.clusters, IndexMemory(followed.shards)),
+            ShardHandler(followed.clusters, standalone_indices(followed.clusters)),
         )
         self.validation = Validation(
             RayHandler(), ResizeHandler(followed.clusters, "deny"), followed.state.reader

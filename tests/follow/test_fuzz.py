@@ -18,9 +18,8 @@ from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import Seat
-from webhook.groups.shards import Shards
 
 SEAT = Seat(1, 2, "tpu-abcde")
 KINDS = ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
@@ -70,7 +69,7 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     for kind, choose, bytewise in lines:
         take(watch, broken(pod, kind, choose, bytewise=bytewise))
     take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
-    assert members.held("good", KEY) == SEAT
+    assert members.find("good") == (KEY, Member(SEAT, name="good"))
 
 
 def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
@@ -79,7 +78,7 @@ def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
     take(watch, json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"'))
     take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
-    assert members.held("good", KEY) == SEAT
+    assert members.find("good") == (KEY, Member(SEAT, name="good"))
 
 
 def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None:
@@ -96,7 +95,7 @@ def test_odd_events_of_rayclusters_leave_the_next_good_one_right(
     lines: list[tuple[str, random.Random, bool]],
 ) -> None:
     index = ClusterIndex()
-    watch = ListWatch(NOBODY, rayclusters_in(""), RayClusterFeed(index, Shards(index)))
+    watch = ListWatch(NOBODY, rayclusters_in(""), RayClusterFeed(index))
     for kind, choose, bytewise in lines:
         take(watch, broken(a_raycluster(), kind, choose, bytewise=bytewise))
     take(watch, json.dumps(an_event("ADDED", a_raycluster("last"), "u", 100)).encode())

@@ -13,16 +13,17 @@ import pytest
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster
+from tests.reservation.alone import Lists
 from webhook.admission.errors import ClusterUnreadable
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import ClusterReader, Mutation
-from webhook.groups.claims import ASSUMED_SECONDS
 from webhook.groups.clusters import ClusterIndex, facts_of
-from webhook.groups.membership import Membership
-from webhook.groups.memory import SeatMemory, SeatRegister
+from webhook.groups.membership import Member, Membership
 from webhook.groups.reads import Read, ReadCluster, ReadGroup
 from webhook.groups.seat import Seat
 from webhook.kube.objects import RayCluster
+from webhook.reservation.allocation import VACANT_SECONDS
+from webhook.reservation.identities import Identities, StandaloneIdentities
 
 _numbers = count()
 
@@ -56,24 +57,28 @@ class Webhook:
     def __init__(self, replicas: int, hosts: int = 1, reader: ClusterReader | None = None) -> None:
         self.members, self.clusters = Membership(), ClusterIndex()
         self.clusters.put(facts_of(cluster_of(replicas, hosts)))
-        seats = SeatMemory(self.members) if reader else SeatRegister(self.members)
-        self.mutation = Mutation(PodHandler(self.clusters, seats), reader)
+        self.lists = Lists()
+        identities: Identities = StandaloneIdentities(self.members)
+        if reader:
+            identities = self.lists.identities(self.members)
+        self.mutation = Mutation(PodHandler(self.clusters, identities), reader)
 
     def holds(self, *seats: Seat) -> None:
         """Let pods be seen in seats."""
         for seat in seats:
-            self.members.put(f"pod-{seat.replica}-{seat.host}", KEY, seat)
+            self.members.put(f"pod-{seat.replica}-{seat.host}", KEY, Member(seat))
 
     def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
         """Return the answer to the creation of a pod."""
-        return asyncio.run(create(self.mutation, now, pod))
+        self.lists.now = 1000.0 + now
+        return asyncio.run(create(self.mutation, pod))
 
     def seat(self, now: float = 0.0, pod: Object | None = None) -> tuple[int, int]:
         """Return the replica and host index that a new pod gets."""
         return seat_in(self.create(now, pod))
 
 
-async def create(mutation: Mutation, now: float = 0.0, pod: Object | None = None) -> Object:
+async def create(mutation: Mutation, pod: Object | None = None) -> Object:
     request = {
         "uid": f"request-{next(_numbers)}",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -83,7 +88,7 @@ async def create(mutation: Mutation, now: float = 0.0, pod: Object | None = None
         "object": pod or a_pod("new"),
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    outcome = await mutation.review(msgspec.json.encode(review), now)
+    outcome = await mutation.review(msgspec.json.encode(review), monotonic())
     answer: Object = json.loads(outcome.body)["response"]
     return answer
 
@@ -133,7 +138,7 @@ def test_seats_of_pods_that_never_appeared_are_waited_for_and_then_given_again(h
     assert not answer["allowed"]
     assert answer["status"]["details"]["causes"][0]["reason"] == "FieldValueForbidden"
     assert reader.groups_read == 1
-    assert webhook.seat(ASSUMED_SECONDS) == (0, hosts - 1)
+    assert webhook.seat(VACANT_SECONDS) == (0, hosts - 1)
     assert reader.groups_read == 1
 
 
@@ -189,13 +194,14 @@ def test_a_cluster_that_cannot_be_asked_is_no_denial_and_nothing_is_recorded() -
     webhook.holds(Seat(0, 0, ""))
     with pytest.raises(ClusterUnreadable):
         webhook.create()
-    assert webhook.members.assumed == 0
+    webhook.members.remove("pod-0-0")
+    assert webhook.seat() == (0, 0)
 
 
 def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_before() -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
-            handler = PodHandler(f.clusters, SeatMemory(f.members))
+            handler = PodHandler(f.clusters, Lists().identities(f.members))
             mutation = Mutation(handler, f.state.reader)
             api.put(RAYCLUSTERS, a_raycluster(replicas=1, numOfHosts=2))
             for host in range(2):
@@ -206,9 +212,9 @@ def test_with_a_watch_that_lags_behind_a_replaced_pod_gets_the_seat_of_the_one_b
             api.mute()
             api.delete(PODS, "pod-1")
             before = api.count("list")
-            assert seat_in(await create(mutation, monotonic())) == (0, 1)
+            assert seat_in(await create(mutation)) == (0, 1)
             assert api.count("list") == before + 1
-            answers = await asyncio.gather(*(create(mutation, monotonic()) for _ in range(10)))
+            answers = await asyncio.gather(*(create(mutation) for _ in range(10)))
             assert not any(answer["allowed"] for answer in answers)
             assert api.count("list") == before + 2
 

@@ -113,12 +113,18 @@ def live(pod: Object) -> LivePod:
     return msgspec.json.decode(msgspec.json.encode(pod), type=LivePod)
 
 
+def seat_in(members: Membership, uid: str) -> Seat | None:
+    """Return the identity of a pod of the group."""
+    found = members.find(uid)
+    return found[1].seat if found is not None and found[0] == KEY else None
+
+
 def by_watch(pod: Object) -> Seat | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
     event: Any = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
     PodFeed(members).put(event.object)
-    return members.held(pod["metadata"].get("uid", ""), KEY)
+    return seat_in(members, pod["metadata"].get("uid", ""))
 
 
 def by_status(pod: Object, hosts: int) -> Seat | None:
@@ -135,7 +141,7 @@ def by_file(pod: Object, hosts: int) -> Seat | None:
     """Return the seat that a pod has in the files that stand in for a cluster."""
     cluster = a_cluster("c").group("g", hosts=hosts).build()
     state = load_state([manifest(cluster), manifest(pod)])
-    return state.members.held(pod["metadata"]["uid"], KEY)
+    return seat_in(state.members, pod["metadata"]["uid"])
 
 
 def by_admission(pod: Object, hosts: int) -> Seat | None:
@@ -208,7 +214,7 @@ def test_everybody_sees_the_seat_that_the_former_webhook_gave(
     assert seats(pods, by_watch) == given
     assert seats(pods, lambda pod: by_status(pod, hosts)) == given
     state = load_state([manifest(each) for each in (cluster.build(), *pods)])
-    held = [state.members.held(pod["metadata"]["uid"], KEY) for pod in pods]
+    held = [seat_in(state.members, pod["metadata"]["uid"]) for pod in pods]
     assert [(seat.replica, seat.host) for seat in held if seat] == given
 
 

@@ -3,6 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.groups.indexset import lowest_bit
 from webhook.groups.occupancy import Occupancy
 from webhook.groups.seat import MAX_REPLICAS, Seat
 
@@ -24,32 +25,38 @@ def replica(index: int, name: str, *hosts: int) -> list[Seat]:
     return [Seat(index, host, name) for host in hosts]
 
 
+def following(group: Occupancy) -> Seat:
+    """Return the place to fill next; the name of a new replica is empty."""
+    index = group.first_lacking()
+    if index is None:
+        return Seat(group.first_vacant(), 0, "")
+    return Seat(index, lowest_bit(~group.taken(index)), group.name_of(index))
+
+
 def place(group: Occupancy) -> tuple[int, int]:
     """Return replica and host that come next."""
-    seat = group.next_seat()
+    seat = following(group)
     return seat.replica, seat.host
 
 
 def test_an_empty_group_starts_with_host_0_of_a_new_replica_0() -> None:
-    assert occupied(4).next_seat() == Seat(0, 0, "")
+    assert following(occupied(4)) == Seat(0, 0, "")
     assert not occupied(4)
 
 
 def test_a_replica_that_lacks_a_host_is_filled_under_its_name_before_another_is_opened() -> None:
-    assert occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0)).next_seat() == Seat(
-        0, 2, "A"
-    )
+    assert following(occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0))) == Seat(0, 2, "A")
 
 
 def test_a_full_group_opens_the_lowest_free_index() -> None:
-    assert occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1)).next_seat() == Seat(1, 0, "")
+    assert following(occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1))) == Seat(1, 0, "")
 
 
 def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -> None:
     group = occupied(4, *replica(0, "A", 0, 1), *replica(0, "B", 0, 1, 2))
     for seat in replica(0, "A", 0, 1):
         group.release(seat)
-    assert group.next_seat() == Seat(0, 3, "B")
+    assert following(group) == Seat(0, 3, "B")
 
 
 def test_a_seat_of_either_generation_is_taken() -> None:
@@ -68,7 +75,7 @@ def test_a_seat_held_twice_by_a_second_generation_is_free_only_when_both_have_go
     group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 0, 1))
     group.release(Seat(0, 0, "A"))
     group.release(Seat(0, 0, "B"))
-    assert group.next_seat() == Seat(0, 2, "B")
+    assert following(group) == Seat(0, 2, "B")
 
 
 def test_three_generations_of_an_index_are_kept_apart() -> None:
@@ -77,13 +84,13 @@ def test_three_generations_of_an_index_are_kept_apart() -> None:
     group.release(Seat(0, 0, "B"))
     assert place(group) == (0, 2)
     group.release(Seat(0, 1, "B"))
-    assert group.next_seat() == Seat(0, 1, "C")
+    assert following(group) == Seat(0, 1, "C")
 
 
 def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
     group = occupied(2, *replica(0, "A", 0, 1), *replica(1, "B", 0, 1))
     group.set_hosts(3)
-    assert group.next_seat() == Seat(0, 2, "A")
+    assert following(group) == Seat(0, 2, "A")
     group.set_hosts(1)
     assert place(group) == (2, 0)
 
@@ -113,7 +120,7 @@ def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Se
             held.append(seat)
         else:
             group.release(held.pop(number % len(held)))
-        found = group.next_seat()
+        found = following(group)
         assert (found.replica, found.host) == expected_place(held)
         assert not found.name or (found.replica, found.name) in {
             (seat.replica, seat.name) for seat in held
@@ -122,7 +129,7 @@ def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Se
         assert {name for name in "ABC" if group.has_name(name)} == {seat.name for seat in held}
     while held:
         group.release(held.pop())
-        found = group.next_seat()
+        found = following(group)
         assert (found.replica, found.host) == expected_place(held)
     assert not group
 

@@ -37,7 +37,8 @@ def test_every_annotation_of_ours_that_people_write_has_a_row() -> None:
     }
     written_here = {
         names.ANNOTATION_PRIORITY_CLASS,
-        names.ANNOTATION_CLAIMS,
+        names.ANNOTATION_RESERVATIONS,
+        names.ANNOTATION_HOLDER,
         names.ANNOTATION_SEAT,
     }
     assert ours - written_here == set(ANNOTATIONS)

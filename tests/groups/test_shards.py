@@ -1,17 +1,19 @@
-"""Which index a RayCluster of a shard group gets, and how long it is held for one that nobody has
-seen yet.
+"""Which index a RayCluster of a shard group gets, and how long it is held for one that has not
+appeared.
 """
 
-from math import inf
+from itertools import count
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from webhook.groups.claims import ASSUMED_SECONDS
+from tests.reservation.alone import Lists
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.memory import IndexMemory, at_once
-from webhook.groups.shards import COMING, Full, Holder, ShardKey, Shards, WantedIndex
+from webhook.groups.shards import COMING, Full, Holder, ShardKey, WantedIndex
+from webhook.reservation.allocation import VACANT_SECONDS
+from webhook.reservation.indices import Indices
+from webhook.reservation.stores import at_once
 
 KEY = ShardKey("team", "search")
 
@@ -25,127 +27,116 @@ def shard(
     )
 
 
-def knowing(*clusters: ClusterFacts) -> tuple[ClusterIndex, Shards]:
-    index = ClusterIndex()
-    shards = Shards(index)
-    for cluster in clusters:
-        index.put(cluster)
-    return index, shards
+class Shards:
+    """Shard indices with the RayClusters that are cached."""
 
+    def __init__(self, *clusters: ClusterFacts) -> None:
+        self.index = ClusterIndex()
+        self.lists = Lists()
+        self.indices: Indices = self.lists.indices(self.index)
+        self._uids = count()
+        for cluster in clusters:
+            self.index.put(cluster)
 
-def told(shards: Shards, name: str, now: float = 0.0, key: ShardKey = KEY) -> int:
-    """Return the index that a new RayCluster is told."""
-    index = at_once(IndexMemory(shards).claim(WantedIndex(key, name), now))
-    assert isinstance(index, int)
-    return index
+    def given(
+        self, name: str, now: float = 0.0, *, key: ShardKey = KEY, given: int | None = None
+    ) -> int | Holder | Full:
+        """Return the index that is reserved for a new RayCluster."""
+        self.lists.now = 1000.0 + now
+        wanted = WantedIndex(key, name, f"request-{next(self._uids)}", given)
+        return at_once(self.indices.reserve(wanted))
 
+    def free_for(self, name: str) -> int | Holder | Full:
+        """Return the index that a RayCluster would get, by what is known without a list."""
+        return self.indices.preview(WantedIndex(KEY, name, "preview"))
 
-def free_for(shards: Shards, name: str, now: float = 0.0) -> int | Holder | Full:
-    """Return the index that a RayCluster would be told."""
-    return shards.choose(WantedIndex(KEY, name), now)
-
-
-def holder(shards: Shards, index: int, name: str) -> str:
-    """Return who else has an index."""
-    found = shards.choose(WantedIndex(KEY, name, index), 0.0)
-    return found.name if isinstance(found, Holder) else ""
+    def holder(self, index: int, name: str) -> str:
+        """Return who else has an index."""
+        found = self.indices.preview(WantedIndex(KEY, name, "preview", index))
+        return found.name if isinstance(found, Holder) else ""
 
 
 def test_the_lowest_index_that_no_other_cluster_has_is_free() -> None:
-    _, shards = knowing(shard("a", "0"), shard("c", "2"))
-    assert [told(shards, name) for name in ("x", "y")] == [1, 3]
+    shards = Shards(shard("a", "0"), shard("c", "2"))
+    assert [shards.given(name) for name in ("x", "y")] == [1, 3]
 
 
 def test_groups_and_namespaces_do_not_share_indices() -> None:
-    _, shards = knowing(shard("a", "0", group="other"), shard("b", "0", namespace="elsewhere"))
-    assert told(shards, "x") == 0
+    shards = Shards(shard("a", "0", group="other"), shard("b", "0", namespace="elsewhere"))
+    assert shards.given("x") == 0
 
 
 def test_an_index_that_is_none_holds_nothing() -> None:
-    _, shards = knowing(shard("a", "first"), shard("b", ""))
-    assert told(shards, "x") == 0
+    assert Shards(shard("a", "first"), shard("b", "")).given("x") == 0
 
 
 def test_clusters_that_are_created_together_get_different_indices() -> None:
-    _, shards = knowing()
-    assert [told(shards, f"c{number}") for number in range(5)] == [0, 1, 2, 3, 4]
+    shards = Shards()
+    assert [shards.given(f"c{number}") for number in range(5)] == [0, 1, 2, 3, 4]
 
 
 def test_the_same_name_that_asks_again_gets_the_same_index() -> None:
-    _, shards = knowing()
-    assert [told(shards, name) for name in ("a", "b", "a", "b")] == [0, 1, 0, 1]
-    assert shards.assumed == 2
+    shards = Shards()
+    assert [shards.given(name) for name in ("a", "b", "a", "b", "c")] == [0, 1, 0, 1, 2]
 
 
 def test_names_that_are_to_be_generated_are_different_clusters() -> None:
-    _, shards = knowing()
-    assert [told(shards, "") for _ in range(3)] == [0, 1, 2]
-    assert holder(shards, 1, "a") == COMING
-    assert holder(shards, 1, "") == COMING
+    shards = Shards()
+    assert [shards.given("") for _ in range(3)] == [0, 1, 2]
+    assert shards.holder(1, "a") == COMING
+    assert shards.holder(1, "") == COMING
 
 
-def test_an_index_is_free_again_when_its_cluster_did_not_come() -> None:
-    _, shards = knowing()
-    assert told(shards, "a") == 0
-    assert free_for(shards, "b", ASSUMED_SECONDS - 0.1) == 1
-    assert free_for(shards, "b", ASSUMED_SECONDS) == 0
-    assert shards.assumed == 0
+def test_an_index_is_free_again_when_its_cluster_did_not_appear_and_a_list_shows_it() -> None:
+    shards = Shards()
+    assert shards.given("a") == 0
+    assert shards.given("b", VACANT_SECONDS - 0.1) == 1
+    assert shards.lists.reads == []
+    assert shards.given("c", VACANT_SECONDS) == 0
+    assert shards.lists.reads == [KEY]
 
 
-def test_an_index_is_held_while_those_who_tell_of_clusters_are_silent() -> None:
-    _, shards = knowing()
-    shards.hear("", 0.0)
-    assert told(shards, "a") == 0
-    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 1, (
-        "a may be there, and nobody has told of it"
-    )
-    shards.hear("", ASSUMED_SECONDS)
-    assert free_for(shards, "b", ASSUMED_SECONDS + 1.0) == 0
+def test_an_index_whose_cluster_a_list_shows_is_not_free_whatever_its_age() -> None:
+    shards = Shards()
+    assert shards.given("a") == 0
+    shards.lists.finds = lambda: shards.index.put(shard("a", "0"))
+    assert shards.given("b", VACANT_SECONDS + 1) == 1
 
 
-def test_an_index_is_free_as_soon_as_its_cluster_is_gone() -> None:
-    index, shards = knowing()
-    assert told(shards, "a") == 0
-    index.put(shard("a", "0"))
-    assert shards.assumed == 0
-    assert free_for(shards, "b", 1.0) == 1
-    index.remove("team", "a", "uid-of-a")
-    assert free_for(shards, "b", 1.0) == 0
+def test_an_index_is_free_after_its_cluster_is_gone_once_a_list_shows_that() -> None:
+    """The same name may be created twice, and the second creation be stored after the deletion."""
+    shards = Shards()
+    assert shards.given("a") == 0
+    shards.index.put(shard("a", "0"))
+    assert shards.free_for("b") == 1
+    shards.index.remove("team", "a", "uid-of-a")
+    assert shards.given("b", 1.0) == 1
+    assert shards.given("c", VACANT_SECONDS) == 0
 
 
 def test_a_cluster_that_is_created_again_keeps_its_index_while_the_old_one_is_still_known() -> None:
-    index, shards = knowing(shard("a", "0", uid="old"))
-    assert told(shards, "a") == 0
-    index.put(shard("a", "0", uid="old", group="search"))
-    index.put(
-        ClusterFacts("team", "a", "old", {}, suspended=True, shard_group="search", shard_index="0")
-    )
-    index.remove("team", "a", "old")
-    assert free_for(shards, "b", 1.0) == 1, "the new one was told 0, and nobody has seen it yet"
-    index.put(shard("a", "0", uid="new"))
-    assert shards.assumed == 0
+    shards = Shards(shard("a", "0", uid="old"))
+    assert shards.given("a") == 0
+    shards.index.remove("team", "a", "old")
+    assert shards.given("b", VACANT_SECONDS - 1) == 1, "the new one has not appeared yet"
 
 
-def test_a_cluster_that_is_told_another_index_gives_the_former_one_back() -> None:
-    _, shards = knowing()
-    assert told(shards, "a") == 0
-    shards.assume(WantedIndex(KEY, "a", 5), 5, 0.0)
-    assert shards.assumed == 1
-    assert free_for(shards, "a", 0.0) == 5
-    assert free_for(shards, "b", 0.0) == 0
-
-
-def test_nothing_expires_where_nothing_watches() -> None:
-    shards = Shards(ClusterIndex(), inf)
-    assert [told(shards, name, now) for name, now in (("a", 0.0), ("b", 1e9))] == [0, 1]
+def test_a_cluster_that_is_given_another_index_holds_both_until_a_list_shows_it() -> None:
+    shards = Shards()
+    assert shards.given("a") == 0
+    assert shards.given("a", 1.0, given=5) == 5
+    assert shards.free_for("b") == 1
+    shards.lists.finds = lambda: shards.index.put(shard("a", "5"))
+    assert shards.given("b", VACANT_SECONDS + 2) == 0
+    assert shards.holder(5, "b") == "a"
 
 
 def test_the_holder_of_an_index_is_named_but_never_to_itself() -> None:
-    _, shards = knowing(shard("a", "0"))
-    told(shards, "b")
-    assert [holder(shards, index, "c") for index in range(3)] == ["a", "b", ""]
-    assert holder(shards, 0, "a") == ""
-    assert holder(shards, 1, "b") == ""
+    shards = Shards(shard("a", "0"))
+    shards.given("b")
+    assert [shards.holder(index, "c") for index in range(3)] == ["a", "b", ""]
+    assert shards.holder(0, "a") == ""
+    assert shards.holder(1, "b") == ""
 
 
 class ShardMachine(RuleBasedStateMachine):
@@ -155,7 +146,7 @@ class ShardMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.index, self.shards = knowing()
+        self.shards = Shards()
         self.now = 0.0
         self.coming: dict[str, tuple[int, float]] = {}
         self.living: dict[str, int] = {}
@@ -164,20 +155,25 @@ class ShardMachine(RuleBasedStateMachine):
     def ask(self, name: str) -> None:
         """A RayCluster is sent, and told its index."""
         if name not in self.living:
-            self.coming[name] = told(self.shards, name, self.now), self.now
+            self.coming[name] = self._index(name), self.now
+
+    def _index(self, name: str) -> int:
+        found = self.shards.given(name, self.now)
+        assert isinstance(found, int)
+        return found
 
     @rule(name=st.sampled_from("abcdef"))
     def appear(self, name: str) -> None:
         """The watch shows it."""
         if name in self.coming:
             self.living[name] = self.coming.pop(name)[0]
-            self.index.put(shard(name, str(self.living[name])))
+            self.shards.index.put(shard(name, str(self.living[name])))
 
     @rule(name=st.sampled_from("abcdef"))
     def go(self, name: str) -> None:
         """It is deleted, and the watch says so."""
         if self.living.pop(name, None) is not None:
-            self.index.remove("team", name, f"uid-of-{name}")
+            self.shards.index.remove("team", name, f"uid-of-{name}")
 
     @rule(seconds=st.sampled_from([1.0, 30.0, 70.0]))
     def wait(self, seconds: float) -> None:
@@ -186,7 +182,7 @@ class ShardMachine(RuleBasedStateMachine):
         self.coming = {
             name: asked
             for name, asked in self.coming.items()
-            if asked[1] + ASSUMED_SECONDS > self.now
+            if asked[1] + VACANT_SECONDS > self.now
         }
 
     @invariant()
@@ -195,11 +191,14 @@ class ShardMachine(RuleBasedStateMachine):
         held = [*self.living.values(), *(index for index, _ in self.coming.values())]
         assert len(set(held)) == len(held)
 
-    @invariant()
-    def no_index_is_wasted(self) -> None:
-        """The lowest free index is the next."""
-        held = {*self.living.values(), *(index for index, _ in self.coming.values())}
-        assert free_for(self.shards, "new", self.now) == min(set(range(len(held) + 1)) - held)
+    @rule()
+    def waste_no_index(self) -> None:
+        """After a minute without creations, the lowest index that no RayCluster has is the next."""
+        self.wait(VACANT_SECONDS)
+        held = set(self.living.values())
+        found = self._index("new")
+        assert found == min(set(range(len(held) + 1)) - held)
+        self.now += VACANT_SECONDS
 
 
 TestShardMachine = ShardMachine.TestCase

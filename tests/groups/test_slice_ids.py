@@ -14,9 +14,10 @@ from hypothesis.stateful import (
 )
 
 from webhook.groups.membership import Membership
-from webhook.groups.memory import SeatRegister, at_once
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import Wanted
+from webhook.reservation.identities import StandaloneIdentities
+from webhook.reservation.stores import at_once
 
 KEY = GroupKey("team", "uid", "slices")
 
@@ -33,7 +34,7 @@ class SliceIds(RuleBasedStateMachine):
     def begin(self, hosts: int, desired: int) -> None:
         """Start with a full group."""
         self.hosts, self.desired = hosts, desired
-        self.seats = SeatRegister(Membership())
+        self.seats = StandaloneIdentities(Membership())
         self.replicas: dict[int, list[Seat]] = {}
         self.requests = 0
         self.fill()
@@ -49,7 +50,9 @@ class SliceIds(RuleBasedStateMachine):
     def _seat(self) -> Seat:
         self.requests += 1
         wanted = Wanted("ray", KEY, self.hosts, self.desired, f"request-{self.requests}")
-        return at_once(self.seats.claim(wanted, lambda seat: seat, 0.0))
+        seat = at_once(self.seats.reserve(wanted, lambda seat, _: seat))
+        assert isinstance(seat, Seat)
+        return seat
 
     @rule(desired=st.integers(1, 5))
     def scale(self, desired: int) -> None:

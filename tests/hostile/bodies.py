@@ -29,12 +29,11 @@ from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Outcome, Validation
 from webhook.admission.shards import ShardHandler
-from webhook.groups.memory import IndexMemory
-from webhook.groups.shards import Shards
 from webhook.http.asgi import Message, Scope
 from webhook.kube import names
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
+from webhook.reservation.indices import standalone_indices
 from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Gate
@@ -241,8 +240,8 @@ class Service:
         known = load_state([Manifest("state", document) for document in documents])
         self.observer = Observer()
         gate = Gate({}, {})
-        pods = PodHandler(known.clusters, known.seats)
-        shards = ShardHandler(known.clusters, IndexMemory(Shards(known.clusters)))
+        pods = PodHandler(known.clusters, known.identities)
+        shards = ShardHandler(known.clusters, standalone_indices(known.clusters))
         resize = ResizeHandler(known.clusters)
         self._pods = pods
         self._endpoints = {

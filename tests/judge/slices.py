@@ -13,13 +13,13 @@ import msgspec
 import yaml
 
 from webhook.admission.pods import Placement, PodHandler
-from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import operations
+from webhook.reservation.stores import at_once
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"
 FEW: Final = 64
@@ -76,7 +76,7 @@ class Slices:
         """Its workers, as they are stored after the webhook completed them."""
         manifest = Manifest(str(EXAMPLE), self.cluster())
         known = load_state([manifest])
-        handler = PodHandler(known.clusters, known.seats)
+        handler = PodHandler(known.clusters, known.identities)
         for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
             pod = as_pod(Manifest(str(EXAMPLE), document))
             placed = at_once(handler.place(pod, "", str(number), 0.0))

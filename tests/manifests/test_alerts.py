@@ -59,6 +59,10 @@ CASES = {
         {"ray_webhook_certificate_rejected": "1x70"},
         {"ray_webhook_certificate_rejected": "0x55 1x15"},
     ),
+    "RayWebhookPodsDoNotAppear": Case(
+        {"ray_webhook_reservations_unseen": "3x70"},
+        {"ray_webhook_reservations_unseen": "3x50 0x9 3x9"},
+    ),
     "RayWebhookFails": Case(
         {'ray_webhook_refused_requests_total{status="500"}': "0+1x70"},
         {'ray_webhook_refused_requests_total{status="400"}': "0+1x70"},

@@ -28,7 +28,7 @@ def replica_of(pod: Object) -> Replica:
     """Return a single-host replica that was read from this pod."""
     cluster = facts(a_cluster("c").group("g"))
     return read_replica(
-        as_pod(manifest(pod)), Seat(0, 0, ""), cluster, cluster.groups["g"], assigned=True
+        as_pod(manifest(pod)), Seat(0, 0, ""), cluster, cluster.groups["g"], holder="0123456789ab"
     )
 
 

@@ -38,7 +38,7 @@ class Ask(NamedTuple):
     seat: Seat
     cluster: ClusterFacts
     group: str = "g"
-    assigned: bool = True
+    holder: str = "0123456789ab"
     policy: Policy = Policy()
 
     def cached(self, cache: PatchCache) -> Answer | str:
@@ -49,7 +49,7 @@ class Ask(NamedTuple):
                 self.seat,
                 self.cluster,
                 self.cluster.groups[self.group],
-                assigned=self.assigned,
+                holder=self.holder,
             )
         except Denied as denied:
             return str(denied)
@@ -59,7 +59,7 @@ class Ask(NamedTuple):
         group = self.cluster.groups[self.group]
         try:
             replica = read_replica(
-                self.pod, self.seat, self.cluster, group, assigned=self.assigned, policy=self.policy
+                self.pod, self.seat, self.cluster, group, holder=self.holder, policy=self.policy
             )
             return answer(replica, self.seat.host)
         except Denied as denied:
@@ -82,13 +82,13 @@ def warm(
     group: str = "g",
     name: str = "g-",
     *,
-    assigned: bool = True,
+    holder: str = "0123456789ab",
 ) -> PatchCache:
     """Return a cache that has seen a few pods like this one, and check what it said of them."""
     cache = PatchCache()
     for number in range(3):
         seat = Seat(number, 0, f"{name}abcd{number}" if name else "")
-        ask = Ask(read(pod), seat, cluster, group, assigned)
+        ask = Ask(read(pod), seat, cluster, group, holder)
         assert ask.cached(cache) == ask.alone()
     return cache
 
@@ -132,19 +132,21 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
             Seat(index, host % group.num_of_hosts, name),
             cluster,
             group.group_name,
-            assigned,
+            "0123456789ab" if assigned else "",
         )
         assert ask.cached(cache) == ask.alone()
     event("filled in" if cache.hits else "worked out one by one")
 
 
-@pytest.mark.parametrize("assigned", [True, False])
+@pytest.mark.parametrize("holders", [("0123456789ab", "ba9876543210"), ("", "")])
 @pytest.mark.parametrize("index", INDICES)
-def test_what_is_filled_in_is_what_would_be_worked_out(index: int, *, assigned: bool) -> None:
+def test_what_is_filled_in_is_what_would_be_worked_out(
+    index: int, holders: tuple[str, str]
+) -> None:
     cluster = facts(GANG)
-    cache = warm(tpu_pod(), cluster, assigned=assigned)
-    for host in (0, 3):
-        ask = Ask(read(tpu_pod()), Seat(index, host, "g-x7k2p"), cluster, assigned=assigned)
+    cache = warm(tpu_pod(), cluster, holder=holders[0])
+    for host, holder in zip((0, 3), holders, strict=True):
+        ask = Ask(read(tpu_pod()), Seat(index, host, "g-x7k2p"), cluster, holder=holder)
         assert ask.cached(cache) == ask.alone()
     assert (cache.misses, cache.hits) == (1, 4)
 
@@ -181,8 +183,8 @@ def test_single_hosts_are_filled_in_without_a_name() -> None:
 
 def test_a_pod_that_gets_nothing_has_no_patch() -> None:
     cluster = facts(a_cluster("c").group("g"))
-    cache = warm(a_pod().of("c").worker("g"), cluster, name="", assigned=False)
-    ask = Ask(read(a_pod().of("c").worker("g")), Seat(3, 0, ""), cluster, assigned=False)
+    cache = warm(a_pod().of("c").worker("g"), cluster, name="", holder="")
+    ask = Ask(read(a_pod().of("c").worker("g")), Seat(3, 0, ""), cluster, holder="")
     assert ask.cached(cache) == Answer()
     assert cache.hits == 3
 
@@ -190,8 +192,8 @@ def test_a_pod_that_gets_nothing_has_no_patch() -> None:
 @pytest.mark.parametrize("name", ["g-abc", "other-abcde", "g-abc_e", "g-ABCDE", "abcde"])
 def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> None:
     cluster = facts(GANG)
-    cache = warm(tpu_pod(), cluster, assigned=False)
-    ask = Ask(read(tpu_pod()), Seat(0, 1, name), cluster, assigned=False)
+    cache = warm(tpu_pod(), cluster, holder="")
+    ask = Ask(read(tpu_pod()), Seat(0, 1, name), cluster, holder="")
     hits = cache.hits
     assert ask.cached(cache) == ask.alone()
     assert cache.hits == hits
@@ -281,8 +283,8 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
     )
     pod, cache = read(a_pod().of("c").worker(names.HEAD_GROUP)), PatchCache()
     for _ in range(3):
-        head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False)
-        assert cache.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, assigned=False) == answer(head, 0)
+        head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="")
+        assert cache.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="") == answer(head, 0)
         ask = Ask(pod, Seat(0, 1, "headgroup-abcde"), cluster, names.HEAD_GROUP)
         assert ask.cached(cache) == ask.alone()
 

@@ -45,7 +45,7 @@ def test_a_head_that_is_not_read_would_have_received_nothing(
     facts = facts_of(as_cluster(manifest(case.cluster)))
     policy = Policy(zones=zones, resize=resize)
     head = as_pod(manifest(case.pod))
-    replica = read_replica(head, HEAD_SEAT, facts, HEAD_GROUP, assigned=False, policy=policy)
+    replica = read_replica(head, HEAD_SEAT, facts, HEAD_GROUP, policy=policy)
     assert head_receives(facts, policy) or not replica_edits(replica)
 
 

@@ -83,7 +83,7 @@ def edits_of(case: Case) -> list[Edit]:
     that is refused.
     """
     known = load_state([manifest(case.cluster)])
-    handler = PodHandler(known.clusters, known.seats)
+    handler = PodHandler(known.clusters, known.identities)
     try:
         placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
     except Denied:

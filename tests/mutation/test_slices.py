@@ -164,6 +164,8 @@ def test_gates_labels_and_annotations_of_kueue_stay_in_their_order() -> None:
     before = pod.build()
     after = decide(pod, CLUSTER).pod
     assert after["spec"]["schedulingGates"] == before["spec"]["schedulingGates"]
+    holder = after["metadata"]["annotations"].pop(names.ANNOTATION_HOLDER)
+    assert holder
     assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
     assert after["metadata"]["labels"]["kueue.x-k8s.io/podset"] == "four"
 

@@ -27,7 +27,6 @@ from webhook.follow.timing import PublishingTiming
 from webhook.groups.optins import REPLICA, WORKER_GROUP
 from webhook.groups.seat import Seat
 from webhook.settings import (
-    Claims,
     Installation,
     Listen,
     Scheduling,
@@ -150,7 +149,6 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         serving=Serving(port=0),
         tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
         scheduling=scheduling,
-        claims=Claims(settle_seconds=0),
         kubeconfig=config,
     )
 
@@ -198,7 +196,7 @@ def test_the_process_that_answers_reviews_writes_no_pod_groups_and_warns_nobody_
         ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
-            await eventually(lambda: api.watching == 3)
+            await eventually(lambda: api.watching == 2)
             warnings, paths = await served.admit()
             assert warnings == []
             assert "/spec/schedulingGroup" in paths
@@ -318,7 +316,7 @@ def test_it_is_not_ready_before_it_knows_what_is_served(tmp_path: Path) -> None:
     async def story() -> None:
         async with FakeApi().serving() as api, serving(api, tmp_path, Scheduling()) as served:
             api.before = lambda request: 500 if request.resource == "" else 0
-            await eventually(lambda: api.watching == 3)
+            await eventually(lambda: api.watching == 2)
             said = await served.admin.get("/readyz")
             assert said.status_code == httpx.codes.SERVICE_UNAVAILABLE
             assert "[-] discovery" in said.text
@@ -337,7 +335,7 @@ def test_without_the_setting_nothing_is_published_and_the_pod_is_told_so(tmp_pat
         ):
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             await served.until_ready()
-            await eventually(lambda: api.watching == 3)
+            await eventually(lambda: api.watching == 2)
             warnings, paths = await served.admit()
             assert "until you create this PodGroup" in warnings[0]
             assert "/spec/schedulingGroup" in paths

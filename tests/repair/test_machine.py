@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
 
-from webhook.groups.membership import Membership
+from tests.reservation.alone import next_seat
+from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import next_seat
 from webhook.repair.model import EMPTY, Action, Delete, Group, Host, Mark, Record, Unmark
 from webhook.repair.plan import TORN, Limits, Memory, Plan, plan
 
@@ -278,7 +278,7 @@ class Repair(RuleBasedStateMachine):
         if host.deleting:
             self.members.remove(uid)
         else:
-            self.members.put(uid, KEY, host.seat, condemned=host.marked)
+            self.members.put(uid, KEY, Member(host.seat, condemned=host.marked))
 
     @invariant()
     def remember(self) -> None:

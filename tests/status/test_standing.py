@@ -143,6 +143,14 @@ def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
     assert a_seatless_host("0").ids() == []
 
 
+def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
+    scene = a_seatless_host("4")
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
+    (trouble,) = scene.examined().every_trouble
+    assert "labels were removed" in trouble.message
+
+
 def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
     sidecar = {
         "name": "side",

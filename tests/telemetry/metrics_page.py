@@ -28,7 +28,7 @@ when it is out of date.
 Each process exposes its own at `/metrics` of its port for probes, in the Prometheus format, besides
 `process_*` and `python_gc_*`. [prometheus.md](prometheus.md) says how they are scraped, and
 [alerts.md](alerts.md) what to do when one of them is bad. A gauge of something that all processes
-of `serve` see, such as unseen claims, is the same in each: take the maximum.
+of `serve` see, such as RayClusters, is the same in each: take the maximum.
 """
 
 _SETTINGS: Final = Settings(

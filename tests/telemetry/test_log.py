@@ -36,7 +36,7 @@ class Lines:
 async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
     """Return the outcomes of reviews of pods."""
     known = load_state([manifest(a_cluster("c").group("g").build())])
-    mutation = Mutation(PodHandler(known.clusters, known.seats))
+    mutation = Mutation(PodHandler(known.clusters, known.identities))
     bodies = [
         json.dumps(pod_review(pod, uid=f"review-{number}")).encode()
         for number, pod in enumerate(pods)

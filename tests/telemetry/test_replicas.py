@@ -10,7 +10,6 @@ from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.shards import Shards
 from webhook.status import ids
 from webhook.status.tracker import Look, Tally
 from webhook.telemetry.metrics import Metrics
@@ -55,7 +54,7 @@ def test_a_watch_is_named_by_its_resource_and_tells_its_age() -> None:
     pods = ListWatch(NOBODY, pods_in(""), PodFeed(members))
     pods.synced, pods.heard_at = True, 40.0
     pods.counters = Counters(lists=1, unreadable=2, errors={"refused": 3})
-    unsynced = ListWatch(NOBODY, rayclusters_in("team"), RayClusterFeed(clusters, Shards(clusters)))
+    unsynced = ListWatch(NOBODY, rayclusters_in("team"), RayClusterFeed(clusters))
     watches: list[ListWatch[Any]] = [pods, unsynced]
     metrics = Metrics("serve")
     watch_metrics(metrics, lambda: watches, lambda: 100.0)

@@ -271,6 +271,12 @@ def test_seat_labels_are_refused_in_the_groups_own_labels_too() -> None:
     }
 
 
+def test_the_label_of_the_previous_webhook_is_refused_in_a_template() -> None:
+    assert found(a_cluster().group(labels={"replicaIndex": "workers-0"})) == {
+        ("seat-label-in-template", f"{GROUP}.labels[replicaIndex]")
+    }
+
+
 @pytest.mark.parametrize(
     ("written", "suggested"),
     [

@@ -44,25 +44,24 @@ _SHOWN_GROUPS: Final = 8
 T = TypeVar("T")
 
 
-class SeatClaims(Protocol):
-    """Gives the seats of worker groups. Deciding and recording are one call: no two pods get one
-    seat.
+class Identities(Protocol):
+    """Gives identities to worker pods, each to one pod.
 
-    `accept` makes of a seat what its pod receives, and raises Denied when the pod cannot work in
-    it: then no seat is taken. It has no effect of its own, and may be called again with another
-    seat.
+    `accept` makes of an identity and the holder of its reservation what the pod receives, and
+    raises Denied when the pod cannot work there: then nothing is reserved. It has no effect of its
+    own, and may be called again with another identity.
     """
 
-    async def claim(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
-        """Take a seat, and return what `accept` makes of it, or what has to be read first. Raises
-        Denied.
+    async def reserve(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
+        """Reserve an identity, and return what `accept` makes of it, or what has to be read first.
+        Raises Denied and NotNow.
         """
 
-    def preview(self, wanted: Wanted, accept: Callable[[Seat], T], now: float) -> T | ReadGroup:
-        """Return what `claim` would, and take no seat. Raises Denied."""
+    def preview(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
+        """Return what `reserve` would, and reserve nothing. Raises Denied."""
 
-    def carried(self, key: GroupKey, seat: Seat, request_uid: str, now: float) -> None:
-        """Note a pod that came with its seat."""
+    def carried(self, key: GroupKey, seat: Seat, request_uid: str) -> None:
+        """Note a pod that came with its identity."""
 
     def deleted(self, key: GroupKey, seat: Seat) -> None:
         """Note that the pod in `seat` is being deleted."""
@@ -70,12 +69,12 @@ class SeatClaims(Protocol):
 
 class Placement(Struct, frozen=True, gc=False):
     """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which
-    nobody keeps.
+    nobody keeps. `holder` is that of the reservation; empty for an identity that the pod carries.
     """
 
     key: GroupKey
     seat: Seat
-    assigned: bool
+    holder: str
     answer: Answer
     pod: Pod
     cluster: ClusterFacts
@@ -103,15 +102,14 @@ class Placement(Struct, frozen=True, gc=False):
             self.seat,
             self.cluster,
             self.group,
-            assigned=self.assigned,
+            holder=self.holder,
             policy=self.policy,
         )
 
 
 class _Worker(Struct, frozen=True, gc=False):
-    """A worker pod, its place in the RayCluster, and the seat that it carries, if any.
-
-    `labelled` tells that its labels say the seat; without them, a former webhook has said it.
+    """A worker pod, its place in the RayCluster, and the identity that its labels say, or that it
+    has from a previous webhook, if any.
     """
 
     pod: Pod
@@ -119,14 +117,20 @@ class _Worker(Struct, frozen=True, gc=False):
     group: WorkerGroup
     key: GroupKey
     carried: Seat | None
-    labelled: bool
+    adopted: Seat | None
 
     def wanted(self, request_uid: str, read: Sequence[Read]) -> Wanted:
-        """Return the seat that it wants."""
-        group = self.group
-        known = ReadGroup in map(type, read)
+        """Return the identity that it wants."""
+        group, meta = self.group, self.pod.metadata
         return Wanted(
-            self.cluster.name, self.key, group.num_of_hosts, group.desired, request_uid, known
+            self.cluster.name,
+            self.key,
+            group.num_of_hosts,
+            group.desired,
+            request_uid,
+            ReadGroup in map(type, read),
+            self.adopted,
+            meta.name or f"{meta.generate_name or ''}*",
         )
 
 
@@ -134,10 +138,10 @@ class PodHandler:
     """Answers reviews of Pods."""
 
     def __init__(
-        self, clusters: ClusterIndex, claims: SeatClaims, policy: Policy = DEFAULT_POLICY
+        self, clusters: ClusterIndex, identities: Identities, policy: Policy = DEFAULT_POLICY
     ) -> None:
         self._clusters = clusters
-        self._claims = claims
+        self._identities = identities
         self.patches = PatchCache(policy)
 
     @property
@@ -187,32 +191,34 @@ class PodHandler:
     async def place(
         self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
-        """Return the placement of a Ray pod, whose seat is taken, or what has to be read first;
-        None for a pod of no concern.
+        """Return the placement of a Ray pod, whose identity is reserved, or what has to be read
+        first; None for a pod of no concern.
 
-        `read` is what was read for this pod. Raises Denied for a pod that cannot have a seat.
+        `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
         """
         found = self._look(pod, namespace, now, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
-            return await self._claims.claim(
-                found.wanted(request_uid, read), partial(self._complete, found), now
+            _require_label_values(pod)
+            return await self._identities.reserve(
+                found.wanted(request_uid, read), partial(self._complete, found)
             )
         placed = self._complete(found, found.carried)
-        self._claims.carried(found.key, found.carried, request_uid, now)
+        self._identities.carried(found.key, found.carried, request_uid)
         return placed
 
     def preview(
         self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
-        """Return what `place` would, and take no seat. Raises Denied."""
+        """Return what `place` would, and reserve nothing. Raises Denied."""
         found = self._look(pod, namespace, now, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
-            return self._claims.preview(
-                found.wanted(request_uid, read), partial(self._complete, found), now
+            _require_label_values(pod)
+            return self._identities.preview(
+                found.wanted(request_uid, read), partial(self._complete, found)
             )
         return self._complete(found, found.carried)
 
@@ -255,9 +261,9 @@ class PodHandler:
         if not 0 < group.num_of_hosts <= MAX_HOSTS:
             raise Denied(_bad_hosts(group))
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        labelled = is_labelled(labels)
-        carried = _seat_of(pod, group) if labelled else _adopted(pod, group)
-        return _Worker(pod, cluster, group, key, carried, labelled)
+        if is_labelled(labels):
+            return _Worker(pod, cluster, group, key, _seat_of(pod, group), None)
+        return _Worker(pod, cluster, group, key, None, _adopted(pod, group))
 
     def _cluster(
         self, namespace: str, name: str, uid: str, now: float, read: Sequence[Read]
@@ -303,21 +309,12 @@ class PodHandler:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored or not head_receives(cluster, self.policy):
             return None
-        return self._placed(
-            pod,
-            GroupKey(namespace, cluster.uid, names.HEAD_GROUP),
-            HEAD_SEAT,
-            cluster,
-            HEAD_GROUP,
-            assigned=False,
-        )
+        key = GroupKey(namespace, cluster.uid, names.HEAD_GROUP)
+        return self._placed(pod, key, HEAD_SEAT, cluster, HEAD_GROUP, "")
 
-    def _complete(self, worker: _Worker, seat: Seat) -> Placement:
+    def _complete(self, worker: _Worker, seat: Seat, holder: str = "") -> Placement:
         """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
-        assigned = not worker.labelled
-        return self._placed(
-            worker.pod, worker.key, seat, worker.cluster, worker.group, assigned=assigned
-        )
+        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, holder)
 
     def _placed(
         self,
@@ -326,11 +323,10 @@ class PodHandler:
         seat: Seat,
         cluster: ClusterFacts,
         group: WorkerGroup,
-        *,
-        assigned: bool,
+        holder: str,
     ) -> Placement:
-        answer = self.patches.answer(pod, seat, cluster, group, assigned=assigned)
-        return Placement(key, seat, assigned, answer, pod, cluster, group, self.policy)
+        answer = self.patches.answer(pod, seat, cluster, group, holder=holder)
+        return Placement(key, seat, holder, answer, pod, cluster, group, self.policy)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object
@@ -349,7 +345,7 @@ class PodHandler:
         except Denied:
             return
         if seat is not None:
-            self._claims.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
+            self._identities.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
 
 
 def _unknown(wanted: ReadCluster) -> Cause:

@@ -57,7 +57,8 @@ class RayHandler:
         return render(self._findings(request))
 
     def _findings(self, request: AdmissionRequest[Any]) -> list[Finding]:
-        if request.operation == "CREATE":
+        joined = self._settings.ignoring and _ignored(request.old_object)
+        if request.operation == "CREATE" or joined:  # nothing was checked while it was ignored
             if request.user_info.username in self._settings.operators and _owned(request.object):
                 return check_owned(request.kind.kind, request.object, self._settings)
             return check(request.kind.kind, request.object, self._settings)
@@ -89,8 +90,8 @@ def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
     )
 
 
-def _ignored(value: dict[str, Any]) -> bool:
-    metadata = value.get("metadata")
+def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+    metadata = value.get("metadata") if isinstance(value, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return isinstance(labels, dict) and is_ignored(labels)
 

@@ -16,7 +16,6 @@ from webhook.admission.codec import (
     is_raycluster,
     is_resize,
 )
-from webhook.admission.errors import NotNow
 from webhook.admission.kueue_slices import with_slices
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
@@ -24,7 +23,7 @@ from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
-from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied
+from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 
 
 class ClusterReader(Protocol):

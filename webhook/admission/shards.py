@@ -40,16 +40,14 @@ _LATE: Final = "pods that are there already have no shard variables: they were c
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
 
 
-class IndexClaims(Protocol):
-    """Gives the indices of shard groups. Deciding and recording are one call: no two RayClusters
-    get one index.
-    """
+class Indices(Protocol):
+    """Gives the indices of shard groups, each to one RayCluster."""
 
-    async def claim(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
-        """Take an index, or return why there is none."""
+    async def reserve(self, wanted: WantedIndex) -> int | Holder | Full:
+        """Reserve an index and return it, or return why there is none. Raises NotNow."""
 
-    def preview(self, wanted: WantedIndex, now: float) -> int | Holder | Full:
-        """Return what `claim` would, and take no index."""
+    def preview(self, wanted: WantedIndex) -> int | Holder | Full:
+        """Return what `reserve` would, and reserve nothing."""
 
     def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
         """Return the RayClusters of a group that are known, but the one of that name."""
@@ -60,9 +58,9 @@ class ShardHandler:
     before a denial, and when the watch is silent.
     """
 
-    def __init__(self, clusters: ClusterIndex, claims: IndexClaims) -> None:
+    def __init__(self, clusters: ClusterIndex, indices: Indices) -> None:
         self._clusters = clusters
-        self._claims = claims
+        self._indices = indices
 
     async def __call__(
         self, request: AdmissionRequest[Bare], now: float, read: Sequence[Read] = ()
@@ -74,13 +72,13 @@ class ShardHandler:
         if namespace and not self._clusters.fresh(namespace, "", now):
             return ReadClusters(namespace)
         try:
-            return await self._answer(request, now)
+            return await self._answer(request)
         except Denied:
             if not namespace:
                 raise
             return ReadClusters(namespace)
 
-    async def _answer(self, request: AdmissionRequest[Bare], now: float) -> Answer:
+    async def _answer(self, request: AdmissionRequest[Bare]) -> Answer:
         """Return the answer by what is known. Raises Denied or BadReview."""
         if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
             return ALLOWED
@@ -111,7 +109,7 @@ class ShardHandler:
         if same and read_index(kept) is not None:
             return _kept(index, kept, said)
         given = "" if before and index == kept else index
-        return await self._told(request, key, given, said, now)
+        return await self._told(request, key, given, said)
 
     def _agreed(
         self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
@@ -122,7 +120,7 @@ class ShardHandler:
         A group may grow, and shrink below no index that is held: one RayCluster after the other. A
         new one says what the largest says, or more.
         """
-        others = self._claims.others(key, _name(request))
+        others = self._indices.others(key, _name(request))
         counts = {facts.name: read_count(facts.shard_count) for facts in others}
         largest = _largest(others) or 0
         if not text:
@@ -147,22 +145,21 @@ class ShardHandler:
         key: ShardKey,
         given: str,
         said: tuple[str, ...],
-        now: float,
     ) -> Answer:
         """Return the answer that gives an index, or trusts the given one, and remember it."""
         created = request.operation == "CREATE"
         count = read_count(_count(request.object.metadata)) if request.object else None
         if count is None:
-            count = _largest(self._claims.others(key, _name(request)))
+            count = _largest(self._indices.others(key, _name(request)))
         wanted = WantedIndex(
-            key, _name(request), read_index(given) if given else None, created, count
+            key, _name(request), request.uid, read_index(given) if given else None, count
         )
         if given and wanted.given is None:
             raise Denied(_invalid(SHARD_INDEX, given))
         index = (
-            self._claims.preview(wanted, now)
+            self._indices.preview(wanted)
             if request.dry_run
-            else await self._claims.claim(wanted, now)
+            else await self._indices.reserve(wanted)
         )
         if isinstance(index, Holder):
             raise Denied(_taken(given, key.group, index.name))

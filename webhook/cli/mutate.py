@@ -16,7 +16,6 @@ from webhook.cli.files import read_manifests
 from webhook.cli.parsing import refuse
 from webhook.cli.sharding import Sharded, sharded
 from webhook.cli.summary import table
-from webhook.groups.memory import at_once
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
 from webhook.kube.objects import Pod, RayCluster
@@ -44,6 +43,7 @@ from webhook.mutation.edit import (
     Value,
     Warn,
 )
+from webhook.reservation.stores import at_once
 
 _NO_PODS: Final = (
     "nothing in it makes pods; a RayJob with a clusterSelector runs on a RayCluster that is there"
@@ -193,7 +193,7 @@ async def _results(
     clusters = [cluster.manifest for cluster in sent if not cluster.refused]
     views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == POD_KIND]
     known = load_state([*state, *clusters, *_owners(pods)])
-    handler = PodHandler(known.clusters, known.seats)
+    handler = PodHandler(known.clusters, known.identities)
     documents = [manifest.document for manifest in pods]
     for manifest in clusters:
         documents += expand(manifest.document, _playable(manifest, views), indexed=indexed)
@@ -271,7 +271,7 @@ def _where(placed: Placement) -> str:
         return "head"
     seat = placed.seat
     text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
-    return f"{text} ({'assigned' if placed.assigned else 'carried by its labels, trusted'})"
+    return f"{text} ({'assigned' if placed.holder else 'carried by its labels, trusted'})"
 
 
 def _describe(edit: Edit) -> tuple[str, str]:

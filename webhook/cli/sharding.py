@@ -4,7 +4,6 @@ slices for Kueue.
 
 import json
 from collections.abc import AsyncIterator, Sequence
-from math import inf
 from typing import Any, NamedTuple
 
 import jsonpatch
@@ -16,8 +15,6 @@ from webhook.admission.reviewer import decided
 from webhook.admission.shards import PATH as SHARD_INDEX
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import ClusterIndex, facts_of, is_ignored
-from webhook.groups.memory import IndexMemory
-from webhook.groups.shards import Shards
 from webhook.kube import names
 from webhook.kube.objects import Bare
 from webhook.kube.review import (
@@ -29,6 +26,7 @@ from webhook.kube.review import (
 )
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
+from webhook.reservation.indices import standalone_indices
 
 
 class Sharded(NamedTuple):
@@ -78,12 +76,12 @@ async def sharded(
             facts = facts_of(cluster := as_cluster(manifest))
             known.put(facts)
             there[facts.namespace, facts.name] = Bare(cluster.metadata)
-    handler = ShardHandler(known, IndexMemory(Shards(known, inf)))
-    for manifest in clusters:
+    handler = ShardHandler(known, standalone_indices(known))
+    for number, manifest in enumerate(clusters):
         meta = as_cluster(manifest).metadata
         old = there.get((meta.namespace or "", meta.name or ""))
         request = AdmissionRequest(
-            uid="file",
+            uid=f"file-{number}",
             kind=GroupVersionKind(names.RAY_GROUP, "v1", names.RAYCLUSTER_KIND),
             resource=GroupVersionResource(names.RAY_GROUP, "v1", "rayclusters"),
             operation="UPDATE" if old else "CREATE",

@@ -26,6 +26,7 @@ from kubernetes.aio.config.incluster_config import (
 )
 
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
+from webhook.follow.server_time import ServerTime
 from webhook.follow.transport import SUCCESSES, Response, Server, Transport
 from webhook.follow.wire import Status, oneline
 
@@ -149,6 +150,7 @@ class Api:
         """Set how often a request is repeated that was refused with 429, which the API server did
         not act on. Watches have a back-off of their own.
         """
+        self.server_time = ServerTime()
         self._load = load
         self._repeats = repeats
         self._configuration: Configuration  # from `open` on
@@ -292,7 +294,9 @@ class Api:
             raise ApiError("unauthorized", text) from error
         self._trust(transport)
         headers = {**what.headers, "Authorization": value} if value else what.headers
-        return await transport.request(what.method, target, headers, body, idle)
+        response = await transport.request(what.method, target, headers, body, idle)
+        self.server_time.observe(response.date)
+        return response
 
     async def _configure(self) -> None:
         """Load the configuration; another server than before is what the next requests go to."""

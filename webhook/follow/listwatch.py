@@ -46,8 +46,13 @@ class Output(Protocol[T_contra]):
     def item(self, value: T_contra) -> None:
         """Take in an item of the full list."""
 
-    def end(self) -> int:
-        """End the full list: what it did not show is gone. Returns how many were."""
+    def keep(self, uid: str) -> None:
+        """Note that the full list contains an object that cannot be read: it stays as it was."""
+
+    def end(self, begun: float) -> int:
+        """End the full list, which began at the server's time `begun`: what it did not contain is
+        gone. Returns how many were.
+        """
 
     def put(self, value: T_contra) -> None:
         """Take in that an object was added or changed."""
@@ -58,8 +63,10 @@ class Output(Protocol[T_contra]):
     def reach(self, version: int) -> None:
         """Note that everything up to `version` was told."""
 
-    def heard(self, now: float) -> None:
-        """Note that the API server has told what had happened by the monotonic time `now`."""
+    def heard(self, now: float, server_time: float) -> None:
+        """Note a contact with the API server at the monotonic time `now`: of what had happened by
+        then, no more is to come than what is on its way.
+        """
 
     def __len__(self) -> int:
         """Return how many objects are held."""
@@ -76,7 +83,7 @@ class Counters(Struct):
     """Watches that were opened."""
     events: int = 0
     unreadable: int = 0
-    """Objects that were not of the expected shape; they count as gone."""
+    """Objects that were not of the expected shape; they stay as they were."""
     errors: dict[str, int] = field(default_factory=dict)
     """Failures by reason."""
 
@@ -163,13 +170,13 @@ class ListWatch(Generic[T]):
 
     async def _list(self) -> None:
         self.counters.lists += 1
-        begun = self._clock()
+        begun, server_time = self._clock(), self._world.server_time()
         version = ""
         found = pages(
             self._page, self.resource.codec.page, self._selected(()), self._timing.page_items
         )
         async for meta, items in found:
-            self.counters.unreadable += meta.unreadable
+            self.counters.unreadable += len(meta.unreadable)
             if not version:
                 version = meta.resource_version
                 if not version:
@@ -179,10 +186,12 @@ class ListWatch(Generic[T]):
                         "between?",
                     )
                 self._output.begin(number(version))
+            for uid in meta.unreadable:
+                self._output.keep(uid)
             for item in items:
                 self._output.item(item)
-        self._listed(version, self._output.end())
-        self._heard(begun)
+        self._listed(version, self._output.end(server_time))
+        self._heard(begun, server_time)
 
     async def _page(self, query: Query) -> bytes:
         return await self._api.get(
@@ -227,7 +236,7 @@ class ListWatch(Generic[T]):
                     text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
                     raise Garbled("garbled", text)
                 self._late = False
-                self._heard(self._clock())
+                self._heard(self._clock(), self._world.server_time())
                 self._progressed()
         if lines.rest:
             raise Garbled(
@@ -252,9 +261,9 @@ class ListWatch(Generic[T]):
             finally:
                 self._connected = False
 
-    def _heard(self, now: float) -> None:
+    def _heard(self, now: float, server_time: float) -> None:
         self.heard_at = now
-        self._output.heard(now)
+        self._output.heard(now, server_time)
 
     def _take(self, line: bytes) -> None:
         """Take in one line of the watch."""
@@ -265,12 +274,10 @@ class ListWatch(Generic[T]):
         version = value.metadata.resource_version
         if kind != "BOOKMARK":
             self.counters.events += 1
-            if isinstance(value, Stub):
-                self.counters.unreadable += 1
-                self._output.remove(value.metadata.uid)
-            elif kind == "DELETED":
+            self.counters.unreadable += isinstance(value, Stub)
+            if kind == "DELETED":
                 self._output.remove(value.metadata.uid or "")
-            else:
+            elif not isinstance(value, Stub):
                 self._output.put(value)
         if version:
             self._version = version

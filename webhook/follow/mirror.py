@@ -39,8 +39,13 @@ class Mirror(Generic[T]):
         self._listed.add(value.metadata.uid or "")
         self.put(value)
 
-    def end(self) -> int:
+    def keep(self, uid: str) -> None:
+        """Note that the full list contains an object that cannot be read: it stays as it was."""
+        self._listed.add(uid)
+
+    def end(self, begun: float = 0.0) -> int:
         """End the full list: what it did not show is gone. Returns how many were."""
+        del begun
         gone = self._known - self._listed
         for uid in gone:
             self.remove(uid)
@@ -61,5 +66,5 @@ class Mirror(Generic[T]):
     def reach(self, version: int) -> None:
         """Do nothing: one watch alone tells of these objects, in order."""
 
-    def heard(self, now: float) -> None:
+    def heard(self, now: float, server_time: float) -> None:
         """Do nothing: nothing here expires."""

@@ -1,7 +1,7 @@
-"""Worker pods: what the API server tells of them becomes seats in the membership."""
+"""Worker pods: the lists and watches of them become live pods in the membership."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from math import inf
 from sys import intern
@@ -14,7 +14,7 @@ from webhook.follow.listwatch import Resource
 from webhook.follow.versions import Record, VersionTracker
 from webhook.follow.wire import Codec, Event, Page, number
 from webhook.groups.adoption import seat_of
-from webhook.groups.membership import Membership
+from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.marks import marked
@@ -23,6 +23,9 @@ from webhook.kube.review import Denied
 
 _log: Final = logging.getLogger("webhook.follow")
 _GROUPS_LOGGED: Final = 1000
+_READS_MAX: Final = 4096
+_READ_SECONDS: Final = 5.0
+"""A live read that is older is forgotten when there are many: it costs another one."""
 
 
 class _Labels(Struct, frozen=True, gc=False):
@@ -35,6 +38,10 @@ class _Labels(Struct, frozen=True, gc=False):
     condemned: str | None = field(default=None, name=names.LABEL_CONDEMNED)
 
 
+class _Annotations(Struct, frozen=True, gc=False):
+    holder: str = field(default="", name=names.ANNOTATION_HOLDER)
+
+
 class _Owner(Struct, frozen=True, gc=False):
     name: str = ""
     uid: str = ""
@@ -43,10 +50,12 @@ class _Owner(Struct, frozen=True, gc=False):
 
 class _Meta(Struct, rename="camel", frozen=True):
     uid: str = ""
+    name: str = ""
     namespace: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None
     labels: _Labels | None = None
+    annotations: _Annotations | None = None
     owner_references: list[_Owner] | None = None
 
 
@@ -59,7 +68,7 @@ class WorkerPod(Struct, frozen=True):
     spec: Raw = field(default_factory=Raw)
 
 
-PodRecord = Record[GroupKey, Seat]
+PodRecord = Record[GroupKey, Member]
 
 CODEC: Final = Codec(
     msgspec.json.Decoder(WorkerPod),
@@ -67,35 +76,21 @@ CODEC: Final = Codec(
     msgspec.json.Decoder(Event[WorkerPod]),
 )
 _specs: Final = msgspec.json.Decoder(PodSpec)
-_NOWHERE: Final = GroupKey("", "", "")
 
 
-Saw = Callable[[GroupKey, Seat, int], None]
-"""Is told that a pod is in a seat, as of a version."""
-
-
-class CondemnedSeat(Seat, frozen=True, gc=False, array_like=True):
-    """The seat of a pod that is about to be deleted with its replica."""
-
-
-class Seats:
+class _Members:
     """The membership, as the target of a version tracker."""
 
-    def __init__(self, members: Membership, saw: Saw | None) -> None:
+    def __init__(self, members: Membership) -> None:
         self._members = members
-        self._saw = saw
 
-    def put(self, uid: str, scope: GroupKey, value: Seat, version: int) -> None:
-        """Put a pod into its seat, which confirms an assumed one."""
-        condemned = type(value) is CondemnedSeat
-        if condemned:
-            value = Seat(value.replica, value.host, value.name)
-        self._members.put(uid, scope, value, condemned=condemned)
-        if self._saw is not None:
-            self._saw(scope, value, version)
+    def put(self, uid: str, scope: GroupKey, value: Member, version: int) -> None:
+        """Record a pod."""
+        del version
+        self._members.put(uid, scope, value)
 
     def remove(self, uid: str, scope: GroupKey) -> None:
-        """Free the seat of a pod."""
+        """Record that a pod is gone."""
         del scope
         self._members.remove(uid)
 
@@ -103,87 +98,92 @@ class Seats:
 class PodFeed:
     """Takes in worker pods, from the watch and from live reads.
 
-    A terminating pod frees its seat. A pod without seat labels that a former webhook served is
-    adopted. Labels that are no seat are counted in `malformed`, and logged once for each group;
-    their pod has no seat.
+    A terminating pod frees its identity. A pod without identity labels that a previous webhook
+    completed is adopted. A live pod keeps its identity when its labels are removed, and its holder
+    whatever is edited. Labels that are no identity are counted in `malformed`, and
+    logged once for each group.
     """
 
-    def __init__(self, members: Membership, namespace: str = "", saw: Saw | None = None) -> None:
+    def __init__(self, members: Membership) -> None:
         self.malformed = 0
         self.heard_at = -inf
-        """Until when what had happened has been told, in monotonic seconds."""
+        """The time of the last contact with the API server, by the clock of the API server."""
+        self.listed_at = -inf
+        """The time at which the newest complete list began."""
+        self._read_at: dict[GroupKey, float] = {}
         self._members = members
-        self._source = namespace
-        members.hear(namespace, -inf)
-        self._tracker: VersionTracker[GroupKey, Seat] = VersionTracker(Seats(members, saw))
+        self._tracker: VersionTracker[GroupKey, Member] = VersionTracker(_Members(members))
         self._logged: set[GroupKey] = set()
         self.begin = self._tracker.begin
-        self.end = self._tracker.end
+        self.keep = self._tracker.keep
         self.remove = self._tracker.lose
         self.reach = self._tracker.reach
 
     def __len__(self) -> int:
-        """Return how many pods hold a seat."""
+        """Return how many pods are known."""
         return len(self._tracker)
 
     def item(self, value: WorkerPod) -> None:
         """Take in an item of the full list."""
         self._tracker.item(self._record(value))
 
+    def end(self, begun: float) -> int:
+        """End the full list that began at `begun`: the pods that it did not contain are gone."""
+        gone = self._tracker.end()
+        self.listed_at = begun
+        return gone
+
     def put(self, value: WorkerPod) -> None:
         """Take in a pod that was added or changed."""
         self._tracker.see(self._record(value))
 
-    def heard(self, now: float) -> None:
-        """Let assumed seats expire whose time was up by `now`."""
-        self.heard_at = now
-        self._members.hear(self._source, now)
+    def heard(self, now: float, server_time: float) -> None:
+        """Note a contact with the API server, by the clocks of this process and of the server."""
+        del now
+        self.heard_at = server_time
 
     def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
         """Take in all pods of a group, as a live read that began at `begun` showed them at
         `version`.
         """
         self._tracker.read(key, [self._record(pod) for pod in pods], version)
-        self._members.give_up(key, begun)
+        if len(self._read_at) >= _READS_MAX:
+            self._read_at = {
+                each: at for each, at in self._read_at.items() if at > begun - _READ_SECONDS
+            }
+        self._read_at[key] = begun
 
-    def told(self, key: GroupKey) -> int:
-        """Return the version up to which everything in a group is known."""
-        return self._tracker.told(key)
+    def contact(self, key: GroupKey) -> float:
+        """Return the time of the last contact with the API server about a group."""
+        return max(self.heard_at, self._read_at.get(key, -inf))
 
-    def newest(self, key: GroupKey) -> int:
-        """Return the highest version of the pods of a group."""
-        return self._tracker.newest(key)
-
-    @property
-    def latest(self) -> int:
-        """The version that nothing known is newer than."""
-        return self._tracker.latest
-
-    def seen(self, key: GroupKey, seat: Seat) -> int:
-        """Return the version of a pod in a seat; 0 when there is none. Where there is one, looks
-        at all pods of the group.
-        """
-        if not self._members.has_pod(key, seat):
-            return 0
-        versions = self._tracker.of(key).items()
-        return max(
-            (version for uid, version in versions if self._members.seat_of(uid) == seat), default=0
-        )
+    def listed(self, key: GroupKey) -> float:
+        """Return the time at which the newest list began that contains all pods of a group."""
+        return max(self.listed_at, self._read_at.get(key, -inf))
 
     def _record(self, pod: WorkerPod) -> PodRecord:
         meta = pod.metadata
-        version = number(meta.resource_version)
         key = _key_of(meta)
+        member = None if meta.deletion_timestamp else self._member(pod, key)
+        return Record(meta.uid, number(meta.resource_version), key, member)
+
+    def _member(self, pod: WorkerPod, key: GroupKey) -> Member | None:
+        """Return what is known of a live pod, or None if it has neither identity nor holder."""
+        meta = pod.metadata
+        before, known = self._members.find(meta.uid) or (key, Member(None))
         seat = None
-        if key is not _NOWHERE and not meta.deletion_timestamp:
+        if key.cluster_uid:
             try:
                 seat = _seat_of(pod, key.group)
-                text = meta.labels.condemned if meta.labels is not None else None
-                if seat is not None and text and marked(text, meta.uid):
-                    seat = CondemnedSeat(seat.replica, seat.host, seat.name)
             except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._reject(key, error)
-        return Record(meta.uid, version, key, seat)
+        if seat is None and before == key:
+            seat = known.seat
+        holder = known.holder or (meta.annotations.holder if meta.annotations else "")
+        if seat is None and not holder:
+            return None
+        mark = meta.labels.condemned if meta.labels is not None else None
+        return Member(seat, holder, meta.name, bool(mark and marked(mark, meta.uid)))
 
     def _reject(self, key: GroupKey, error: Exception) -> None:
         self.malformed += 1
@@ -191,7 +191,7 @@ class PodFeed:
             return
         self._logged.add(key)
         _log.warning(
-            "pods: one of group %s in %s has no seat, and more may follow: %s",
+            "pods: one of group %s in %s has no valid identity, and more may follow: %s",
             key.group,
             key.namespace,
             error,
@@ -221,12 +221,11 @@ def _key_of(meta: _Meta) -> GroupKey:
     count it either.
     """
     labels = meta.labels
-    if labels is None or not labels.cluster or not labels.group:
-        return _NOWHERE
-    for owner in meta.owner_references or ():
-        if owner.controller and owner.name == labels.cluster:
-            return _key(meta.namespace, owner.uid, labels.group)
-    return _NOWHERE
+    if labels is not None and labels.cluster and labels.group:
+        for owner in meta.owner_references or ():
+            if owner.controller and owner.name == labels.cluster:
+                return _key(meta.namespace, owner.uid, labels.group)
+    return _key(meta.namespace, "", "")
 
 
 def _seat_of(pod: WorkerPod, group: str) -> Seat | None:

@@ -11,7 +11,7 @@ from msgspec import structs
 from webhook.follow.client import Query
 from webhook.follow.errors import ApiError
 from webhook.follow.former import ready_endpoints
-from webhook.follow.leases import Lease, PageUnreadable, check_page
+from webhook.follow.reservation_leases import check_content
 from webhook.follow.snapshot import Reader, Snapshot
 from webhook.kube import names
 from webhook.status.checks import DEFINITIONS, LEASES, Object, Probed, Tried
@@ -38,13 +38,15 @@ _RIGHTS: Final = (
         "name": f"rayclusters.{names.RAY_GROUP}",
     },
 )
-_CLAIMS: Final = tuple(
+_RESERVATIONS: Final = tuple(
     {"verb": verb, "group": "coordination.k8s.io", "resource": LEASES}
-    for verb in ("list", "watch", "create", "update")
+    for verb in ("get", "list", "create", "update", "delete")
 )
-"""What is done with the Leases by which processes agree on seats, in one namespace."""
+"""What is done with the Leases that contain reservations, in one namespace."""
 _AT_ONCE: Final = 8
 """Dry runs of Leases at a time."""
+_LEASES_MAX: Final = 64
+"""Leases that are tried: there is one for each group."""
 _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
@@ -169,13 +171,13 @@ class Probes:
         return Tried(stored)
 
     async def _reservations(self, namespace: str) -> dict[str, Tried]:
-        """Return what became of dry runs of a new Lease and of each that holds reservations, by
+        """Return what became of dry runs of a new Lease and of some that hold reservations, by
         namespace and name; of one whose content cannot be read, why.
         """
         place = self._claims or namespace
         path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
         tried = {f"{place}/{_NOWHERE}": await self._attempt(path, _lease(place))}
-        label = [("labelSelector", f"{names.LABEL_CLAIMS}=true")]
+        label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
         leases = await self._try(LEASES, self._items(path, label)) or []
         room = asyncio.Semaphore(_AT_ONCE)
         results = await asyncio.gather(*(self._rewrite(path, each, room) for each in leases))
@@ -185,10 +187,8 @@ class Probes:
 
     async def _rewrite(self, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
         """Replace a Lease by itself, in a dry run."""
-        try:
-            check_page(msgspec.convert(lease, Lease))
-        except (PageUnreadable, msgspec.ValidationError) as error:
-            return Tried(None, str(error), "unreadable")
+        if why := check_content(lease):
+            return Tried(None, why, "unreadable")
         whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
         name = quote(str(lease["metadata"]["name"]), safe="")
         try:
@@ -252,7 +252,7 @@ class Probes:
             f"{right['verb']} {LEASES} in {where}": await self._may(
                 account, {**right, "namespace": where}
             )
-            for right in _CLAIMS
+            for right in _RESERVATIONS
         }
 
     async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
@@ -327,7 +327,7 @@ def _broken(namespace: str) -> Object:
 
 def _lease(namespace: str) -> Object:
     """Return a Lease that is only sent in dry runs."""
-    meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_CLAIMS: "true"}}
+    meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_RESERVATIONS: "true"}}
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",

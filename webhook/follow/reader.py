@@ -5,15 +5,16 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping
 from time import monotonic
 from typing import Final, TypeVar
 from urllib.parse import quote
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
 from webhook.admission.errors import ClusterUnreadable
 from webhook.follow.client import Api, Query
-from webhook.follow.errors import ApiError
+from webhook.follow.errors import ApiError, Garbled
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
-from webhook.follow.wire import Codec, Watched, number, read_pages
+from webhook.follow.wire import Codec, ListMeta, Watched, number, read_pages
 from webhook.groups.reads import Read, ReadClusters, ReadGroup
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
@@ -23,9 +24,9 @@ READ_SECONDS: Final = 3.0
 retries a 503 within that.
 """
 
-_AT_ONCE: Final = 16
-"""Reads that are under way at a time: reviews of RayClusters that do not exist cost the API server
-no more.
+_AT_ONCE: Final = 8
+"""Reads of a namespace at a time: reviews of RayClusters that do not exist cost no more, and they
+keep no read of another namespace waiting.
 """
 
 _AGAIN_SECONDS: Final = 1.0
@@ -57,10 +58,11 @@ class LiveReader:
         self, api: Api, feeds: Mapping[str, Feeds], deadline: float = READ_SECONDS
     ) -> None:
         self._api = api
+        self._server_time = api.server_time.now
         self._feeds = feeds
         self._deadline = deadline
         self._flights = Flights()
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._begun: dict[tuple[str, str], float] = {}
         self.reads = 0
         """How many were begun since the start."""
@@ -72,7 +74,10 @@ class LiveReader:
         """
         if isinstance(what, ReadGroup):
             await self._flights.join(
-                what.key, lambda: self._within(lambda: self._group(what.cluster, what.key))
+                what.key,
+                lambda: self._within(
+                    what.key.namespace, lambda: self._group(what.cluster, what.key)
+                ),
             )
         elif isinstance(what, ReadClusters):
             await self.read_clusters(what.namespace)
@@ -93,28 +98,29 @@ class LiveReader:
                 if begun + _AGAIN_SECONDS > monotonic()
             }
         self._begun[key] = monotonic()
-        await self._within(lambda: self._cluster(namespace, name))
+        await self._within(namespace, lambda: self._cluster(namespace, name))
 
-    async def read_pods(self, key: GroupKey, cluster: str = "") -> None:
-        """Read the pods of a group; without its RayCluster, those of all groups of its name. Raises
-        ClusterUnreadable.
-        """
+    async def read_pods(self, key: GroupKey, cluster: str) -> None:
+        """Read the pods of a group. Raises ClusterUnreadable."""
         await self._flights.join(
-            (key, "pods"), lambda: self._within(lambda: self._pods(cluster, key))
+            (key, "pods"), lambda: self._within(key.namespace, lambda: self._pods(cluster, key))
         )
 
     async def read_clusters(self, namespace: str) -> None:
         """Read all RayClusters of a namespace. Raises ClusterUnreadable."""
-        await self._flights.join(namespace, lambda: self._within(lambda: self._clusters(namespace)))
+        await self._flights.join(
+            namespace, lambda: self._within(namespace, lambda: self._clusters(namespace))
+        )
 
     async def close(self) -> None:
         """Give up the reads that are under way."""
         await self._flights.close()
 
-    async def _within(self, read: Callable[[], Awaitable[None]]) -> None:
+    async def _within(self, namespace: str, read: Callable[[], Awaitable[None]]) -> None:
         self.reads += 1
+        room = self._rooms.setdefault(namespace, asyncio.Semaphore(_AT_ONCE))
         try:
-            async with asyncio.timeout(self._deadline), self._room:
+            async with asyncio.timeout(self._deadline), room:
                 await _when_asked(read, monotonic() + self._deadline)
         except TimeoutError as error:
             self.failures += 1
@@ -138,9 +144,9 @@ class LiveReader:
     async def _clusters(self, namespace: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
-        begun = monotonic()
+        begun, server_time = monotonic(), self._server_time()
         clusters, version = await self._all(resource.path, [], resource.codec)
-        feeds.clusters.read_all(namespace, clusters, version)
+        feeds.clusters.read_all(namespace, clusters, version, server_time)
         feeds.clusters.note_read(namespace, "", begun)
 
     async def _group(self, name: str, key: GroupKey) -> None:
@@ -150,18 +156,26 @@ class LiveReader:
     async def _pods(self, name: str, key: GroupKey) -> None:
         feeds = self._of(key.namespace)
         resource = pods_in(quote(key.namespace, safe=""))
-        cluster = f",{names.LABEL_CLUSTER}={name}" if name else ""
-        selector = f"{resource.selector}{cluster},{names.LABEL_GROUP}={key.group}"
-        begun = monotonic()
+        selector = (
+            f"{resource.selector},{names.LABEL_CLUSTER}={name},{names.LABEL_GROUP}={key.group}"
+        )
+        begun = self._server_time()
         pods, version = await self._all(
-            resource.path, [("labelSelector", selector)], resource.codec
+            resource.path, [("labelSelector", selector)], resource.codec, absent=False
         )
         feeds.pods.read(key, pods, version, begun)
 
-    async def _all(self, path: str, query: Query, codec: Codec[T]) -> tuple[list[T], int]:
-        """Return all objects that match, and the version of the list."""
+    async def _all(
+        self, path: str, query: Query, codec: Codec[T], *, absent: bool = True
+    ) -> tuple[list[T], int]:
+        """Return all objects that match, and the version of the list. With `absent`, objects that
+        cannot be read count as absent; otherwise, they are an error.
+        """
         found, version = await read_pages(
-            lambda page: self._api.get(path, page, self._deadline), codec.page, query, _PAGE_ITEMS
+            lambda page: self._api.get(path, page, self._deadline),
+            codec.page if absent else _complete(codec),
+            query,
+            _PAGE_ITEMS,
         )
         return found, number(version)
 
@@ -187,6 +201,17 @@ async def _when_asked(read: Callable[[], Awaitable[None]], deadline: float) -> N
             if error.retry_after is None or monotonic() + error.retry_after >= deadline:
                 raise
             await asyncio.sleep(error.retry_after)
+
+
+def _complete(codec: Codec[T]) -> Callable[[bytes], tuple[ListMeta, list[T]]]:
+    def read(body: bytes) -> tuple[ListMeta, list[T]]:
+        meta, items = codec.page(body)
+        if meta.unreadable:
+            text = f"{len(meta.unreadable)} objects of a list are not of the expected shape"
+            raise Garbled("garbled", text)
+        return meta, items
+
+    return read
 
 
 class _Flight(Struct, eq=False):

@@ -4,11 +4,10 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Final
 
 from msgspec import Struct
-
-from webhook.groups.reads import SILENCE_SECONDS
 
 DISCOVERY_SECONDS: Final = 60.0
 """How often the API server is asked whether it serves PodGroups, of which release it is, and which
@@ -61,40 +60,15 @@ class PublishingTiming(Struct, frozen=True):
     longest_delay: float = 30.0
 
 
-class ClaimTiming(Struct, frozen=True):
-    """Times of claims that are written into Leases, in seconds."""
-
-    claim: float = 4.0
-    """How long a claim is tried. The API server waits 10 s for a webhook, unless told otherwise,
-    and retries a 503 within that.
-    """
-    look: float = 0.01
-    looks: int = 10
-    """How often, and how many times, we look whether the watch has caught up with what others
-    wrote, before a live read.
-    """
-    silence: float = SILENCE_SECONDS
-    """A watch that was silent for longer is not believed: what came without a claim may be unknown.
-    A live read is.
-    """
-    quiet: float = 2.0
-    """A Lease that nobody writes for this long is tidied; up to twice, so that processes do not do
-    it at the same time.
-    """
-    settle: float = 40.0
-    """How long nobody claims in a new Lease: what was admitted before it was made may be underway
-    for 34 s.
-    """
-    tend: float = 0.5
-    """How often we look whether there is something to tidy."""
-
-
 class World(Struct, frozen=True):
-    """What a list-watch takes from outside: chance, from 0 to 1, and monotonic time in seconds."""
+    """What a list-watch takes from outside: chance, from 0 to 1, monotonic time in seconds, and the
+    time of the API server as far as it is known.
+    """
 
     random: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+    server_time: Callable[[], float] = lambda: -inf
 
 
 class Backoff:

@@ -56,6 +56,7 @@ class Response(Struct, frozen=True):
 
     status: int
     retry_after: str
+    date: str
     body: bytes
     chunks: AsyncIterator[bytes]
     close: Callable[[], None]
@@ -126,7 +127,8 @@ class Transport:
             finally:
                 self._end(response)
         retry_after = response.headers.get("Retry-After", "").strip()
-        return Response(status, retry_after, body, chunks, partial(self._end, response))
+        date = response.headers.get("Date", "").strip()
+        return Response(status, retry_after, date, body, chunks, partial(self._end, response))
 
     async def close(self) -> None:
         """Close all connections. Requests in progress fail."""

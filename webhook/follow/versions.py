@@ -13,7 +13,7 @@ Knowledge comes from lists, watches and live reads, out of order. Three numbers 
 See docs/decisions/0004-versions-decide-what-is-news.md.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -54,8 +54,6 @@ class VersionTracker(Generic[S, V]):
         self._versions: dict[S, dict[str, int]] = {}
         self._horizons: dict[S, int] = {}
         self.reached = 0
-        self.latest = 0
-        """Nothing that was ever told is newer than this version."""
         self._listing = 0
         self._listed: set[str] = set()
 
@@ -63,25 +61,8 @@ class VersionTracker(Generic[S, V]):
         """Return how many objects have a value."""
         return len(self._scopes)
 
-    def told(self, scope: S) -> int:
-        """Return the version up to which everything in a scope is known."""
-        return max(self.reached, self._horizons.get(scope, 0))
-
-    def newest(self, scope: S) -> int:
-        """Return the highest version of the objects of a scope; 0 when there are none."""
-        return max(self._versions.get(scope, {}).values(), default=0)
-
-    def of(self, scope: S) -> Mapping[str, int]:
-        """Return the version of each object of a scope."""
-        return self._versions.get(scope, {})
-
-    def note(self, version: int) -> None:
-        """Note that something was told as of a version."""
-        self.latest = max(self.latest, version)
-
     def see(self, record: Record[S, V]) -> None:
         """Take in an event of the watch, or an item of the list."""
-        self.note(record.version)
         known = self._version(record.uid)
         if known is None:
             known = self._horizons.get(record.scope, -1) + 1
@@ -101,7 +82,6 @@ class VersionTracker(Generic[S, V]):
 
     def reach(self, version: int) -> None:
         """Note that the watch has told everything up to `version`."""
-        self.note(version)
         if version <= self.reached:
             return
         self.reached = version
@@ -119,17 +99,20 @@ class VersionTracker(Generic[S, V]):
         self._listing = version
         self._listed = set()
         if version < self.reached:
-            self.reached = self.latest = 0
+            self.reached = 0
             self._horizons = {}
             self._versions = {
                 scope: dict.fromkeys(versions, 0) for scope, versions in self._versions.items()
             }
-        self.note(version)
 
     def item(self, record: Record[S, V]) -> None:
         """Take in one item of the full list."""
         self._listed.add(record.uid)
         self.see(record)
+
+    def keep(self, uid: str) -> None:
+        """Note that the full list contains an object that cannot be read: it stays as it was."""
+        self._listed.add(uid)
 
     def end(self) -> int:
         """End the full list, and return how many objects had gone without our being told."""
@@ -143,7 +126,6 @@ class VersionTracker(Generic[S, V]):
 
     def read(self, scope: S, records: Iterable[Record[S, V]], version: int) -> None:
         """Take in a live read that shows all objects of `scope` at `version`."""
-        self.note(version)
         current = {record.uid: record for record in records if record.scope == scope}
         told = max(self.reached, self._horizons.get(scope, 0))
         for uid, record in current.items():

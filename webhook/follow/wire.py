@@ -51,8 +51,8 @@ class ListMeta(Struct, rename="camel"):
 
     resource_version: str = ""
     token: str | None = field(default=None, name="continue")
-    unreadable: int = 0
-    """How many items were left out, as they are not of the expected shape."""
+    unreadable: list[str] = []
+    """The uids of items that were left out, as they are not of the expected shape."""
 
 
 class Page(Struct, Generic[T]):
@@ -90,6 +90,7 @@ class _ErrorEvent(Struct):
 
 
 _raw_pages: Final = msgspec.json.Decoder(_RawPage)
+_stubs: Final = msgspec.json.Decoder(Stub)
 _stub_events: Final = msgspec.json.Decoder(Event[Stub])
 _error_events: Final = msgspec.json.Decoder(_ErrorEvent)
 
@@ -142,8 +143,16 @@ class Codec(Generic[T]):
             try:
                 items.append(self._item.decode(raw))
             except msgspec.ValidationError:
-                page.metadata.unreadable += 1
+                page.metadata.unreadable.append(_uid_of(raw))
         return page.metadata, items
+
+
+def _uid_of(raw: Raw) -> str:
+    """Return the uid of an object that cannot be read; empty if it has none."""
+    try:
+        return _stubs.decode(raw).metadata.uid
+    except msgspec.DecodeError:
+        return ""
 
 
 def decoded(body: bytes, kind: type[K], what: str) -> K:

@@ -1,6 +1,6 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Final
 
@@ -147,7 +147,6 @@ class ClusterIndex:
         self._clusters: dict[tuple[str, str], ClusterFacts] = {}
         self._heard: dict[str, float] = {}
         self._read: dict[tuple[str, str], float] = {}
-        self._followers: list[Callable[[ClusterFacts], None]] = []
 
     def __len__(self) -> int:
         """Return how many RayClusters are known."""
@@ -168,12 +167,6 @@ class ClusterIndex:
         key = facts.namespace, facts.name
         if self._clusters.get(key) != facts:
             self._clusters[key] = facts
-            for tell in self._followers:
-                tell(facts)
-
-    def follow(self, tell: Callable[[ClusterFacts], None]) -> None:
-        """Have `tell` called with every RayCluster that is new or has changed, from now on."""
-        self._followers.append(tell)
 
     def remove(self, namespace: str, name: str, uid: str) -> None:
         """Record that a RayCluster is gone, unless another one has taken its name since."""

@@ -4,7 +4,7 @@ index is free.
 
 from msgspec import Struct
 
-from webhook.groups.indexset import IndexSet, lowest_bit
+from webhook.groups.indexset import IndexSet
 from webhook.groups.seat import MAX_REPLICAS, Seat
 
 
@@ -52,10 +52,6 @@ class _Replica(Struct, gc=False):
         others[host, name] -= 1
         if not others[host, name]:
             del others[host, name]
-
-    def holders(self, host: int, name: str) -> int:
-        first = name == self.name and self.mask >> host & 1
-        return int(first) + (self.others or {}).get((host, name), 0)
 
     @property
     def taken(self) -> int:
@@ -127,26 +123,26 @@ class Occupancy:
         replica.closed += by
         self._note(index, replica)
 
-    def holders(self, seat: Seat) -> int:
-        """Return how many hold a seat."""
-        replica = self._replicas.get(seat.replica)
-        return 0 if replica is None else replica.holders(seat.host, seat.name)
+    def first_lacking(self) -> int | None:
+        """Return the lowest index whose replica lacks a host, or None."""
+        return self._lacking.lowest()
 
-    def next_seat(self) -> Seat:
-        """Return the seat to fill next: the lowest free host of the lowest replica that lacks one,
-        else a new replica.
+    def first_vacant(self) -> int:
+        """Return the lowest index whose replica lacks a host, or that has no replica."""
+        free, lacking = self._occupied.lowest_absent(), self._lacking.lowest()
+        return free if lacking is None else min(free, lacking)
 
-        The name of a new replica is empty: the caller gives it one.
-        """
-        index = self._lacking.lowest()
-        if index is None:
-            return Seat(self._occupied.lowest_absent(), 0, "")
-        replica = self._replicas[index]
-        return Seat(index, lowest_bit(~replica.taken), replica.name)
+    def taken(self, index: int) -> int:
+        """Return the taken hosts of a replica as a bit mask; -1 for one that is closed."""
+        replica = self._replicas.get(index)
+        return 0 if replica is None else -1 if replica.closed else replica.taken
 
-    def has_replica(self, index: int) -> bool:
-        """Tell whether any seat of this replica index is taken."""
-        return index in self._replicas
+    def name_of(self, index: int) -> str:
+        """Return the name of a replica: the first one that any of its pods has."""
+        replica = self._replicas.get(index)
+        if replica is None:
+            return ""
+        return replica.name or next((name for _, name in replica.others or () if name), "")
 
     def has_name(self, name: str) -> bool:
         """Tell whether a taken seat bears this replica name."""

@@ -1,29 +1,23 @@
-"""Seating: the seat that a worker pod carries, or else the seat it gets.
-
-See docs/decisions/0002-full-of-pods-that-never-appeared.md.
-"""
+"""Identities that worker pods carry, and what is wanted for one that carries none."""
 
 import re
 from typing import Final
 
 from msgspec import Struct
 
-from webhook.groups.claims import ASSUMED_SECONDS
-from webhook.groups.membership import Membership
-from webhook.groups.naming import replica_name
-from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.objects import Strings
-from webhook.kube.review import FORBIDDEN, INVALID, REQUIRED, Cause, Denied
+from webhook.kube.review import INVALID, REQUIRED, Cause, Denied
 from webhook.kube.shapes import is_label_value
 
 
 class Wanted(Struct, frozen=True, gc=False):
-    """A seat that is wanted: in which group of how many hosts and desired replicas, of which
+    """An identity that is wanted: in which group of how many hosts and desired replicas, of which
     RayCluster, by which review.
 
-    `read` tells that the pods of the group were read live for this review.
+    `read` says that the pods of the group were read live for this review. `given` is the identity
+    that `pod`, as messages call it, has from the previous webhook.
     """
 
     cluster: str
@@ -32,6 +26,8 @@ class Wanted(Struct, frozen=True, gc=False):
     desired: int
     request_uid: str
     read: bool = False
+    given: Seat | None = None
+    pod: str = ""
 
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
@@ -69,65 +65,6 @@ def carried_seat(labels: Strings, hosts: int) -> Seat | None:
     if causes:
         raise Denied(*causes)
     return Seat(int(index), int(host), name)
-
-
-def next_seat(members: Membership, key: GroupKey, hosts: int, request_uid: str) -> Seat:
-    """Return the seat that the next pod of a group gets; nothing is recorded.
-
-    It is the lowest free host of the lowest-indexed replica that lacks one, else host 0 of the
-    lowest free index, with a replica name made from the request's uid.
-    """
-    group = members.group(key)
-    group.set_hosts(hosts)
-    seat = group.next_seat()
-    if hosts == 1:
-        return seat
-    # Another process may have begun the replica anew, knowing that the pods are gone by which it is
-    # known here.
-    name = members.claimed_name(key, seat.replica) or seat.name
-    if name:
-        return Seat(seat.replica, seat.host, name) if name != seat.name else seat
-    attempt = 0
-    while group.has_name(name := replica_name(key.group, request_uid, attempt)):
-        attempt += 1
-    return Seat(seat.replica, seat.host, name)
-
-
-def choose(members: Membership, wanted: Wanted) -> Seat | ReadGroup:
-    """Return the seat that is wanted; nothing is recorded.
-
-    A replica beyond the desired count is opened only after a live read: the watch may not have told
-    of a deletion yet. Raises Denied when the group is full only of pods that nobody has seen.
-    """
-    seat = next_seat(members, wanted.key, wanted.hosts, wanted.request_uid)
-    if seat.replica < wanted.desired or members.group(wanted.key).has_replica(seat.replica):
-        return seat
-    if not wanted.read:
-        return ReadGroup(wanted.cluster, wanted.key)
-    _refuse_while_unseen(members, wanted.key, wanted.desired)
-    return seat
-
-
-def _refuse_while_unseen(members: Membership, key: GroupKey, desired: int) -> None:
-    """Raise Denied when the seats below `desired` are full only because some are assumed, although
-    a live read was made.
-
-    Their pods were admitted here, but the API server may have refused them later, by a quota for
-    example. Nobody can tell such a pod from one that is still on its way; but their time is short,
-    and a pod beyond them leaves a replica incomplete for good.
-    """
-    unseen = members.unseen(key, desired)
-    if not unseen:
-        return
-    text = (
-        f"all seats of the {desired} replicas of worker group {key.group} are taken, {unseen} of "
-        "them by pods that were admitted "
-        f"within the last {ASSUMED_SECONDS:.0f} s and have not appeared: if the API server "
-        "refused them (see earlier events: a "
-        "quota, another webhook), their seats are free again after that time, and KubeRay tries "
-        "again"
-    )
-    raise Denied(Cause(FORBIDDEN, text, f"metadata.labels[{names.LABEL_GROUP}]"))
 
 
 def _index_causes(label: str, text: str, bound: int) -> list[Cause]:

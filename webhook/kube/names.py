@@ -35,11 +35,13 @@ LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 # may be.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
+LABEL_RESERVATIONS: Final = PREFIX + "reservations"
+ANNOTATION_RESERVATIONS: Final = PREFIX + "reservations"
+"""On the Leases with reservations: the label that selects them, the annotation with the content."""
 LABEL_CLAIMS: Final = PREFIX + "claims"
-ANNOTATION_CLAIMS: Final = PREFIX + "claims"
-"""Of the Leases through which processes agree: the label that selects them, and the annotation with
-their content.
-"""
+"""On the Leases of versions up to 0.9, which are deleted."""
+ANNOTATION_HOLDER: Final = PREFIX + "holder"
+"""On a worker pod: the holder of its reservation."""
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"

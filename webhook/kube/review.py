@@ -116,3 +116,13 @@ class Denied(Exception):  # noqa: N818 - named for what happened, as the API ser
     def __init__(self, *causes: Cause) -> None:
         super().__init__("; ".join(cause.message for cause in causes))
         self.causes = causes
+
+
+class NotNow(Exception):  # noqa: N818 - named for what it is
+    """A review cannot be decided now: HTTP 503, and `failurePolicy` decides. The message says why.
+
+    There is no Retry-After, as the cause lasts: the API server would repeat the call until its
+    timeout, and report that in place of the message. `subject` names the object in the message.
+    """
+
+    subject = ""

@@ -10,15 +10,16 @@ import msgspec
 from webhook.groups.adoption import seat_of
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
-from webhook.groups.memory import SeatRegister
 from webhook.groups.seat import GroupKey
-from webhook.groups.shards import ShardKey, Shards, WantedIndex
+from webhook.groups.shards import ShardKey, WantedIndex
 from webhook.kube import names
 from webhook.kube.kinds import POD_KIND
 from webhook.kube.objects import Pod
 from webhook.kube.review import Denied
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
+from webhook.reservation.identities import StandaloneIdentities
+from webhook.reservation.indices import standalone_indices
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Standalone:
 
     clusters: ClusterIndex
     members: Membership
-    seats: SeatRegister
+    identities: StandaloneIdentities
 
 
 def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Standalone:
@@ -40,7 +41,7 @@ def load_state(manifests: Sequence[Manifest], *, ignoring: bool = True) -> Stand
     Raises ManifestError for an object whose shape is wrong, and for a pod whose seat labels are.
     """
     members = Membership()
-    state = Standalone(ClusterIndex(ignoring=ignoring), members, SeatRegister(members))
+    state = Standalone(ClusterIndex(ignoring=ignoring), members, StandaloneIdentities(members))
     pods = [(manifest, as_pod(manifest)) for manifest in manifests if manifest.kind == POD_KIND]
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
@@ -58,12 +59,11 @@ def _shard(clusters: ClusterIndex) -> None:
     """Give the RayClusters of shard groups the index that they would have got when they were
     created.
     """
-    shards = Shards(clusters)
+    indices = standalone_indices(clusters)
     lacking = [facts for facts in clusters if facts.shard_group and not facts.shard_index]
     for facts in lacking:
-        index = shards.choose(
-            WantedIndex(ShardKey(facts.namespace, facts.shard_group), facts.name), 0.0
-        )
+        key = ShardKey(facts.namespace, facts.shard_group)
+        index = indices.preview(WantedIndex(key, facts.name, facts.name))
         clusters.put(msgspec.structs.replace(facts, shard_index=str(index)))
 
 
@@ -82,4 +82,4 @@ def _seat(state: Standalone, pod: Pod, stand_in: str) -> None:
     seat = seat_of(group.group_name, pod.labels, lambda: pod.spec, group.num_of_hosts)
     if seat is not None:
         key = GroupKey(namespace, cluster.uid, group.group_name)
-        state.seats.carried(key, seat, pod.metadata.uid or stand_in, 0.0)
+        state.identities.carried(key, seat, pod.metadata.uid or stand_in)

@@ -54,7 +54,16 @@ def _seat(replica: Replica) -> list[Edit]:
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the host index, for a seat that was assigned in a multi-host group."""
-    if not worker.replica.assigned or worker.replica.hosts == 1:
+    """Return the holder of the reservation of an assigned identity, and its host index if the
+    group has several hosts.
+    """
+    replica = worker.replica
+    if not replica.assigned:
         return []
-    return [SetLabel(names.LABEL_HOST_INDEX, str(worker.host), "the host of the assigned seat")]
+    edits: list[Edit] = [
+        SetAnnotation(names.ANNOTATION_HOLDER, replica.holder, "the holder of its reservation")
+    ]
+    if replica.hosts > 1:
+        index = str(worker.host)
+        edits.append(SetLabel(names.LABEL_HOST_INDEX, index, "the host of the assigned seat"))
+    return edits

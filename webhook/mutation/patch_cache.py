@@ -30,6 +30,8 @@ KEPT_BYTES: Final = 16 * 1024 * 1024
 _PROBES: Final = (Seat(9876543, 7654321, "zz9zz"), Seat(8765432, 6543217, "yy8yy"))
 """Seats that cannot exist, with the suffixes of names. No index is longer: where these fit, all do.
 """
+_HOLDERS: Final = ("zzholderzzzz", "yyholderyyyy")
+"""Holders that cannot exist, of these seats."""
 
 _LETTERS: Final = ascii_lowercase + digits
 _PROCESSES_MAX: Final = 16
@@ -37,7 +39,8 @@ _PROCESSES_MAX: Final = 16
 # Holes are control characters, which JSON escapes, so no text has them.
 _INDEX_HOLE: Final = b"\x00"
 _SUFFIX_HOLE: Final = b"\x01"
-_NUMBER_HOLES: Final = 2
+_HOLDER_HOLE: Final = b"\x02"
+_NUMBER_HOLES: Final = 3
 
 
 class _Template(Struct, gc=False):
@@ -53,13 +56,13 @@ class _Template(Struct, gc=False):
     suffix: str = ""
     filled: bytes = b""
 
-    def of(self, seat: Seat, suffix: str) -> bytes:
-        """Return the patch for one seat."""
+    def of(self, seat: Seat, suffix: str, holder: str) -> bytes:
+        """Return the patch for one seat of a holder."""
         if seat.replica != self.index or suffix != self.suffix:
             self.index, self.suffix = seat.replica, suffix
             text = self.text.replace(_INDEX_HOLE, b"%d" % seat.replica)
             self.filled = text.replace(_SUFFIX_HOLE, suffix.encode())
-        text = self.filled
+        text = self.filled.replace(_HOLDER_HOLE, holder.encode()) if holder else self.filled
         for hole, step, first in self.numbers:
             text = text.replace(hole, b"%d" % (seat.host * step + first))
         return text
@@ -101,20 +104,20 @@ class PatchCache:
         self.size = 0
 
     def answer(
-        self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, assigned: bool
+        self, pod: Pod, seat: Seat, cluster: ClusterFacts, group: WorkerGroup, *, holder: str = ""
     ) -> Answer:
         """Return the answer for a pod in its seat. Raises Denied when its replica cannot work."""
-        key = (cluster.uid, group.group_name, assigned, bool(seat.name))
+        key = (cluster.uid, group.group_name, bool(holder), bool(seat.name))
         known = self._groups.get(key)
         if known is not None and known.like(pod, cluster, group, self.policy):
-            found = self._filled(known, seat, assigned=assigned)
+            found = self._filled(known, seat, holder)
             if found is not None:
                 self.hits += 1
                 return found
         else:
             known = None
         self.misses += 1
-        replica = read_replica(pod, seat, cluster, group, assigned=assigned, policy=self.policy)
+        replica = read_replica(pod, seat, cluster, group, holder=holder, policy=self.policy)
         worked_out = answer(replica, seat.host)
         if known is None and not replica.head:
             self._groups[key] = _Group(pod, cluster, group, self.policy)
@@ -124,28 +127,27 @@ class PatchCache:
                 self.size = 0
         return worked_out
 
-    def _filled(self, known: _Group, seat: Seat, *, assigned: bool) -> Answer | None:
+    def _filled(self, known: _Group, seat: Seat, holder: str) -> Answer | None:
         """Return the answer for a pod of a known group, or None when it has to be worked out."""
         if known.template is UNSET:
-            known.template = self._template(known, seat, assigned=assigned)
+            known.template = self._template(known, seat, holder)
         suffix = _suffix_of(seat.name, known.group.group_name)
         if known.template is None or suffix is None:
             return None
-        return Answer((), known.template.of(seat, suffix) or None)
+        return Answer((), known.template.of(seat, suffix, holder) or None)
 
-    def _template(self, known: _Group, seat: Seat, *, assigned: bool) -> _Template | None:
+    def _template(self, known: _Group, seat: Seat, holder: str) -> _Template | None:
         """Return the template of a group, or None when its patches differ in more than the seat."""
         if names.LABEL_REPLICA_NAME in str(known.pod.spec.affinity):
             return None  # such a term may be the one that a replica would be given
         cluster, group = known.cluster, known.group
-        sample = read_replica(
-            known.pod, seat, cluster, group, assigned=assigned, policy=self.policy
-        )
-        one, other = [_probed(sample, probe) for probe in _PROBES]
+        sample = read_replica(known.pod, seat, cluster, group, holder=holder, policy=self.policy)
+        holders = _HOLDERS if holder else ("", "")
+        one, other = [_probed(sample, *each) for each in zip(_PROBES, holders, strict=True)]
         if one is None or other is None:
             return None
         template = _opened(one, len(sample.processes))
-        return template if template.of(_PROBES[1], _PROBES[1].name) == other else None
+        return template if template.of(_PROBES[1], _PROBES[1].name, holders[1]) == other else None
 
 
 def _suffix_of(name: str, group: str) -> str | None:
@@ -157,14 +159,14 @@ def _suffix_of(name: str, group: str) -> str | None:
     return suffix if whole else None
 
 
-def _probed(sample: Replica, probe: Seat) -> bytes | None:
+def _probed(sample: Replica, probe: Seat, holder: str) -> bytes | None:
     """Return the patch for a seat that cannot exist, or None when it hangs on what the user wrote.
 
     An addition is made for every seat. A replacement or a warning may not be: one seat may be the
     one for which the user's value is right.
     """
     name = f"{sample.group_name}-{probe.name}" if sample.name else ""
-    replica = replace(sample, index=probe.replica, name=name)
+    replica = replace(sample, index=probe.replica, name=name, holder=holder)
     try:
         made = edits(replica, probe.host)
     except Denied:
@@ -184,6 +186,7 @@ def _opened(text: bytes, processes: int) -> _Template:
     numbers = [(bytes([_NUMBER_HOLES + place]), *step) for place, step in enumerate(steps)]
     text = text.replace(b"%d" % probe.replica, _INDEX_HOLE)
     text = text.replace(probe.name.encode(), _SUFFIX_HOLE)
+    text = text.replace(_HOLDERS[0].encode(), _HOLDER_HOLE)
     for hole, step, first in numbers:
         text = text.replace(b"%d" % (probe.host * step + first), hole)
     return _Template(text, [number for number in numbers if number[0] in text])

@@ -85,9 +85,10 @@ class Variable(Struct, frozen=True, gc=False):
 class Replica(Struct, gc=False):
     """What all hosts of a replica share, read from one of its pods: they come from one template.
 
-    `assigned` tells that the seat is new to the pod, not carried by it. `ray_slot` is the index of
-    Ray's container among the slots. `service` is the headless service under which the pod's host
-    name resolves. `devices` are those of one host; `processes`
+    `holder` is that of the reservation, where the identity is new to the pod; it is the one thing
+    here that hosts do not share. `ray_slot` is the index of Ray's container among the slots.
+    `service` is the headless service under which the pod's host name resolves. `devices` are those
+    of one host; `processes`
     are the containers of a v7x host that each run a TPU process. `slice` is the TPU slice that its
     hosts form. A head is a replica of one host in a group of its own.
     """
@@ -95,7 +96,7 @@ class Replica(Struct, gc=False):
     pod: Pod
     index: int
     name: str
-    assigned: bool
+    holder: str
     cluster: ClusterFacts
     group: WorkerGroup
     slots: list[Slot]
@@ -105,6 +106,11 @@ class Replica(Struct, gc=False):
     processes: list[Slot]
     slice: Slice
     policy: Policy
+
+    @property
+    def assigned(self) -> bool:
+        """Return whether the identity is new to the pod, not carried by it."""
+        return bool(self.holder)
 
     @property
     def head(self) -> bool:
@@ -191,7 +197,7 @@ def read_replica(
     cluster: ClusterFacts,
     group: WorkerGroup,
     *,
-    assigned: bool,
+    holder: str = "",
     policy: Policy = DEFAULT_POLICY,
 ) -> Replica:
     """Return what a pod says of its replica. Raises Denied for variables or devices that cannot be
@@ -221,7 +227,7 @@ def read_replica(
         pod=pod,
         index=seat.replica,
         name=seat.name,
-        assigned=assigned,
+        holder=holder,
         cluster=cluster,
         group=group,
         slots=slots,

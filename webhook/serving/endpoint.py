@@ -7,10 +7,11 @@ from typing import Final, Protocol
 
 from msgspec.json import encode
 
-from webhook.admission.errors import BadReview, NotNow
+from webhook.admission.errors import BadReview
 from webhook.admission.reviewer import Outcome
 from webhook.http.asgi import Message, Receive, Scope, Send
 from webhook.http.reply import JSON, send_json
+from webhook.kube.review import NotNow
 from webhook.serving.budget import BodyBudget, OverBudget
 from webhook.serving.gate import Gate
 

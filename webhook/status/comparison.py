@@ -236,7 +236,7 @@ def _given(
         seat = carried_seat(pod.labels, group.num_of_hosts) if group is not None else None
         if group is None or seat is None:
             continue
-        replica = read_replica(pod, seat, facts, group, assigned=False)
+        replica = read_replica(pod, seat, facts, group)
         given: dict[str, str] = {}
         for edit in (*host_edits(Worker(replica, seat.host)), *replica_edits(replica)):
             if type(edit) is SetEnv:

@@ -193,9 +193,7 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
         bare = structs.replace(pod, spec=spec)
         seat = Seat(replica.index, 0, replica.name)
         try:
-            read = read_replica(
-                bare, seat, group.cluster.facts, group.spec, assigned=False, policy=policy
-            )
+            read = read_replica(bare, seat, group.cluster.facts, group.spec, policy=policy)
         except Denied:
             continue
         for slot in read.slots:

@@ -16,6 +16,9 @@ from webhook.status.objects import LiveCluster, LivePod
 from webhook.status.observed import Lookups, Observed
 
 _NO_SEAT: Final = (Denied, DecodeError, UnicodeDecodeError)
+_REMOVED: Final = (
+    "its labels were removed; its replica index stays reserved while it lives: write them again"
+)
 """What reading a seat raises."""
 
 
@@ -200,7 +203,8 @@ def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Repli
         group.unseated.append(Unseated(pod, str(denied)))
         return
     if seat is None:
-        group.unseated.append(Unseated(pod, ""))
+        removed = names.ANNOTATION_HOLDER in (pod.metadata.annotations or {})
+        group.unseated.append(Unseated(pod, _REMOVED if removed else ""))
         return
     key = group.name, seat.replica, seat.name
     replica = replicas.get(key)

@@ -66,7 +66,6 @@ def _edits(kind: _Kind) -> Iterator[SetEnv]:
         Seat(0, 0, "workers-x7k2p"),
         facts,
         facts.groups["workers"],
-        assigned=False,
         policy=kind.policy,
     )
     for edit in (*host_edits(Worker(replica, _HOST)), *replica_edits(replica)):

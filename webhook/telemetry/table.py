@@ -85,10 +85,6 @@ CERTIFICATE_REJECTED = _gauge(
 
 MEMBERS = _gauge("ray_webhook_members", "Worker pods that hold a seat.")
 CLUSTERS = _gauge("ray_webhook_clusters", "RayClusters that are known.")
-ASSUMED_SEATS = _gauge("ray_webhook_assumed_seats", "Seats handed out whose pod was not seen yet.")
-ASSUMED_SHARDS = _gauge(
-    "ray_webhook_assumed_shards", "Shard indices handed out, RayCluster not seen yet."
-)
 MALFORMED_SEATS = _counter(
     "ray_webhook_malformed_seats", "Worker pods whose seat labels are invalid."
 )
@@ -99,20 +95,27 @@ LIVE_READ_FAILURES = _counter(
     "ray_webhook_live_read_failures", "Live reads that failed; the review was answered with 503."
 )
 
-CLAIM_WRITES = _counter("ray_webhook_claim_writes", "Writes of Leases that were tried.")
-CLAIM_WRITE_SECONDS = _counter(
-    "ray_webhook_claim_write_seconds",
-    "Seconds from each of these writes to the API server's answer.",
+RESERVATIONS = _counter(
+    "ray_webhook_reservations",
+    "Requests for a replica index or shard index, by outcome.",
+    ("outcome",),
 )
-CLAIM_CONFLICTS = _counter(
-    "ray_webhook_claim_conflicts", "Writes that another process forestalled."
+RESERVATION_SECONDS = _counter(
+    "ray_webhook_reservation_seconds", "Seconds from these requests to their answers."
 )
-CLAIM_FAILURES = _counter("ray_webhook_claim_failures", "Reads and writes of Leases that failed.")
-CLAIM_READS = _counter("ray_webhook_claim_reads", "Live lists of a group before a claim.")
-CLAIMS_UNSEEN = _gauge(
-    "ray_webhook_claims_unseen",
-    "Claims of all processes whose object was not seen yet: each process tells of all, so take the "
-    "maximum.",
+RESERVATION_WRITES = _counter(
+    "ray_webhook_reservation_writes", "Writes of Leases with reservations that were tried."
+)
+RESERVATION_CONFLICTS = _counter(
+    "ray_webhook_reservation_conflicts",
+    "Writes of these Leases that were rejected with a conflict (HTTP 409).",
+)
+RESERVATION_LISTS = _counter(
+    "ray_webhook_reservation_lists", "Live lists of a group before a reservation."
+)
+RESERVATIONS_UNSEEN = _gauge(
+    "ray_webhook_reservations_unseen",
+    "Reservations that this process made 10 to 60 s ago and whose object has not appeared.",
 )
 
 WATCH_SYNCED = _gauge(

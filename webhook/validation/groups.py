@@ -296,7 +296,8 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
     """A label of a seat, written into a template.
 
     These labels say which replica and which host a pod is. From a template, every pod claims the
-    same seat, and none works.
+    same seat, and none works. The label `replicaIndex` of the previous webhook does so, together
+    with `TPU_WORKER_ID`; most often both were copied from a pod.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
     (`DefaultWorkerPodTemplate`)
@@ -305,7 +306,7 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
         for labels in (group.field / "template" / "metadata" / "labels", group.field / "labels"):
             if not labels.value:
                 continue
-            for label in names.SEAT_LABELS:
+            for label in (*names.SEAT_LABELS, names.LABEL_LEGACY_REPLICA_INDEX):
                 if label in labels.map:
                     yield Fault(
                         labels.key(label),

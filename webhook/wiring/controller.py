@@ -25,7 +25,6 @@ from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.shards import Shards
 from webhook.http.application import admin_application
 from webhook.http.server import HttpServer
 from webhook.repair.plan import Limits
@@ -76,7 +75,7 @@ def build(
     ignoring = settings.ignore.rayclusters
     clusters = ClusterIndex(ignoring=ignoring)
     members = Membership()
-    known = Known(clusters, members, Shards(clusters))
+    known = Known(clusters, members)
     cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
     served = Discovery(PodGroupsServed(cluster.api), discovery)
     identity = f"{gethostname()}_{uuid4()}"

@@ -3,29 +3,28 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from time import time
 
 from msgspec import structs
 
-from webhook.admission.pods import PodHandler, SeatClaims
+from webhook.admission.pods import Identities as GivesIdentities
+from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
-from webhook.admission.shards import IndexClaims, ShardHandler
-from webhook.follow.claims import LeaseClaims
+from webhook.admission.shards import Indices as GivesIndices
+from webhook.admission.shards import ShardHandler
 from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.kuberay import KubeRayStored
-from webhook.follow.lease_claims import LeaseIndices, LeaseSeats
+from webhook.follow.lists import ClusterLists
 from webhook.follow.reader import LiveReader
+from webhook.follow.reservation_leases import LeaseStore
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState, Known, Leases
-from webhook.follow.timing import DISCOVERY_SECONDS, ClaimTiming
+from webhook.follow.state import ClusterState, Known
+from webhook.follow.timing import DISCOVERY_SECONDS
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
-from webhook.groups.memory import IndexMemory
-from webhook.groups.shards import Shards
 from webhook.http.application import admin_application, review_application
 from webhook.http.limits import Limits
 from webhook.http.server import HttpServer
@@ -33,6 +32,9 @@ from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.mutation.locality import ZONES_SINCE
 from webhook.mutation.policy import Policy
+from webhook.reservation.identities import Identities
+from webhook.reservation.indices import Indices, standalone_indices
+from webhook.reservation.reservations import Reservations, Times
 from webhook.runtime import Runnable
 from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
@@ -73,11 +75,10 @@ class _Knowledge:
 
     clusters: ClusterIndex
     members: Membership
-    seats: SeatClaims
-    indices: IndexClaims
-    shards: Shards
+    identities: GivesIdentities
+    indices: GivesIndices
     reader: LiveReader | None = None
-    claims: LeaseClaims | None = None
+    reservations: Reservations | None = None
     cluster: ClusterState | None = None
     discovery: Discovery[str] | None = None
     release: Discovery[KubeRay] | None = None
@@ -106,13 +107,11 @@ def build(
     )
     log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics("serve")
     metrics.expose(table.MEMBERS, lambda: len(known.members))
-    metrics.expose(table.ASSUMED_SEATS, lambda: known.members.assumed)
-    metrics.expose(table.ASSUMED_SHARDS, lambda: known.shards.assumed)
     metrics.expose(table.CLUSTERS, lambda: len(known.clusters))
     if known.cluster is not None:
         follow_metrics(metrics, known.cluster)
-    if known.claims is not None:
-        _claim_metrics(metrics, known.claims)
+    if known.reservations is not None:
+        _reservation_metrics(metrics, known.reservations)
     kept = settings.scheduling.publish or settings.standalone
     metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
@@ -134,7 +133,7 @@ def build(
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
     )
-    pods = PodHandler(known.clusters, known.seats, policy)
+    pods = PodHandler(known.clusters, known.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
     if known.discovery is not None:
         known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
@@ -189,38 +188,32 @@ def build(
     )
 
 
-def _claim_metrics(metrics: Metrics, claims: LeaseClaims) -> None:
-    counters = claims.counters
-    metrics.expose(table.CLAIM_WRITES, lambda: counters.writes)
-    metrics.expose(table.CLAIM_WRITE_SECONDS, lambda: counters.write_seconds)
-    metrics.expose(table.CLAIM_CONFLICTS, lambda: counters.conflicts)
-    metrics.expose(table.CLAIM_FAILURES, lambda: counters.failures)
-    metrics.expose(table.CLAIM_READS, lambda: counters.reads)
-    metrics.expose(table.CLAIMS_UNSEEN, lambda: claims.unseen)
+def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
+    counters = reservations.counters
+    outcomes = ("reserved", "repeated", "denied", "unavailable")
+    metrics.expose(table.RESERVATIONS, lambda: {each: getattr(counters, each) for each in outcomes})
+    metrics.expose(table.RESERVATION_SECONDS, lambda: counters.seconds)
+    metrics.expose(table.RESERVATION_WRITES, lambda: counters.writes)
+    metrics.expose(table.RESERVATION_CONFLICTS, lambda: counters.conflicts)
+    metrics.expose(table.RESERVATION_LISTS, lambda: counters.lists)
+    metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
 
 
 def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge:
     state = load_state(manifests, ignoring=ignoring)
-    shards = Shards(state.clusters, inf)
-    return _Knowledge(state.clusters, state.members, state.seats, IndexMemory(shards), shards)
+    indices = standalone_indices(state.clusters)
+    return _Knowledge(state.clusters, state.members, state.identities, indices)
 
 
 def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
-    shards = Shards(clusters)
-    leases = Leases(
-        own_namespace(settings.installation.namespace),
-        settings.claims.leases,
-        ClaimTiming(settle=settings.claims.settle_seconds),
-    )
-    known = Known(clusters, members, shards)
     cluster = ClusterState(
-        connection(settings.kubeconfig), known, settings.namespaces, leases=leases
+        connection(settings.kubeconfig), Known(clusters, members), settings.namespaces
     )
-    claims = cluster.claims
-    if claims is None:
-        msg = "the state of a cluster that was given Leases has claims"
-        raise RuntimeError(msg)
+    store = LeaseStore(cluster.api, own_namespace(settings.installation.namespace))
+    reservations = Reservations(store, Times(cluster.api.server_time.now))
+    lists = ClusterLists(cluster.feeds, cluster.reader)
+    cluster.beside["reservations"] = store
     discovery = Discovery(PodGroupsServed(cluster.api), seconds)
     release = Discovery(KubeRayStored(cluster.api), seconds)
     cluster.beside["discovery"] = discovery
@@ -232,11 +225,10 @@ def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     return _Knowledge(
         clusters,
         members,
-        LeaseSeats(members, claims),
-        LeaseIndices(shards, claims),
-        shards,
+        Identities(members, lists, reservations),
+        Indices(clusters, lists, reservations),
         cluster.reader,
-        claims,
+        reservations,
         cluster,
         discovery,
         release,
@@ -244,7 +236,7 @@ def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
-            "Leases": cluster.leases_known,
+            "Leases": lambda: store.accepted,
             "discovery": lambda: discovery.answered,
             "release of KubeRay": lambda: release.answered or "release" not in cluster.beside,
             "release of Kubernetes": lambda: (

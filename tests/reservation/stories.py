@@ -1,16 +1,34 @@
-"""Plays stories of several processes for many steps: `python -m tests.follow.steps [--seed 1]
-[STEPS]`. Exit code 1: one ended with two pods in a seat.
+"""Stories of several processes by chance: `python -m tests.reservation.stories [--seed 1] [STEPS]`.
+Exit code 1: one ended with two pods that have one identity.
 """
 
 import argparse
 import logging
 import random
 import sys
+from unittest.mock import patch
 
-from tests.follow.mutants import story
+from tests.reservation.simulated import Model
+from webhook.reservation import allocation
 
 EACH = 800
 """Steps of one story."""
+BLOCK = 2
+"""Replicas that share a table, so that stories have several."""
+
+
+def story(seed: int, steps: int = EACH) -> str:
+    """Return what is wrong at the end of a story; nothing when nothing is."""
+    with patch.object(allocation, "BLOCK", BLOCK):
+        model = Model(seed, 2 + seed % 3)
+        try:
+            for _ in range(steps):
+                model.step()
+        except AssertionError as error:
+            return str(error)
+        finally:
+            model.close()
+        return ""
 
 
 def main() -> int:

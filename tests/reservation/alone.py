@@ -1,0 +1,66 @@
+"""Reservations of one process with a clock that a test sets."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
+from webhook.groups.seating import Wanted
+from webhook.reservation.identities import Identities, StandaloneIdentities
+from webhook.reservation.indices import Indices
+from webhook.reservation.reservations import Reservations, Times
+from webhook.reservation.stores import Key, MemoryStore, Store
+
+
+@dataclass
+class Lists:
+    """Lists and watches as of the time that a test sets; `reads` are the live lists."""
+
+    now: float = 1000.0
+    listed_at: float = -inf
+    stopped: float = 0.0
+    """For how long the clock of the machine stood still."""
+    silent_since: float = inf
+    reads: list[Key] = field(default_factory=list)
+    finds: Callable[[], None] = lambda: None
+
+    def contact(self, key: Key) -> float:
+        """Return the time of the last contact."""
+        del key
+        return min(self.now + self.stopped, self.silent_since)
+
+    def listed(self, key: Key) -> float:
+        """Return when the last list began."""
+        del key
+        return self.listed_at
+
+    async def read(self, key: Key, cluster: str) -> None:
+        """List live."""
+        del cluster
+        self.reads.append(key)
+        self.listed_at = self.now
+        self.silent_since = inf
+        self.finds()
+
+    def reservations(self, store: Store | None = None) -> Reservations:
+        """Return reservations by this clock."""
+        times = Times(lambda: self.now + self.stopped, lambda: self.now)
+        return Reservations(store or MemoryStore(), times)
+
+    def identities(self, members: Membership, store: Store | None = None) -> Identities:
+        """Return what gives identities."""
+        return Identities(members, self, self.reservations(store))
+
+    def indices(self, clusters: ClusterIndex) -> Indices:
+        """Return what gives shard indices."""
+        return Indices(clusters, self, self.reservations())
+
+
+def next_seat(members: Membership, key: GroupKey, hosts: int, uid: str) -> Seat:
+    """Return the identity that the next pod of a group gets, by the pods alone."""
+    wanted = Wanted("ray", key, hosts, MAX_REPLICAS, uid)
+    found = StandaloneIdentities(members).preview(wanted, lambda seat, _: seat)
+    assert isinstance(found, Seat)
+    return found

@@ -1,0 +1,178 @@
+"""Reservations with one rule left out at a time: `python -m tests.reservation.mutants [STORIES]`
+prints what caught each.
+"""
+# ruff: noqa: SLF001 - a rule that is left out is private to its module
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import Any, Final
+from unittest.mock import patch
+
+from msgspec.structs import replace
+
+from tests.reservation.server import EPOCH, Server
+from tests.reservation.stories import story
+from webhook.follow import reservation_leases
+from webhook.follow.lists import ClusterLists
+from webhook.follow.reader import LiveReader
+from webhook.follow.reservation_leases import LeaseStore
+from webhook.follow.server_time import ServerTime
+from webhook.groups.membership import Membership
+from webhook.groups.naming import replica_name
+from webhook.groups.occupancy import Occupancy
+from webhook.reservation import allocation, identities, indices, reservations
+from webhook.reservation.allocation import Request, Table
+from webhook.reservation.reservations import Reservations, Wanted
+from webhook.reservation.stores import TableKey
+
+SEEDS: Final = 300
+
+Mutation = Callable[[], Any]
+
+
+def _patched(owner: Any, name: str, new: Any) -> Mutation:  # noqa: ANN401 - any part of the product
+    return lambda: patch.object(owner, name, new)
+
+
+async def _does_not_wait(
+    self: Reservations, wanted: Wanted, block: int, table: Table, pause: float
+) -> bool:
+    writing = _WRITE(self, wanted, block, table, pause)
+    _left.append(asyncio.get_running_loop().create_task(writing))
+    return True
+
+
+def _listed_now(self: ClusterLists, key: Any) -> float:  # noqa: ANN401
+    del key
+    return self._reader._server_time()
+
+
+async def _read_dated_late(self: LiveReader, name: str, key: Any) -> None:  # noqa: ANN401
+    await _PODS(self, name, key)
+    feeds = self._of(key.namespace)
+    feeds.pods._read_at[key] = self._server_time()
+
+
+def _before_the_first_response(self: ServerTime) -> float:
+    found = _NOW(self)
+    return EPOCH + self._clock() % 1000.0 + 100.0 if found == -inf else found
+
+
+async def _sweep_by_age(self: LeaseStore) -> None:
+    now = self._api.server_time.now()
+    async for lease in self._list("admission.ray.io/reservations"):
+        content = reservation_leases._content(lease.metadata)
+        if content and all(entry.made + 60 <= now for entry in content.entries.values()):
+            await self._delete(lease.metadata)
+
+
+def _lease_without_uid(self: LeaseStore, key: TableKey, *more: Any) -> Any:  # noqa: ANN401
+    lease: Any = _LEASE(self, key, *more)
+    lease["metadata"].pop("uid", None)
+    return lease
+
+
+_left: list[Any] = []
+_WRITE: Final = Reservations._write
+_PODS: Final = LiveReader._pods
+_NOW: Final = ServerTime.now
+_LEASE: Final = LeaseStore._lease
+_OWN: Final = allocation._own
+_ALLOCATE: Final = allocation.allocate
+
+
+def _index_not_renewed(table: Table, objects: Any, request: Request, *more: Any) -> Any:  # noqa: ANN401
+    found = _ALLOCATE(table, objects, request, *more)
+    own = _OWN(table, request, allocation.holder_of(request.uid, 0))
+    if own and request.index and isinstance(found, allocation.Place):
+        return replace(found, table=None)
+    return found
+
+
+MUTANTS: Final[dict[str, Mutation]] = {
+    "a write is not conditional": _patched(Server, "conditional", new=False),
+    "the answer does not wait for the write": _patched(Reservations, "_write", _does_not_wait),
+    "entries are vacant after 60 s without a list": _patched(ClusterLists, "listed", _listed_now),
+    "entries are vacant after 5 s": _patched(allocation, "VACANT_SECONDS", 5.0),
+    "an old entry is returned as it is": _patched(allocation, "RENEW_SECONDS", inf),
+    "the time after the write does not count": _patched(reservations, "RENEW_SECONDS", inf),
+    "a silent watch is believed": _patched(reservations, "FRESH_SECONDS", inf),
+    "a new name does not depend on the block": _patched(
+        allocation,
+        "replica_name",
+        lambda group, uid, attempt=0: replica_name(group, uid.partition("/")[0], attempt),
+    ),
+    "a pod without labels is unknown": _patched(Membership, "is_live", lambda *_: False),
+    "the first list is dated by the clock of the node": _patched(
+        ServerTime, "now", _before_the_first_response
+    ),
+    "a list is dated when it ended": _patched(LiveReader, "_pods", _read_dated_late),
+    "tables are deleted by age": _patched(LeaseStore, "sweep", _sweep_by_age),
+    "a write names no uid": _patched(LeaseStore, "_lease", _lease_without_uid),
+    "entries hold no place": _patched(
+        allocation, "_mask", lambda _, objects, index, request: objects.taken(index, request)
+    ),
+    "pods hold no place": _patched(Occupancy, "taken", lambda *_: 0),
+    "an index entry is returned as it is": _patched(reservations, "allocate", _index_not_renewed),
+    "an index is free when its RayCluster is gone": _patched(
+        indices._Shards, "gone", lambda *_: True
+    ),
+    "another pod in the place of an entry is ignored": _patched(
+        identities._Pods, "other", lambda *_: ""
+    ),
+    "a name is not taken from entries": _patched(
+        allocation.Reserved, "name", property(lambda _: "")
+    ),
+}
+"""Each rule that exactness rests on, as it would be without it."""
+
+CAUGHT_BY: Final = {
+    "a write is not conditional": 0,
+    "the answer does not wait for the write": 0,
+    "entries are vacant after 60 s without a list": 11,
+    "entries are vacant after 5 s": 2,
+    "a silent watch is believed": 99,
+    "a new name does not depend on the block": 99,
+    "a pod without labels is unknown": 3,
+    "the first list is dated by the clock of the node": 0,
+}
+"""The first story that is wrong without a rule, as this module found it."""
+
+
+@contextmanager
+def mutated(name: str) -> Iterator[None]:
+    """Leave out a rule, until the end of the block."""
+    with MUTANTS[name]():
+        yield
+
+
+def catch(name: str, seeds: range = range(SEEDS)) -> tuple[int, str]:
+    """Return the first seed whose story is wrong without a rule, and what is wrong; -1 when there
+    is none.
+    """
+    with mutated(name):
+        for seed in seeds:
+            if problem := story(seed):
+                return seed, problem
+    return -1, ""
+
+
+def main() -> int:
+    """Print what caught each mutant; 1 when one was not caught."""
+    logging.disable(logging.CRITICAL)
+    missed = 0
+    stories = int(sys.argv[1]) if len(sys.argv) > 1 else SEEDS
+    for name in MUTANTS:
+        seed, problem = catch(name, range(stories))
+        missed += seed < 0
+        sys.stdout.write(f"{name}: {f'story {seed}: {problem}' if seed >= 0 else 'NOT CAUGHT'}\n")
+        sys.stdout.flush()
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

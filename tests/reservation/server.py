@@ -1,0 +1,204 @@
+"""A simulated API server: pods, RayClusters and Leases with versions, and their history."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import msgspec
+
+from webhook.follow.errors import ApiError
+from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.shards import ShardKey
+from webhook.kube import names
+
+Object = dict[str, Any]
+CLUSTER_UID = "uid"
+EPOCH = 1_764_000_000
+
+
+@dataclass(eq=False)
+class Pod:
+    """A pod, from its admission on."""
+
+    key: GroupKey
+    uid: str
+    began: float
+    claimed: bool
+    seat: Seat | None = None
+    holder: str = ""
+    attempt: int = 0
+    stored: bool = False
+    unlabelled: bool = False
+    moved: int = 0
+    """By how much somebody raised the replica index in its labels."""
+    terminating: bool = False
+    gone: bool = False
+    over: bool = False
+
+    @property
+    def live(self) -> bool:
+        """Whether it has its identity."""
+        return self.stored and not self.terminating and not self.gone
+
+    @property
+    def underway(self) -> bool:
+        """Whether it may yet be stored."""
+        return not self.stored and not self.over
+
+    def document(self, version: int) -> Object:
+        """Return the object at a version."""
+        labels = {names.LABEL_CLUSTER: "ray", names.LABEL_GROUP: self.key.group}
+        if self.seat is not None and not self.unlabelled:
+            labels[names.LABEL_REPLICA_INDEX] = str(self.seat.replica + self.moved)
+            if self.seat.name:
+                labels[names.LABEL_REPLICA_NAME] = self.seat.name + "-moved" * bool(self.moved)
+                labels[names.LABEL_HOST_INDEX] = str(self.seat.host)
+        meta: Object = {
+            "uid": self.uid,
+            "name": self.uid,
+            "namespace": self.key.namespace,
+            "resourceVersion": str(version),
+            "labels": labels,
+            "ownerReferences": [{"name": "ray", "uid": self.key.cluster_uid, "controller": True}],
+        }
+        if self.holder:
+            meta["annotations"] = {names.ANNOTATION_HOLDER: self.holder}
+        if self.terminating:
+            meta["deletionTimestamp"] = "2026-11-21T00:00:00Z"
+        return {"metadata": meta}
+
+
+@dataclass(eq=False)
+class Ray:
+    """A RayCluster of a shard group, from its admission on. Its name may have to be generated."""
+
+    key: ShardKey
+    uid: str
+    name: str
+    began: float
+    given: int | None = None
+    index: int | None = None
+    stored: bool = False
+    over: bool = False
+
+    @property
+    def underway(self) -> bool:
+        """Whether it may yet be stored."""
+        return not self.stored and not self.over
+
+    def document(self, version: int) -> Object:
+        """Return the object at a version."""
+        annotations = {names.ANNOTATION_SHARD_GROUP: self.key.group}
+        annotations[names.ANNOTATION_SHARD_INDEX] = str(self.index)
+        return {
+            "metadata": {
+                "uid": self.uid,
+                "name": self.name,
+                "namespace": self.key.namespace,
+                "resourceVersion": str(version),
+                "annotations": annotations,
+            }
+        }
+
+
+@dataclass
+class Server:
+    """What is stored, which is the truth, and its history, which watches receive."""
+
+    version: int = 10
+    pods: dict[str, Pod] = field(default_factory=dict)
+    pod_bodies: dict[str, Object] = field(default_factory=dict)
+    history: list[tuple[int, str, bytes]] = field(default_factory=list)
+    """Version, the uid of a pod that was deleted, and the pod otherwise."""
+    rays: dict[str, Ray] = field(default_factory=dict)
+    ray_bodies: dict[str, Object] = field(default_factory=dict)
+    ray_history: list[tuple[int, str, bytes]] = field(default_factory=list)
+    leases: dict[str, Object] = field(default_factory=dict)
+    uids: int = 0
+    writes: int = 0
+    conditional: ClassVar[bool] = True
+
+    def put_pod(self, pod: Pod) -> None:
+        """Store a change of a pod, or its deletion."""
+        self.version += 1
+        if pod.gone:
+            del self.pods[pod.uid], self.pod_bodies[pod.uid]
+            self.history.append((self.version, pod.uid, b""))
+        else:
+            body = self.pod_bodies[pod.uid] = pod.document(self.version)
+            self.pods[pod.uid] = pod
+            self.history.append((self.version, "", msgspec.json.encode(body)))
+
+    def put_ray(self, ray: Ray, *, gone: bool = False) -> None:
+        """Store a change of a RayCluster, or its deletion."""
+        self.version += 1
+        if gone:
+            del self.rays[ray.uid], self.ray_bodies[ray.uid]
+            self.ray_history.append((self.version, ray.uid, b""))
+        else:
+            body = self.ray_bodies[ray.uid] = ray.document(self.version)
+            self.rays[ray.uid] = ray
+            self.ray_history.append((self.version, "", msgspec.json.encode(body)))
+
+    # Requests
+
+    def get(self, path: str, query: dict[str, str]) -> bytes:
+        """Answer a GET: one Lease, or a list."""
+        kind = path.rpartition("/")[2]
+        if "/leases/" in path:
+            if kind not in self.leases:
+                raise ApiError("missing", "the API server answered 404")
+            return msgspec.json.encode(self.leases[kind])
+        if kind == "leases":
+            label = query["labelSelector"].partition("=")[0]
+            found = [each for each in self.leases.values() if label in each["metadata"]["labels"]]
+        elif kind == "pods":
+            group = query["labelSelector"].rpartition("=")[2]
+            found = [
+                body for uid, body in self.pod_bodies.items() if self.pods[uid].key.group == group
+            ]
+        else:
+            ray = {"metadata": {"name": "ray", "namespace": "ns", "uid": CLUSTER_UID}}
+            found = [*self.ray_bodies.values(), ray]
+        meta = {"resourceVersion": str(self.version)}
+        return msgspec.json.encode({"metadata": meta, "items": found})
+
+    def create(self, body: Object) -> bytes:
+        """Answer a POST of a Lease."""
+        name = body["metadata"]["name"]
+        if name in self.leases:
+            raise ApiError("conflict", "the API server answered 409")
+        self.uids += 1
+        return self._write({**body, "metadata": {**body["metadata"], "uid": f"lease-{self.uids}"}})
+
+    def replace(self, name: str, body: Object) -> bytes:
+        """Answer a PUT of a Lease, which creates one where neither uid nor version are named."""
+        known, meta = self.leases.get(name), body["metadata"]
+        if known is None and ("uid" in meta):
+            raise ApiError("conflict", "the API server answered 409")
+        if known is None:
+            return self.create(body)
+        same = known["metadata"]["resourceVersion"] == meta["resourceVersion"]
+        if "uid" in meta:
+            same &= known["metadata"]["uid"] == meta["uid"]
+        if not same and self.conditional:
+            raise ApiError("conflict", "the API server answered 409")
+        return self._write({**body, "metadata": {**meta, "uid": known["metadata"]["uid"]}})
+
+    def delete(self, name: str, uid: str, version: str) -> bytes:
+        """Answer a DELETE of a Lease with preconditions."""
+        known = self.leases.get(name)
+        if known is None:
+            raise ApiError("missing", "the API server answered 404")
+        meta = known["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (uid, version):
+            raise ApiError("conflict", "the API server answered 409")
+        self.version += 1
+        del self.leases[name]
+        return b"{}"
+
+    def _write(self, lease: Object) -> bytes:
+        self.version += 1
+        self.writes += 1
+        meta = {**lease["metadata"], "resourceVersion": str(self.version)}
+        stored = self.leases[meta["name"]] = {**lease, "metadata": meta}
+        return msgspec.json.encode(stored)

@@ -1,0 +1,131 @@
+"""Nothing that a tenant does in its groups changes what the groups of others get: floods of pods
+that never appear, as many groups as fit, names as long as they may be.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterable
+from itertools import count
+
+import pytest
+
+from tests.apiserver import pod_review
+from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, facts
+from tests.reservation.alone import Lists
+from tests.reservation.leases import Direct, lease_store
+from webhook.admission.pods import PodHandler
+from webhook.admission.reviewer import Mutation
+from webhook.follow.errors import ApiError
+from webhook.groups.clusters import ClusterIndex
+from webhook.groups.membership import Membership
+from webhook.groups.reads import Read
+from webhook.kube.shapes import LABEL_VALUE_MAX
+
+VICTIM_PODS = 49
+
+
+class Tenants:
+    """A webhook, and RayClusters of several tenants. No pod ever appears."""
+
+    def __init__(self) -> None:
+        self.lists, self.api, self.clusters = Lists(), Direct(), ClusterIndex()
+        identities = self.lists.identities(Membership(), lease_store(self.api))
+        self.mutation = Mutation(PodHandler(self.clusters, identities), self)
+        self.uids = count()
+
+    async def read(self, what: Read) -> None:
+        """Read live: there is nothing that is not known."""
+
+    def create(self, cluster: ClusterBuilder) -> None:
+        """Store a RayCluster."""
+        self.clusters.put(facts(cluster))
+
+    async def admitted(self, cluster: str, group: str) -> bool:
+        """Return whether a new pod of a group is admitted."""
+        review = pod_review(a_pod().of(cluster).worker(group).build(), uid=f"r-{next(self.uids)}")
+        body = (await self.mutation.review(json.dumps(review).encode(), 0.0)).body
+        answer: Object = json.loads(body)["response"]
+        return bool(answer["allowed"])
+
+    async def flood(self, cluster: str, groups: Iterable[str], pods: int) -> Counter[bool]:
+        """Return how many pods are admitted and denied that are created in each group."""
+        tally: Counter[bool] = Counter()
+        for group in groups:
+            asked = [self.admitted(cluster, group) for _ in range(pods)]
+            tally.update(await asyncio.gather(*asked))
+        return tally
+
+    async def victims(self) -> int:
+        """Return how many pods of the other tenant are admitted."""
+        return (await self.flood("quiet", ["g"], VICTIM_PODS))[True]
+
+
+def tenants(groups: list[str], replicas: int) -> Tenants:
+    """Return a quiet tenant, and one whose pods are refused by a quota after admission."""
+    found = Tenants()
+    loud, quiet = a_cluster("loud"), a_cluster("quiet").group("g", replicas=200)
+    for group in groups:
+        loud = loud.group(group, replicas=replicas)
+    for cluster in (loud, quiet):
+        found.create(cluster)
+    return found
+
+
+@pytest.mark.parametrize("length", [8, LABEL_VALUE_MAX - 6, LABEL_VALUE_MAX])
+def test_a_flood_of_pods_that_never_appear_denies_nobody_else(length: int) -> None:
+    groups = [f"{number:02d}".ljust(length, "x") for number in range(12)]
+    world = tenants(groups, 300)
+
+    async def story() -> None:
+        flood = await world.flood("loud", groups, 300)
+        assert flood == {True: 12 * 256, False: 12 * 44}
+        assert await world.victims() == VICTIM_PODS
+        world.lists.now += 30
+        assert await world.victims() == VICTIM_PODS
+
+    asyncio.run(story())
+
+
+def test_thousands_of_groups_deny_nobody_else() -> None:
+    groups = [f"{number:04d}".ljust(57, "x") for number in range(1200)]
+    world = tenants(groups, 4)
+
+    async def story() -> None:
+        flood, victims = await asyncio.gather(world.flood("loud", groups, 2), world.victims())
+        assert (flood, victims) == ({True: 2400}, VICTIM_PODS)
+        assert await world.victims() == VICTIM_PODS
+
+    asyncio.run(story())
+
+
+def test_a_group_whose_table_cannot_be_written_is_alone_with_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = tenants(["broken"], 4)
+    create = Direct.create
+
+    async def refuse(self: Direct, path: str, body: Object, deadline: float) -> bytes:
+        if "broken" in str(body["metadata"]["annotations"]):
+            raise ApiError("invalid", "the API server answered 422")
+        return await create(self, path, body, deadline)
+
+    monkeypatch.setattr(Direct, "create", refuse)
+
+    async def story() -> None:
+        with pytest.raises(Exception, match="422"):
+            await world.admitted("loud", "broken")
+        assert await world.victims() == VICTIM_PODS
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("hosts", [1, 4])
+def test_a_name_that_is_no_label_value_is_refused_before_anything_is_written(hosts: int) -> None:
+    world = Tenants()
+    long = "x" * (LABEL_VALUE_MAX + 1)
+    world.create(a_cluster("loud").group(long, hosts=hosts, replicas=4))
+    world.create(a_cluster(long).group("g", hosts=hosts, replicas=4))
+    assert not asyncio.run(world.admitted("loud", long))
+    assert not asyncio.run(world.admitted(long, "g"))
+    assert world.api.server.leases == {}

@@ -1,0 +1,211 @@
+"""Tables in Leases of an API server: what is written, when they are deleted, and what is needed."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.follow.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
+from tests.follow.following import beside, eventually, plain
+from tests.follow.objects import a_raycluster
+from webhook.follow.client import Api
+from webhook.follow.reservation_leases import LeaseStore
+from webhook.groups.seat import GroupKey
+from webhook.groups.shards import ShardKey
+from webhook.kube import names
+from webhook.kube.review import Denied
+from webhook.reservation.allocation import Reserved
+from webhook.reservation.stores import Conflict, StoreError, TableKey
+
+HOME = "ray-webhook"
+KEY = TableKey(GroupKey("default", "uid-of-ray", "tpu"), 0)
+GONE = TableKey(GroupKey("default", "uid-of-another", "tpu"), 0)
+SHARDS = TableKey(ShardKey("default", "search"), 0)
+TABLE = {0: Reserved("tpu-abcde", 1.5, {0: "0123456789ab", 3: "ba9876543210"})}
+
+Story = Callable[[FakeApi, LeaseStore], Awaitable[None]]
+
+
+@asynccontextmanager
+async def stored() -> AsyncIterator[tuple[FakeApi, LeaseStore]]:
+    """Yield an API server and a store in it."""
+    async with FakeApi().serving() as fake:
+        api = Api(plain(fake))
+        await api.open()
+        try:
+            yield fake, LeaseStore(api, HOME)
+        finally:
+            await api.close()
+
+
+def play(story: Story) -> None:
+    """Play a story."""
+
+    async def played() -> None:
+        async with stored() as (fake, store):
+            await story(fake, store)
+
+    asyncio.run(played())
+
+
+def content(fake: FakeApi) -> Object:
+    """Return the content of the only Lease."""
+    (lease,) = fake.objects(LEASES).values()
+    found: Object = json.loads(lease["metadata"]["annotations"][names.ANNOTATION_RESERVATIONS])
+    return found
+
+
+def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        assert await store.get(KEY) is None
+        made = await store.create(KEY, TABLE, "ray")
+        assert await store.get(KEY) == made
+        assert made.table == TABLE
+        assert content(fake) == {
+            "namespace": "default",
+            "cluster": "ray",
+            "uid": "uid-of-ray",
+            "group": "tpu",
+            "block": 0,
+            "entries": {
+                "0": {
+                    "name": "tpu-abcde",
+                    "made": 1.5,
+                    "hosts": {"0": "0123456789ab", "3": "ba9876543210"},
+                }
+            },
+        }
+
+    play(story)
+
+
+def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        first = await store.create(KEY, TABLE, "ray")
+        with pytest.raises(Conflict):
+            await store.create(KEY, {}, "ray")
+        second = await store.replace(KEY, {}, "ray", first)
+        assert (second.uid, second.table) == (first.uid, {})
+        with pytest.raises(Conflict):
+            await store.replace(KEY, TABLE, "ray", first)
+        (name,) = fake.objects(LEASES)
+        fake.delete(LEASES, name, HOME)
+        with pytest.raises(Conflict):
+            await store.replace(KEY, TABLE, "ray", second)
+
+    play(story)
+
+
+@pytest.mark.parametrize(
+    ("status", "final"), [(403, True), (422, True), (429, False), (500, False)]
+)
+def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outcome(
+    status: int, *, final: bool
+) -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        fake.before = lambda _: status
+        with pytest.raises(StoreError, match=f"group tpu cannot be created.*{status}") as caught:
+            await store.create(KEY, TABLE, "ray")
+        assert caught.value.final is final
+
+    play(story)
+
+
+def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        hosts = dict.fromkeys(range(2400), "0123456789ab")
+        table = {index: Reserved("tpu-abcde", 1.5, hosts) for index in range(16)}
+        with pytest.raises(Denied, match="lower numOfHosts"):
+            await store.create(KEY, table, "ray")
+        assert fake.objects(LEASES) == {}
+
+    play(story)
+
+
+def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        await store.create(KEY, TABLE, "ray")
+        (lease,) = fake.objects(LEASES).values()
+        lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: "{}"}
+        fake.put(LEASES, lease)
+        with pytest.raises(StoreError, match="delete Lease ray-webhook-reservations-"):
+            await store.get(KEY)
+
+    play(story)
+
+
+def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        fake.put(RAYCLUSTERS, a_raycluster())
+        for key in (KEY, GONE, SHARDS):
+            await store.create(key, TABLE, "ray")
+        await store.sweep()
+        kept = [key for key in (KEY, GONE, SHARDS) if await store.get(key)]
+        assert kept == [KEY]
+
+    play(story)
+
+
+def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_come() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        shard = a_raycluster("a")
+        shard["metadata"]["annotations"] = {names.ANNOTATION_SHARD_GROUP: "search"}
+        fake.put(RAYCLUSTERS, shard)
+        await store.create(SHARDS, TABLE, "a")
+        await store.sweep()
+        assert await store.get(SHARDS)
+        fake.delete(RAYCLUSTERS, "a")
+        known = await store.get(SHARDS)
+        assert known is not None
+        await store.replace(SHARDS, {0: Reserved("b", 9e9, {0: "x"})}, "b", known)
+        await store.sweep()
+        assert await store.get(SHARDS)
+
+    play(story)
+
+
+def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        secret = TableKey(GroupKey("secret", "uid-of-another", "tpu"), 0)
+        for key in (secret, GONE):
+            await store.create(key, TABLE, "ray")
+
+        def forbid(request: Request) -> int:
+            tables = len(fake.objects(LEASES))
+            return 403 if request.resource == RAYCLUSTERS and tables == 2 else 0
+
+        fake.before = forbid
+        await store.sweep()
+        assert len(fake.objects(LEASES)) == 2
+        fake.before = lambda _: 0
+        await store.sweep()
+        assert len(fake.objects(LEASES)) == 0
+
+    play(story)
+
+
+def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        for name, labels in (("ray-webhook-claims-00", {names.LABEL_CLAIMS: "true"}), ("lead", {})):
+            meta = {"name": name, "namespace": HOME, "labels": labels}
+            fake.put(LEASES, {"kind": "Lease", "metadata": meta})
+        await store.sweep()
+        assert [*fake.objects(LEASES)] == ["lead"]
+
+    play(story)
+
+
+def test_a_process_is_ready_once_a_lease_may_be_created_and_says_why_it_may_not() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        fake.before = lambda request: 403 if request.verb == "create" else 0
+        async with beside(store.run()):
+            await eventually(lambda: store.trouble)
+            assert "cannot be created in namespace ray-webhook" in store.trouble
+            assert not store.accepted
+            fake.before = lambda _: 0
+            await eventually(lambda: store.accepted)
+            assert fake.objects(LEASES) == {}
+
+    play(story)

@@ -1,0 +1,301 @@
+"""Reservations of one group, step by step: conflicts, unknown outcomes, clocks and bounds."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.reservation.alone import Lists
+from tests.reservation.leases import Direct, lease_store
+from webhook.follow.server_time import ServerTime
+from webhook.groups.membership import Member, Membership
+from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
+from webhook.groups.seating import Wanted
+from webhook.kube.review import Denied, NotNow
+from webhook.reservation.allocation import RENEW_SECONDS, VACANT_SECONDS, Table
+from webhook.reservation.identities import Identities
+from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
+from webhook.reservation.stores import Conflict, MemoryStore, Stored, StoreError, TableKey, at_once
+
+KEY = GroupKey("ns", "uid", "g")
+
+
+class Scripted(MemoryStore):
+    """A store whose writes a test disturbs: by number, what is raised before or after them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = 0
+        self.before: dict[int, Exception] = {}
+        self.after: dict[int, Exception] = {}
+        self.while_writing: Callable[[int], None] = lambda _: None
+
+    async def create(self, key: TableKey, table: Table, cluster: str) -> Stored:
+        """Create a table."""
+        return await self._disturbed(lambda: super(Scripted, self).create(key, table, cluster))
+
+    async def replace(self, key: TableKey, table: Table, cluster: str, known: Stored) -> Stored:
+        """Replace a table."""
+        return await self._disturbed(
+            lambda: super(Scripted, self).replace(key, table, cluster, known)
+        )
+
+    async def _disturbed(self, write: Any) -> Stored:  # noqa: ANN401
+        self.writes += 1
+        number = self.writes
+        self.while_writing(number)
+        if number in self.before:
+            raise self.before[number]
+        stored: Stored = await write()
+        if number in self.after:
+            raise self.after[number]
+        return stored
+
+
+class World:
+    """One process, its pods, its clock and its store."""
+
+    def __init__(self) -> None:
+        self.lists = Lists()
+        self.members = Membership()
+        self.store = Scripted()
+        self.identities: Identities = self.lists.identities(self.members, self.store)
+
+    def reserve(
+        self, uid: str, hosts: int = 1, *, given: Seat | None = None, key: GroupKey = KEY
+    ) -> tuple[Seat, str]:
+        """Return the identity and the holder that a request gets."""
+        wanted = Wanted("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
+        found = at_once(self.identities.reserve(wanted, lambda *found: found))
+        assert isinstance(found, tuple)
+        return found
+
+    def place(self, uid: str, hosts: int = 1, given: Seat | None = None) -> tuple[int, int]:
+        """Return replica and host of the identity that a request gets."""
+        seat, _ = self.reserve(uid, hosts, given=given)
+        return seat.replica, seat.host
+
+    def table(self) -> Table:
+        """Return the first table of the group."""
+        stored = at_once(self.store.get(TableKey(KEY, 0)))
+        assert stored is not None
+        return stored.table
+
+    def show(self, uid: str, seat: Seat, holder: str = "", name: str = "") -> None:
+        """Let a pod be observed."""
+        self.members.put(uid, KEY, Member(seat, holder, name))
+
+
+@pytest.fixture(name="world")
+def _world() -> World:
+    return World()
+
+
+def test_an_entry_stays_while_its_pod_lives_and_goes_with_it(world: World) -> None:
+    seat, holder = world.reserve("a")
+    world.show("pod-a", seat, holder)
+    world.lists.now += 10 * VACANT_SECONDS
+    assert world.place("b") == (1, 0)
+    world.members.remove("pod-a")
+    assert world.place("c") == (0, 0)
+
+
+def test_an_entry_without_a_pod_goes_only_after_a_list_that_began_a_minute_later(
+    world: World,
+) -> None:
+    assert world.place("a") == (0, 0)
+    world.lists.now += VACANT_SECONDS - 0.1
+    assert (world.place("b"), world.lists.reads) == ((1, 0), [])
+    world.lists.now += 0.2
+    assert (world.place("c"), world.lists.reads) == ((0, 0), [KEY])
+
+
+def test_a_pod_that_the_list_shows_keeps_its_entry(world: World) -> None:
+    seat, holder = world.reserve("a")
+    world.lists.finds = lambda: world.show("pod-a", seat, holder)
+    world.lists.now += VACANT_SECONDS
+    assert world.place("b") == (1, 0)
+
+
+def test_a_pod_keeps_its_entry_when_its_labels_were_edited(world: World) -> None:
+    _, holder = world.reserve("a")
+    world.members.put("pod-a", KEY, Member(None, holder))
+    world.lists.now += 2 * VACANT_SECONDS
+    assert world.place("b") == (1, 0)
+
+
+def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(world: World) -> None:
+    seat, holder = world.reserve("a")
+    world.show("pod-a", seat, holder)
+    world.show("copy", Seat(7, 0, ""), holder)
+    world.members.remove("pod-a")
+    assert world.place("b") == (1, 0)
+
+
+def test_a_silent_watch_is_not_believed(world: World) -> None:
+    world.lists.silent_since = world.lists.now - 6
+    world.lists.finds = lambda: world.show("pod", Seat(0, 0, ""))
+    assert (world.place("a"), world.lists.reads) == ((1, 0), [KEY])
+
+
+def test_before_the_first_response_nothing_is_decided(world: World) -> None:
+    world.lists.stopped = float("-inf")
+
+    def answer() -> None:
+        world.lists.stopped = 0.0
+
+    world.lists.finds = answer
+    assert world.place("a") == (0, 0)
+    assert world.table()[0].made == 1000.0
+
+
+def test_a_retried_review_gets_its_identity_again_and_an_old_entry_is_written_again(
+    world: World,
+) -> None:
+    first = world.reserve("a")
+    assert (world.reserve("a"), world.store.writes) == (first, 1)
+    world.lists.now += RENEW_SECONDS + 1
+    assert (world.reserve("a"), world.store.writes) == (first, 2)
+    assert world.table()[0].made == world.lists.now
+
+
+def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_stays(
+    world: World,
+) -> None:
+    world.reserve("a")
+    world.show("other", Seat(0, 0, ""))
+    with pytest.raises(NotNow):
+        world.reserve("a")
+    assert world.table()[0].hosts
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
+    world: World, *, written: bool
+) -> None:
+    lost = {1: StoreError("the response was lost")}
+    if written:
+        world.store.after = dict(lost)
+    else:
+        world.store.before = dict(lost)
+    waited = asyncio.run(_with_sleep(world, "a"))
+    assert (waited[0].replica, waited[0].host) == (0, 0)
+    assert world.store.writes == 1 + (not written)
+    assert len(world.table()) == 1
+
+
+async def _with_sleep(world: World, uid: str) -> tuple[Seat, str]:
+    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, uid)
+    found = await world.identities.reserve(wanted, lambda *found: found)
+    assert isinstance(found, tuple)
+    return found
+
+
+def test_a_right_that_is_missing_refuses_at_once_and_names_it(world: World) -> None:
+    world.store.before = {1: StoreError("403: may not create leases", final=True)}
+    with pytest.raises(NotNow, match="may not create leases"):
+        world.reserve("a")
+
+
+def test_writes_that_always_conflict_end_with_the_deadline(world: World) -> None:
+    def later(_: int) -> None:
+        world.lists.now += 1
+
+    world.store.while_writing = later
+    world.store.before = {number: Conflict() for number in range(1, 99)}
+    with pytest.raises(NotNow, match="in time"):
+        world.reserve("a")
+    assert world.store.writes <= TRY_SECONDS + 1
+
+
+def test_an_entry_that_took_long_to_write_is_written_again_before_it_is_returned(
+    world: World,
+) -> None:
+    def stand_still(number: int) -> None:
+        if number == 1:
+            world.lists.stopped += RENEW_SECONDS + 1
+
+    world.store.while_writing = stand_still
+    assert world.place("a") == (0, 0)
+    assert world.store.writes == 2
+    assert world.table()[0].made == world.lists.now + world.lists.stopped
+
+
+def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(world: World) -> None:
+    seat, holder = world.reserve("a", 1)
+    world.show("pod-a", seat, holder)
+    grown = [world.reserve(f"b{number}", 4)[0] for number in range(3)]
+    assert [(seat.replica, seat.host) for seat in grown] == [(0, 1), (0, 2), (0, 3)]
+    assert len({seat.name for seat in grown}) == 1
+    assert grown[0].name
+    shrunk, _ = world.reserve("c", 1)
+    assert (shrunk.replica, shrunk.host, shrunk.name) == (1, 0, "")
+    again, _ = world.reserve("d", 5)
+    assert (again.replica, again.host, again.name) == (0, 4, grown[0].name)
+
+
+def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(world: World) -> None:
+    world.show("old", Seat(0, 0, ""))
+    world.show("new", Seat(0, 1, "g-abcde"))
+    assert world.reserve("a", 3)[0] == Seat(0, 2, "g-abcde")
+
+
+def test_an_adopted_identity_is_reserved_once(world: World) -> None:
+    given = Seat(3, 1, "g-3")
+    seat, holder = world.reserve("a", 2, given=given)
+    assert seat == given
+    assert world.table()[3].hosts == {1: holder}
+    with pytest.raises(Denied, match="a pod that has not appeared"):
+        world.reserve("b", 2, given=given)
+    world.show("pod-a", seat, holder, name="first")
+    with pytest.raises(Denied, match=r"pod new .* pod first has it"):
+        world.reserve("c", 2, given=given)
+    world.members.remove("pod-a")
+    assert world.place("d", 2, given) == (3, 1)
+
+
+def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alone(
+    world: World,
+) -> None:
+    for number in range(UNSEEN_MAX):
+        world.reserve(f"a{number}")
+        world.lists.now += 0.1
+    with pytest.raises(Denied, match=rf"{UNSEEN_MAX} pods of group g in namespace ns"):
+        world.reserve("b")
+    assert world.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == Seat(0, 0, "")
+    world.lists.now += VACANT_SECONDS
+    assert world.place("d") == (0, 0)
+
+
+def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() -> None:
+    lists, api, members = Lists(), Direct(), Membership()
+    identities = lists.identities(members, lease_store(api))
+
+    def reserve(uid: str) -> tuple[int, int]:
+        wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, uid)
+        seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
+        assert isinstance(seat, Seat)
+        return seat.replica, seat.host
+
+    assert reserve("a") == (0, 0)
+    api.server.leases.clear()
+    assert reserve("b") == (1, 0)
+    assert api.entries("g").keys() == {(0, 0), (1, 0)}
+
+
+def test_the_time_of_the_api_server_never_goes_back_and_is_unknown_at_first() -> None:
+    clock = [100.0]
+    time = ServerTime(lambda: clock[0])
+    assert time.now() == float("-inf")
+    time.observe("Tue, 24 Nov 2026 10:00:00 GMT")
+    first = time.now()
+    clock[0] += 10
+    assert time.now() == first + 10
+    time.observe("Tue, 24 Nov 2026 10:00:05 GMT")
+    assert time.now() == first + 10, "a response that was read late"
+    time.observe("Tue, 24 Nov 2026 10:01:00 GMT")
+    assert time.now() == first + 60, "the clock of this machine stood still"
+    time.observe("no date")
+    time.observe("")
+    assert time.now() == first + 60

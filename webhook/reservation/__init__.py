@@ -1,0 +1,1 @@
+"""Reservations: the identities of worker pods and the indices of shards, each given once."""

@@ -1,0 +1,294 @@
+"""Allocation: from a table, the cached objects and the time to a place and the next table.
+
+docs/reservation.md has the argument. Nothing here reads a clock or does input or output.
+
+See docs/decisions/0021-reservations-in-tables-of-their-own.md.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import count
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from webhook.groups.indexset import lowest_bit
+from webhook.groups.naming import replica_name
+
+BLOCK: Final = 16
+"""Consecutive replica indices of a worker group that share a table."""
+
+VACANT_SECONDS: Final = 60.0
+"""The API server stores an object at most 34 s after it began to admit it."""
+
+RENEW_SECONDS: Final = 5.0
+"""An entry that is older is written again before it is returned."""
+
+
+class Reserved(Struct, gc=False):
+    """The entries of one replica index: its name, when the newest entry was made (Unix time of the
+    API server), and the holder of each host. Of a shard index, the name is that of its RayCluster,
+    and there is one host.
+    """
+
+    name: str = ""
+    made: float = 0.0
+    hosts: dict[int, str] = {}
+
+
+Table = dict[int, Reserved]
+"""Entries by replica index, or by shard index. It is replaced, never changed."""
+
+
+class Request(Struct, frozen=True, gc=False):
+    """What one review needs in a group of `hosts` hosts a replica.
+
+    `cluster` is empty for a worker pod. A shard index is for the RayCluster of that name, or, as
+    `generated` says, for one whose name is not known yet. `given` is the one place that is
+    acceptable, as replica and host, and `name` the replica's name there.
+    """
+
+    uid: str
+    group: str
+    hosts: int = 1
+    cluster: str = ""
+    generated: bool = False
+    given: tuple[int, int] | None = None
+    name: str = ""
+
+    @property
+    def index(self) -> bool:
+        """Whether this is for a shard index."""
+        return self.generated or bool(self.cluster)
+
+
+class Objects(Protocol):
+    """The live objects of one group that the cache contains."""
+
+    @property
+    def listed(self) -> float:
+        """The time at which the newest complete list of them began."""
+
+    def first(self, hosts: int) -> int:
+        """Return the lowest index that these objects leave vacant, with `hosts` a replica."""
+
+    def lacking(self, hosts: int) -> int | None:
+        """Return the lowest index whose replica lacks a host, or None."""
+
+    def taken(self, index: int, request: Request) -> int:
+        """Return the hosts that have an object that is not the request's, as a bit mask; -1 for
+        all.
+        """
+
+    def name(self, index: int) -> str:
+        """Return the replica's name by its objects; empty if none has one."""
+
+    def has_name(self, name: str) -> bool:
+        """Return whether a replica has this name."""
+
+    def exists(self, index: int, name: str, holder: str) -> bool:
+        """Return whether the object of an entry exists."""
+
+    def gone(self, holder: str) -> bool:
+        """Return whether the object of a holder was observed, and then its deletion."""
+
+    def other(self, index: int, host: int, request: Request, holder: str) -> str:
+        """Return the name of an object in a place that is not the request's; empty if none is."""
+
+
+class Place(Struct, frozen=True, gc=False):
+    """A place, and the table to write first; no table if it is written already.
+
+    `opens` says that no other object or entry is in its replica.
+    """
+
+    index: int
+    host: int
+    name: str
+    holder: str
+    opens: bool = False
+    table: Table | None = None
+
+
+class Taken(Struct, frozen=True, gc=False):
+    """The place of the request belongs to another: the given one, or, where `own`, the one that its
+    entry names. `holder` is the object in it, empty while that has not appeared.
+    """
+
+    index: int
+    host: int
+    holder: str
+    own: bool = False
+
+
+class Overdue(Struct, frozen=True, gc=False):
+    """Entries are old enough to be vacant, but no list began late enough to show it."""
+
+
+def holder_of(uid: str, block: int) -> str:
+    """Return the holder of the entries that a request makes in a block: 12 characters."""
+    return blake2b(f"{uid}/{block}".encode(), digest_size=6).hexdigest()
+
+
+def allocate(
+    table: Table, objects: Objects, request: Request, block: int, now: float
+) -> Place | Taken | Overdue | None:
+    """Return the place of a request in a block, or None if the block has none that is free."""
+    holder = holder_of(request.uid, block)
+    own = _own(table, request, holder)
+    if own is not None and not objects.other(*own, request, holder):
+        place = _place(table, objects, request, own, block)
+        fresh = now - table[own[0]].made <= RENEW_SECONDS and not request.index
+        return place if fresh else _written(table, place, now)
+    if overdue(table, objects, now):
+        return Overdue()
+    table = without_vacant(table, objects)
+    if own is not None and _own(table, request, holder) == own:
+        return Taken(*own, objects.other(*own, request, holder), own=True)
+    if request.given is not None:
+        index, host = request.given
+        if _mask(table, objects, index, request) >> host & 1:
+            by = table[index].name if request.index and index in table else ""
+            return Taken(index, host, objects.other(index, host, request, holder) or by)
+    found = request.given or vacancy(table, objects, request, block)
+    if found is None:
+        return None
+    return _written(table, _place(table, objects, request, found, block), now)
+
+
+def overdue(table: Table, objects: Objects, now: float) -> bool:
+    """Return whether a list that begins now can show that entries are vacant."""
+    return any(
+        objects.listed < entry.made + VACANT_SECONDS <= now
+        and not all(
+            objects.exists(index, entry.name, holder) or objects.gone(holder)
+            for holder in entry.hosts.values()
+        )
+        for index, entry in table.items()
+    )
+
+
+def without_vacant(table: Table, objects: Objects) -> Table:
+    """Return the table without its vacant entries: those whose object was observed and then its
+    deletion, or whose object a list does not contain that began late enough.
+    """
+    kept = {}
+    for index, entry in table.items():
+        late = entry.made + VACANT_SECONDS <= objects.listed
+        hosts = {
+            host: holder
+            for host, holder in entry.hosts.items()
+            if objects.exists(index, entry.name, holder) or not (late or objects.gone(holder))
+        }
+        if hosts:
+            kept[index] = (
+                entry if len(hosts) == len(entry.hosts) else Reserved(entry.name, entry.made, hosts)
+            )
+    return kept
+
+
+def vacancy(
+    table: Table, objects: Objects, request: Request, block: int, *, open_new: bool = True
+) -> tuple[int, int] | None:
+    """Return the lowest free host of the lowest replica of a block that lacks one; with `open_new`,
+    else the lowest index without a replica.
+    """
+    everything = (1 << request.hosts) - 1
+    opened: int | None = None
+    for index in indices(request, block):
+        mask = _mask(table, objects, index, request)
+        if not mask:
+            if opened is None:
+                opened = index
+            if request.index:
+                break
+        elif mask & everything != everything:
+            return index, lowest_bit(~mask)
+    return (opened, 0) if open_new and opened is not None else None
+
+
+def block_of(index: int) -> int:
+    """Return the block of a replica index."""
+    return index // BLOCK
+
+
+def indices(request: Request, block: int) -> Iterable[int]:
+    """Return the indices of a block: a shard group has but one."""
+    return count() if request.index else range(block * BLOCK, (block + 1) * BLOCK)
+
+
+def pending(table: Table, objects: Objects, below: int) -> int:
+    """Return how many entries of replicas below an index have no object."""
+    return sum(
+        not objects.exists(index, entry.name, holder)
+        for index, entry in table.items()
+        if index < below
+        for holder in entry.hosts.values()
+    )
+
+
+def owns(table: Table, request: Request, block: int) -> bool:
+    """Return whether a table has an entry of this request."""
+    return _own(table, request, holder_of(request.uid, block)) is not None
+
+
+def _own(table: Table, request: Request, holder: str) -> tuple[int, int] | None:
+    """Return the place of the entry that this request made, or, of a shard index, the entry of its
+    RayCluster.
+    """
+    for index, host, name, found in _entries(table):
+        mine = found == holder or bool(request.cluster and name == request.cluster)
+        if mine and host < request.hosts and request.given in (None, (index, host)):
+            return index, host
+    return None
+
+
+def _entries(table: Table) -> Iterator[tuple[int, int, str, str]]:
+    for index, entry in table.items():
+        for host, holder in entry.hosts.items():
+            yield index, host, entry.name, holder
+
+
+def _mask(table: Table, objects: Objects, index: int, request: Request) -> int:
+    """Return the hosts of an index that have an entry or an object."""
+    mask = objects.taken(index, request)
+    entry = table.get(index)
+    if entry is not None:
+        for host in entry.hosts:
+            mask |= 1 << host
+    return mask
+
+
+def _place(
+    table: Table, objects: Objects, request: Request, place: tuple[int, int], block: int
+) -> Place:
+    """Return a place with the name of its replica, which is the same for all hosts: that of its
+    entries, else of its objects, else a new one.
+    """
+    index, _ = place
+    entry = table.get(index)
+    name = request.cluster
+    if not request.index:
+        name = (entry.name if entry else "") or objects.name(index) or request.name
+    if not name and request.hosts > 1:
+        name = _new_name(table, objects, request, block)
+    opens = not _mask(table, objects, index, request)
+    return Place(*place, name, holder_of(request.uid, block), opens)
+
+
+def _written(table: Table, place: Place, now: float) -> Place:
+    """Return a place with the table to write for it."""
+    entry = table.get(place.index) or Reserved()
+    hosts = {**entry.hosts, place.host: place.holder}
+    made = Reserved(place.name, max(now, entry.made), hosts)
+    return replace(place, table={**table, place.index: made})
+
+
+def _new_name(table: Table, objects: Objects, request: Request, block: int) -> str:
+    known = {entry.name for entry in table.values()}
+    for attempt in count():
+        name = replica_name(request.group, f"{request.uid}/{block}", attempt)
+        if name not in known and not objects.has_name(name):
+            return name
+    raise AssertionError

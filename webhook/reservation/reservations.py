@@ -1,0 +1,314 @@
+"""Reservations: places in worker groups and shard groups that are written into a table before they
+are returned.
+
+docs/reservation.md numbers the steps, as the comments here do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from math import inf
+from time import monotonic
+from typing import Final, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from msgspec import Struct
+
+from webhook.groups.reads import ReadGroup
+from webhook.groups.shards import Full
+from webhook.kube.review import FORBIDDEN, Cause, Denied, NotNow
+from webhook.reservation.allocation import (
+    RENEW_SECONDS,
+    VACANT_SECONDS,
+    Objects,
+    Overdue,
+    Place,
+    Request,
+    Table,
+    Taken,
+    allocate,
+    block_of,
+    owns,
+    vacancy,
+)
+from webhook.reservation.stores import Conflict, Key, Store, Stored, StoreError, TableKey
+
+T = TypeVar("T")
+
+TRY_SECONDS: Final = 4.0
+"""The API server waits 10 s for a webhook by default, and repeats a 503 within that."""
+
+FRESH_SECONDS: Final = 5.0
+"""Objects are listed before a decision if the last contact with the API server is older."""
+
+UNSEEN_MAX: Final = 256
+"""Entries of a group that one process makes within 60 s and whose objects do not appear."""
+
+LATE_SECONDS: Final = 10.0
+"""An object usually appears within a second after its admission."""
+
+_GROUPS_MAX: Final = 1024
+_AT_ONCE: Final = 8
+"""Requests in progress for one namespace."""
+_PAUSE: Final = 0.05
+"""After a request whose outcome is unknown; each further pause is twice as long."""
+
+
+class Lists(Protocol):
+    """What is known of groups by lists and watches, as times of the API server."""
+
+    def contact(self, key: Key) -> float:
+        """Return the time of the last contact with the API server about a group."""
+
+    def listed(self, key: Key) -> float:
+        """Return the time at which the newest complete list of a group began."""
+
+    async def read(self, key: Key, cluster: str) -> None:
+        """List the objects of a group of a RayCluster live. Raises NotNow."""
+
+
+class Wanted(Struct, frozen=True):
+    """A request, its group, and how the objects of the group are known. `cluster` names the
+    RayCluster for those who read the table.
+    """
+
+    lists: Lists
+    objects: Callable[[], Objects]
+    key: Key
+    request: Request
+    cluster: str = ""
+
+
+Found = Place | Taken
+Accept = Callable[[Found, list[Table]], T]
+"""Makes an answer of a place and the tables that were searched for it. It has no effect of its own,
+and may be called again. For a Taken place, and if it returns a ReadGroup or Full, nothing is
+reserved. It may raise Denied.
+"""
+
+
+class Counters(Struct):
+    """Totals since the start, for metrics."""
+
+    reserved: int = 0
+    repeated: int = 0
+    """Answers from an entry that was written before."""
+    denied: int = 0
+    unavailable: int = 0
+    conflicts: int = 0
+    writes: int = 0
+    lists: int = 0
+    seconds: float = 0.0
+    """From the requests to their answers."""
+
+
+class Times(Struct, frozen=True):
+    """The time of the API server as far as it is known (Unix time, or -inf), and that of this
+    process.
+    """
+
+    server: Callable[[], float]
+    monotonic: Callable[[], float] = monotonic
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+class Reservations:
+    """Reserves places. Of each group, one coroutine at a time does so."""
+
+    def __init__(self, store: Store, times: Times, unseen_max: float = UNSEEN_MAX) -> None:
+        self.counters = Counters()
+        self._store = store
+        self._times = times
+        self._unseen_max = unseen_max
+        self._unseen: dict[Key, tuple[Wanted, dict[tuple[int, str, str], float]]] = {}
+        """By group: the entries that this process made, and when."""
+        self._tables: dict[Key, dict[int, Stored]] = {}
+        """Copies of the tables by group and block; the group that was written last is last."""
+        self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
+        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @property
+    def unseen(self) -> int:
+        """How many entries this process made 10 to 60 s ago whose object has not appeared."""
+        late = self._times.server() - LATE_SECONDS
+        return sum(made <= late for key in [*self._unseen] for made in self._purged(key).values())
+
+    async def reserve(self, wanted: Wanted, accept: Accept[T]) -> T:
+        """Return the answer for a place that is reserved by then. Raises Denied and NotNow."""
+        begun = self._times.monotonic()
+        turn = self._turns.setdefault(wanted.key, asyncio.Lock())
+        room = self._rooms.setdefault(wanted.key.namespace, asyncio.Semaphore(_AT_ONCE))
+        try:
+            async with turn, room:
+                return await self._reserve(wanted, accept, begun + TRY_SECONDS)
+        except Denied:
+            self.counters.denied += 1
+            raise
+        except NotNow:
+            self.counters.unavailable += 1
+            raise
+        finally:
+            self.counters.seconds += self._times.monotonic() - begun
+
+    def preview(self, wanted: Wanted, accept: Accept[T]) -> T:
+        """Return the answer for the place that `reserve` would probably reserve. Raises Denied."""
+        found, _, searched = self._search(wanted, -inf, ())
+        # At no time is anything overdue
+        return accept(cast("Found", found), searched)
+
+    async def _reserve(self, wanted: Wanted, accept: Accept[T], deadline: float) -> T:
+        key = wanted.key
+        tried: tuple[int, ...] = ()
+        pause = _PAUSE
+        while self._times.monotonic() < deadline:
+            now = self._times.server()
+            if now == -inf or wanted.lists.contact(key) < now - FRESH_SECONDS:
+                await self._list(wanted)
+                continue
+            found, block, searched = self._search(wanted, now, tried)
+            if isinstance(found, Overdue):
+                await self._list(wanted)
+                continue
+            if isinstance(found, Taken) and found.own:
+                msg = f"replica {found.index} host {found.host} of this request is {found.holder}'s"
+                raise NotNow(msg)
+            answer = accept(found, searched)
+            if isinstance(found, Taken) or isinstance(answer, ReadGroup | Full):
+                return answer
+            if found.table is None:
+                self.counters.repeated += 1
+                return answer
+            self._check_unseen(key)
+            tried = (*tried, block) if block not in tried else tried
+            if await self._write(wanted, block, found.table, pause):
+                self._note(wanted, found, now)
+                if self._times.server() - now <= RENEW_SECONDS:
+                    return answer  # step 6
+                continue  # this machine stood still
+            pause *= 2
+        msg = (
+            f"no identity can be reserved in group {key.group}: the API server did not answer in "
+            f"time, or other processes wrote its table each time within {TRY_SECONDS:g} s"
+        )
+        raise NotNow(msg)
+
+    def _search(
+        self, wanted: Wanted, now: float, tried: tuple[int, ...]
+    ) -> tuple[Found | Overdue, int, list[Table]]:
+        """Return the place, its block, and the tables of all blocks that were searched (steps 1 to
+        4). `tried` are blocks that may have an entry of this request.
+        """
+        request, objects = wanted.request, wanted.objects()
+        stored = self._tables.get(wanted.key, {})
+        tables = {block: each.table for block, each in stored.items()}
+        mine = (block for block in tried if owns(tables.get(block, {}), request, block))
+        block = next(mine, -1)
+        if block < 0:
+            block = _start(objects, request, tables)
+        searched = []
+        while True:
+            searched.append(tables.get(block, {}))
+            found = allocate(searched[-1], objects, request, block, now)
+            if found is not None:
+                return found, block, searched
+            block += 1
+
+    async def _write(self, wanted: Wanted, block: int, table: Table, pause: float) -> bool:
+        """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
+        NotNow.
+        """
+        key = TableKey(wanted.key, block)
+        known = self._tables.get(wanted.key, {}).get(block)
+        self._keep(key, None)  # a review that is cancelled leaves no copy
+        self.counters.writes += 1
+        try:
+            if known is None or not known.uid:
+                stored = await self._store.create(key, table, wanted.cluster)
+            else:
+                stored = await self._store.replace(key, table, wanted.cluster, known)
+        except Conflict:
+            self.counters.conflicts += 1
+        except StoreError as error:
+            await self._failed(error, pause)
+        else:
+            self._keep(key, stored)
+            return True
+        try:
+            found = await self._store.get(key)
+            # A table that was deleted by hand: the entries that are known stay
+            self._keep(key, found or (known and Stored(known.table)))
+        except StoreError as error:
+            await self._failed(error, pause)
+        return False
+
+    async def _failed(self, error: StoreError, pause: float) -> None:
+        if error.final:
+            raise NotNow(str(error)) from error
+        await self._times.sleep(pause)
+
+    async def _list(self, wanted: Wanted) -> None:
+        self.counters.lists += 1
+        await wanted.lists.read(wanted.key, wanted.cluster)
+
+    def _keep(self, key: TableKey, stored: Stored | None) -> None:
+        """Keep a copy of a table, or none."""
+        blocks = self._tables.pop(key.group, {})
+        blocks.pop(key.block, None)
+        if stored is not None:
+            blocks[key.block] = stored
+        if blocks:
+            self._tables[key.group] = blocks
+        if len(self._tables) > _GROUPS_MAX:
+            del self._tables[next(iter(self._tables))]
+
+    def _note(self, wanted: Wanted, place: Place, made: float) -> None:
+        """Note an entry whose object has not appeared."""
+        self.counters.reserved += 1
+        if self._unseen_max < inf:
+            _, entries = self._unseen.setdefault(wanted.key, (wanted, {}))
+            entries[place.index, place.name, place.holder] = made
+
+    def _purged(self, key: Key) -> Mapping[tuple[int, str, str], float]:
+        """Return the entries of a group that have no object and are younger than 60 s."""
+        wanted, entries = self._unseen.pop(key)
+        now, objects = self._times.server(), wanted.objects()
+        entries = {
+            entry: made
+            for entry, made in entries.items()
+            if now - made < VACANT_SECONDS
+            and not (objects.exists(*entry) or objects.gone(entry[2]))
+        }
+        if entries:
+            self._unseen[key] = wanted, entries
+        return entries
+
+    def _check_unseen(self, key: Key) -> None:
+        """Raise Denied for a group of which too many objects do not appear."""
+        if key not in self._unseen or len(self._unseen[key][1]) < self._unseen_max:
+            return
+        entries = self._purged(key)
+        if len(entries) < self._unseen_max:
+            return
+        since = self._times.server() - min(entries.values())
+        text = (
+            f"{len(entries)} pods of group {key.group} in namespace {key.namespace} were admitted "
+            f"within the last {since:.0f} s and have not appeared: see earlier events for what "
+            "refused them, such as a quota or another webhook. KubeRay tries again"
+        )
+        raise Denied(Cause(FORBIDDEN, text, ""))
+
+
+def _start(objects: Objects, request: Request, tables: Mapping[int, Table]) -> int:
+    """Return the lowest block with a replica that lacks a host, else the block of the lowest index
+    that objects leave vacant (step 1).
+    """
+    if request.index:
+        return 0
+    if request.given is not None:
+        return block_of(request.given[0])
+    if request.hosts > 1:
+        lacking = objects.lacking(request.hosts)
+        known = tables if lacking is None else {block_of(lacking): {}, **tables}
+        for block in sorted(known):
+            if vacancy(known[block], objects, request, block, open_new=False):
+                return block
+    return block_of(objects.first(request.hosts))
