@@ -346,7 +346,12 @@ def at_least(count: int, webhook: Webhook, kind: str, name: str) -> Objects:
 @pytest.mark.parametrize(
     ("resource", "kind", "key", "part"),
     [
-        (RAY_JOBS, "RayJob", "rayClusterSpec", {"shutdownAfterJobFinishes": True}),
+        (
+            RAY_JOBS,
+            "RayJob",
+            "rayClusterSpec",
+            {"entrypoint": "true", "shutdownAfterJobFinishes": True},
+        ),
         (RAY_SERVICES, "RayService", "rayClusterConfig", {}),
     ],
 )
