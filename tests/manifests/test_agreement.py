@@ -369,7 +369,12 @@ def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_
     assert sorted(unnamed) == [
         ("ClusterRole", [""], ["pods"], read),
         ("ClusterRole", [names.RAY_GROUP], ["rayclusters"], read),
-        ("Role", ["coordination.k8s.io"], ["leases"], [*read, "create", "update"]),
+        (
+            "Role",
+            ["coordination.k8s.io"],
+            ["leases"],
+            ["get", "list", "create", "update", "delete"],
+        ),
     ]
     accounts = {subject["name"] for found in objects for subject in found.get("subjects", ())}
     assert accounts == {"ray-webhook", "ray-webhook-controller"}
