@@ -15,12 +15,12 @@ from typing import Final
 
 import msgspec
 import uvloop
-from kubernetes.aio.client.configuration import Configuration
 
 from tests.follow.fake_api import PODS, FakeApi, Object
 from tests.follow.objects import a_pod, a_raycluster
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation
+from webhook.follow.access import Access
 from webhook.follow.state import ClusterState, Known
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
@@ -154,8 +154,8 @@ def _rss() -> float:
 async def _measure() -> None:
     async with _server() as (server, url):
 
-        async def load(configuration: Configuration) -> None:
-            configuration.host = url
+        async def load() -> Access:
+            return Access(url)
 
         members, clusters = Membership(), ClusterIndex()
         state = ClusterState(load, Known(clusters, members))

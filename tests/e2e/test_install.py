@@ -37,8 +37,8 @@ from tests.manifests.render import (
 from tests.server import ready
 from tests.tls.listener import ask
 from tests.tls.listener import until as wait_until
-from webhook.follow.client import kubeconfig
 from webhook.follow.errors import ApiError as ClientError
+from webhook.follow.kubeconfig import kubeconfig
 from webhook.follow.secrets import SecretVault
 from webhook.tls.issue import Pair
 from webhook.tls.selfsigned import SelfSigned

@@ -5,10 +5,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from kubernetes.aio.client.configuration import Configuration
-
 from tests.follow.fake_api import FakeApi
-from webhook.follow.client import Load
+from webhook.follow.access import Access, Load
 from webhook.follow.listwatch import Counters
 from webhook.follow.state import ClusterState, Known
 from webhook.follow.timing import Timing
@@ -64,10 +62,10 @@ def tuple_of(seat: Seat) -> tuple[int, int, str]:
 
 
 def plain(api: FakeApi) -> Load:
-    """Return the configuration of a server without credentials."""
+    """Return the access to a server without credentials."""
 
-    async def load(configuration: Configuration) -> None:
-        configuration.host = api.url
+    async def load() -> Access:
+        return Access(api.url)
 
     return load
 

@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.config import ConfigException
 
 from tests.follow.certificates import server_tls
 from tests.follow.fake_api import PODS, FakeApi
 from tests.follow.following import QUICK, eventually, following, plain
 from tests.follow.objects import a_pod
 from tests.follow.scripted import Visit, scripted
-from webhook.follow.client import Api, in_cluster, kubeconfig
+from webhook.follow.access import Access, in_cluster
+from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
+from webhook.follow.kubeconfig import kubeconfig
 from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.groups.membership import Membership
@@ -60,7 +60,7 @@ def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_r
     async def story() -> None:
         token = tmp_path / "token"
         token.write_text("first")
-        async with FakeApi(accepts="bearer first").serving(server_tls(pki)) as api:
+        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as api:
             environ = {
                 "KUBERNETES_SERVICE_HOST": "127.0.0.1",
                 "KUBERNETES_SERVICE_PORT": str(api.port),
@@ -69,7 +69,7 @@ def test_in_a_pod_the_token_that_kubernetes_rotates_is_taken_over_at_the_first_r
             async with following(api, load=load) as f:
                 await eventually(lambda: f.synced)
                 token.write_text("second")
-                api.accepts = "bearer second"
+                api.accepts = "Bearer second"
                 api.drop_connections()
                 api.put(PODS, a_pod("pod", Seat(0, 0, "tpu-x")))
                 await eventually(lambda: len(f.members) == 1)
@@ -292,8 +292,8 @@ def test_what_a_server_says_reaches_messages_and_log_lines_without_control_chara
     async def story() -> None:
         async with scripted(script) as server:
 
-            async def load(configuration: Configuration) -> None:
-                configuration.host = f"http://127.0.0.1:{server.port}"
+            async def load() -> Access:
+                return Access(f"http://127.0.0.1:{server.port}")
 
             api = Api(load)
             await api.open()
@@ -407,25 +407,47 @@ def test_a_token_file_may_end_with_a_line_end(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again() -> None:
-    def gone(_: Configuration) -> None:
-        raise ConfigException("Token file exists but empty.")
-
+def test_a_token_that_cannot_be_read_again_is_a_failure_to_try_again(
+    pki: Path, tmp_path: Path
+) -> None:
     async def story() -> None:
-        async with FakeApi().serving() as fake:
-
-            async def load(configuration: Configuration) -> None:
-                await plain(fake)(configuration)
-                configuration.api_key["BearerToken"] = "it"
-                configuration.refresh_api_key_hook = gone  # type: ignore[assignment] # the package knows None alone
-
-            api = Api(load)
+        async with FakeApi(accepts="Bearer it").serving(server_tls(pki)) as fake:
+            port = str(fake.port)
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+            api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
             await api.open()
-            with pytest.raises(ApiError, match=r"credentials .* Token file") as caught:
+            token.write_text(" ")
+            with pytest.raises(ApiError, match=r"credentials .*token is empty") as caught:
                 await api.get("/api/v1/pods", [], 1.0)
-            await api.close()
             assert caught.value.reason == "unauthorized"
+            token.unlink()
+            with pytest.raises(ApiError, match=r"credentials .*No such file"):
+                await api.get("/api/v1/pods", [], 1.0)
+            token.write_text("it")
+            assert await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
 
+    token = tmp_path / "token"
+    token.write_text("it")
+    asyncio.run(story())
+
+
+def test_in_a_pod_the_token_is_read_again_when_its_file_changes(pki: Path, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with FakeApi(accepts="Bearer first").serving(server_tls(pki)) as fake:
+            port = str(fake.port)
+            environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": port}
+            api = Api(in_cluster(str(token), str(pki / "ca.crt"), environ))
+            await api.open()
+            await api.get("/api/v1/pods", [], 1.0)
+            token.write_text("second")
+            fake.accepts = "Bearer second"
+            await api.get("/api/v1/pods", [], 1.0)
+            await api.close()
+            assert len(fake.requests) == 2
+
+    token = tmp_path / "token"
+    token.write_text("first")
     asyncio.run(story())
 
 
@@ -435,11 +457,11 @@ def test_an_api_that_is_closed_while_credentials_are_renewed_stays_closed() -> N
     async def story() -> None:
         async with FakeApi(accepts="Bearer it").serving() as fake:
 
-            async def load(configuration: Configuration) -> None:
-                await plain(fake)(configuration)
+            async def load() -> Access:
                 if fake.requests:
                     renewing.set()
                     await go.wait()
+                return await plain(fake)()
 
             api = Api(load)
             await api.open()
@@ -466,8 +488,8 @@ def test_whatever_a_path_has_it_stays_one_line() -> None:
     async def story() -> None:
         async with scripted(script) as server:
 
-            async def load(configuration: Configuration) -> None:
-                configuration.host = f"http://127.0.0.1:{server.port}"
+            async def load() -> Access:
+                return Access(f"http://127.0.0.1:{server.port}")
 
             api = Api(load)
             await api.open()

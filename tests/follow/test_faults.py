@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Fault
-from tests.follow.following import QUICK, Following, eventually, following
+from tests.follow.following import QUICK, Following, eventually, following, plain
 from tests.follow.objects import KEY, a_pod, a_raycluster, terminating
 from webhook.follow.client import Api
 from webhook.follow.listwatch import ListWatch
@@ -173,10 +173,7 @@ def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> N
         async with fake.serving():
             pass  # a port where nobody listens
 
-        async def load(configuration: object) -> None:
-            configuration.host = fake.url  # type: ignore[attr-defined] # the package's configuration
-
-        api = Api(load)
+        api = Api(plain(fake))
         await api.open()
         watch = ListWatch(
             api,
@@ -383,10 +380,7 @@ def test_a_monotonic_clock_that_jumps_ahead_changes_nothing() -> None:
         async with FakeApi().serving() as api:
             api.always("watch", Fault.BRIEF)
 
-            async def load(configuration: object) -> None:
-                configuration.host = api.url  # type: ignore[attr-defined] # the package's configuration
-
-            connection, members = Api(load), Membership()
+            connection, members = Api(plain(api)), Membership()
             await connection.open()
             watch = ListWatch(connection, pods_in(""), PodFeed(members), QUICK, World(clock=clock))
             task = asyncio.create_task(watch.run())

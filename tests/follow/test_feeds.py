@@ -170,7 +170,8 @@ def test_only_the_namespaces_that_are_asked_for_are_followed() -> None:
 def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
     tmp_path: object,
 ) -> None:
-    from webhook.follow.client import in_cluster, kubeconfig  # noqa: PLC0415 - only here
+    from webhook.follow.access import in_cluster  # noqa: PLC0415 - only here
+    from webhook.follow.kubeconfig import kubeconfig  # noqa: PLC0415 - only here
 
     async def run(state: ClusterState) -> None:
         await state.run()

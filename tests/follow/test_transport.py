@@ -2,22 +2,24 @@
 
 import asyncio
 import gzip
+import ssl
 import zlib
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
-from kubernetes.aio.client.configuration import Configuration
 
 from tests.follow.certificates import server_tls
 from tests.follow.following import QUICK, eventually
 from tests.follow.objects import a_pod
 from tests.follow.scripted import Script, Scripted, Visit, scripted
+from webhook.follow.access import Access, Load
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
 from webhook.follow.listwatch import ListWatch
@@ -40,19 +42,17 @@ def zipped(body: bytes) -> bytes:
 PACKED = gzip.compress(b"x" * 9000)
 
 
-def loading(url: str, **more: str) -> Callable[[Configuration], Awaitable[None]]:
-    """Return what fills in a configuration with a server, and more such as its proxy."""
+def loading(url: str, **more: Any) -> Load:  # noqa: ANN401 - fields of Access
+    """Return the access to a server, and more such as its proxy."""
 
-    async def load(configuration: Configuration) -> None:
-        configuration.host = url
-        for name, value in more.items():
-            setattr(configuration, name, value)
+    async def load() -> Access:
+        return Access(url, **more)
 
     return load
 
 
 @asynccontextmanager
-async def opened(url: str, **more: str) -> AsyncIterator[Api]:
+async def opened(url: str, **more: Any) -> AsyncIterator[Api]:  # noqa: ANN401 - as above
     """Yield a client of a server."""
     api = Api(loading(url, **more))
     await api.open()
@@ -712,9 +712,9 @@ def test_a_proxy_opens_a_tunnel_for_tls(
         ):
             scheme = "https" if proxy_speaks_tls else "http"
             way = {
-                "tls_server_name": "kubernetes",
+                "tls_name": "kubernetes",
                 "proxy": f"{scheme}://it:s%40fe@127.0.0.1:{before.port}",
-                "ssl_ca_cert": str(pki / "ca.crt"),
+                "tls": lambda: ssl.create_default_context(cafile=str(pki / "ca.crt")),
             }
             async with opened(f"https://127.0.0.1:{behind.port}", **way) as api:
                 assert await api.get("/api/v1/pods", (), 5.0) == b"{}"

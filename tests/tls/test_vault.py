@@ -14,8 +14,8 @@ import pytest
 from tests.server import serving
 from tests.tls.listener import ask, until
 from tests.tls.registry import MUTATING, SECRET, VALIDATING, Registry, registry
-from webhook.follow.client import kubeconfig
 from webhook.follow.errors import ApiError
+from webhook.follow.kubeconfig import kubeconfig
 from webhook.follow.secrets import SecretVault
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair

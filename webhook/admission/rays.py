@@ -52,17 +52,20 @@ class RayHandler:
         if not isinstance(request.object, dict):
             msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
             raise BadReview(msg)
-        if self._settings.ignoring and _ignored(request.object):
+        settings = self._settings  # once: this may run in a thread while they are replaced
+        if settings.ignoring and _ignored(request.object):
             return ALLOWED
-        return render(self._findings(request))
+        return render(_findings(request, settings))
 
-    def _findings(self, request: AdmissionRequest[Any]) -> list[Finding]:
-        joined = self._settings.ignoring and _ignored(request.old_object)
-        if request.operation == "CREATE" or joined:  # nothing was checked while it was ignored
-            if request.user_info.username in self._settings.operators and _owned(request.object):
-                return check_owned(request.kind.kind, request.object, self._settings)
-            return check(request.kind.kind, request.object, self._settings)
-        return check_update(request.kind.kind, request.old_object, request.object, self._settings)
+
+def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Finding]:
+    kind, value = request.kind.kind, request.object
+    joined = settings.ignoring and _ignored(request.old_object)
+    if request.operation != "CREATE" and not joined:  # nothing was checked while it was ignored
+        return check_update(kind, request.old_object, value, settings)
+    if request.user_info.username in settings.operators and _owned(value):
+        return check_owned(kind, value, settings)
+    return check(kind, value, settings)
 
 
 def render(findings: list[Finding]) -> Answer:

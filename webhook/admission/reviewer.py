@@ -3,7 +3,7 @@ that its kind has.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -24,6 +24,23 @@ from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+LARGE: Final = 64 * 1024
+"""Bytes of a body; a larger one is decoded and checked beside the event loop."""
+
+
+class Apart(Protocol):
+    """Calls a function that changes nothing that others can see, while other reviews go on."""
+
+    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+        """Return what awaits the result."""
+
+
+async def _here(function: Callable[[*Ts], T], *arguments: *Ts) -> T:
+    return function(*arguments)
 
 
 class ClusterReader(Protocol):
@@ -72,28 +89,37 @@ class Mutation:
         reader: ClusterReader | None = None,
         shards: ShardHandler | None = None,
         *,
+        apart: Apart = _here,
         ignoring: bool = True,
     ) -> None:
         self._pods = pods
         self._reader = reader
         self._shards = shards
+        self._apart = apart
         self._ignoring = ignoring
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
         ClusterUnreadable.
         """
-        request: AdmissionRequest[Any] = decode_pod(body)
+        large = len(body) > LARGE
+        request: AdmissionRequest[Any] = (
+            await self._apart(decode_pod, body) if large else decode_pod(body)
+        )
         try:
             if is_pod(request):
                 answer = await decided(self._pods, request, now, self._reader)
             elif self._shards is not None and is_raycluster(request):
-                request = decode_bare(body)
+                request = await self._apart(decode_bare, body) if large else decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
                     answer = ALLOWED
                 else:
                     answer = await decided(self._shards, request, now, self._reader)
-                    answer = with_slices(answer, request, body)
+                    answer = (
+                        await self._apart(with_slices, answer, request, body)
+                        if large
+                        else with_slices(answer, request, body)
+                    )
             else:
                 answer = ALLOWED
         except Denied as denied:
@@ -112,21 +138,34 @@ class Validation:
         rays: RayHandler,
         resize: ResizeHandler | None = None,
         reader: ClusterReader | None = None,
+        *,
+        apart: Apart = _here,
     ) -> None:
         self._rays = rays
         self._resize = resize
         self._reader = reader
+        self._apart = apart
 
     async def review(self, body: bytes, now: float) -> Outcome:
         """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
         ClusterUnreadable.
         """
+        large = len(body) > LARGE
+        outcome = await self._apart(self._checked, body) if large else self._checked(body)
+        if isinstance(outcome, Outcome):
+            return outcome
+        request = await self._apart(decode_pod, body) if large else decode_pod(body)
+        answer = await decided(outcome, request, now, self._reader)
+        return Outcome(request, answer, encode(request, answer))
+
+    def _checked(self, body: bytes) -> Outcome | ResizeHandler:
+        """Return the outcome of a review that its body alone decides, or the handler that needs
+        more.
+        """
         request = decode_object(body)
-        if self._resize is None or not is_resize(request):
-            answer = self._rays(request)
-            return Outcome(request, answer, encode(request, answer))
-        request = decode_pod(body)
-        answer = await decided(self._resize, request, now, self._reader)
+        if self._resize is not None and is_resize(request):
+            return self._resize
+        answer = self._rays(request)
         return Outcome(request, answer, encode(request, answer))
 
 

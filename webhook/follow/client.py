@@ -1,37 +1,24 @@
-"""The connection to the API server: raw requests with deadlines, over the `kubernetes` package's
-configuration.
+"""The connection to the API server: raw requests with deadlines.
 
-Finding the server, credentials, their refresh and TLS are the package's. Its models, watches,
-informers and requests are not used: docs/decisions/0031-requests-to-the-api-server.md.
+See docs/decisions/0031-requests-to-the-api-server.md.
 """
 
 import asyncio
 import logging
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from ipaddress import ip_address, ip_network
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import msgspec
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.client.rest import RESTClientObject
-from kubernetes.aio.config import ConfigException, load_kube_config
-from kubernetes.aio.config.incluster_config import (
-    SERVICE_CERT_FILENAME,
-    SERVICE_TOKEN_FILENAME,
-    InClusterConfigLoader,
-)
 
+from webhook.follow.access import Access, Load, Stamp, stamp
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
 from webhook.follow.server_time import ServerTime
 from webhook.follow.transport import SUCCESSES, Response, Server, Transport
 from webhook.follow.wire import Status, oneline
-
-Load = Callable[[Configuration], Awaitable[None]]
-"""Fills in a configuration, afresh each time it is called."""
 
 Query = Sequence[tuple[str, str]]
 
@@ -41,9 +28,8 @@ Operation = Mapping[str, object]
 T = TypeVar("T")
 
 _log: Final = logging.getLogger("webhook.follow")
-_package_log: Final = logging.getLogger(load_kube_config.__module__)
-_UNUSABLE: Final = (ConfigException, OSError, ValueError, TypeError, AttributeError)
-"""What the package raises over a configuration: it looks things up without checking."""
+_UNUSABLE: Final = (OSError, ValueError)
+"""Raised over an access that cannot be read."""
 _RENEW_SECONDS: Final = 30.0
 _OPEN_SECONDS: Final = 30.0
 _UNAUTHORIZED: Final = 401
@@ -60,57 +46,6 @@ _REASONS: Final = {
     422: "invalid",
     429: "throttled",
 }
-
-
-def in_cluster(
-    token_file: str = SERVICE_TOKEN_FILENAME,
-    ca_file: str = SERVICE_CERT_FILENAME,
-    environ: Mapping[str, str] = os.environ,
-) -> Load:
-    """Return the configuration that Kubernetes gives to a pod. The package reads the token file
-    again every minute.
-    """
-
-    async def load(configuration: Configuration) -> None:
-        InClusterConfigLoader(token_file, ca_file, environ=environ).load_and_set(configuration)  # type: ignore[no-untyped-call] # the package has no annotations here
-
-    return load
-
-
-def kubeconfig(path: str, context: str | None = None) -> Load:
-    """Return the configuration in a kubeconfig file; `path` may be several, as in the variable
-    KUBECONFIG.
-    """
-
-    async def load(configuration: Configuration) -> None:
-        with _reporting_plugins():
-            await load_kube_config(
-                path, context=context, client_configuration=configuration, persist_config=False
-            )  # type: ignore[no-untyped-call] # as above
-
-    return load
-
-
-@contextmanager
-def _reporting_plugins() -> Iterator[None]:
-    """Raise ConfigException when an exec plugin fails: the package logs that, and goes on without
-    credentials.
-    """
-    failures: list[str] = []
-
-    def note(record: logging.LogRecord) -> bool:
-        if record.levelno >= logging.ERROR:
-            failures.append(record.getMessage())
-        return record.levelno < logging.ERROR
-
-    _package_log.addFilter(note)
-    try:
-        yield
-    finally:
-        _package_log.removeFilter(note)
-    if failures:
-        msg = f"the exec plugin of the kubeconfig failed: {'; '.join(failures)}"
-        raise ConfigException(msg)
 
 
 class _Send(NamedTuple):
@@ -153,14 +88,13 @@ class Api:
         self.server_time = ServerTime()
         self._load = load
         self._repeats = repeats
-        self._configuration: Configuration  # from `open` on
+        self._access: Access  # from `open` on
         self._transport: Transport | None = None
-        self._files: Sequence[tuple[int, ...]] = ()
+        self._files: Sequence[Stamp] = ()
         self._closed = False
 
     async def open(self) -> None:
         """Load the configuration; nothing is sent yet. Raises ConfigurationError."""
-        self._configuration = Configuration()
         self._closed = False
         try:
             await self._configure()
@@ -281,9 +215,7 @@ class Api:
         if transport is None:
             raise ApiError("closed", "the connection to the API server is not open")
         try:
-            token = (await self._configuration.auth_settings()).get("BearerToken")
-            # Its file may end with a line end
-            value = token["value"].strip() if token is not None and token["value"] else ""
+            value = await self._access.authorization()
             if not value.isprintable():
                 raise ValueError("the token is not one line")
         except _UNUSABLE as error:  # a file with a token is read again now and then
@@ -299,33 +231,29 @@ class Api:
         return response
 
     async def _configure(self) -> None:
-        """Load the configuration; another server than before is what the next requests go to."""
-        configuration = self._configuration
-        await self._load(configuration)
-        server = Server(
-            configuration.host,
-            configuration.tls_server_name or "",
-            configuration.proxy or _proxy_for(configuration.host) or "",
-        )
+        """Load the access; the next requests go to its server."""
+        access = await self._load()
+        server = Server(access.url, access.tls_name, access.proxy or _proxy_for(access.url) or "")
         former = self._transport
         if self._closed:  # while the credentials were loaded
             return
         if former is None or former.server != server:
-            self._files = _stamps(configuration)
-            self._transport = Transport(server, RESTClientObject(configuration).ssl_context)
+            self._files = _stamps(access)
+            self._transport = Transport(server, access.tls())
             if former is not None:
                 await former.close()
+        self._access = access
 
     def _trust(self, transport: Transport) -> None:
         """Use the certificates of authority and client as they are by now: their files may have
         been replaced.
         """
-        files = _stamps(self._configuration)
+        files = _stamps(self._access)
         if files == self._files:
             return
         self._files = files
         try:
-            transport.tls = RESTClientObject(self._configuration).ssl_context
+            transport.tls = self._access.tls()
         except (OSError, ValueError) as error:
             _log.warning(
                 "the certificates for the API server cannot be read again, so those from before "
@@ -348,19 +276,9 @@ class Api:
             raise ApiError("unauthorized", text) from error
 
 
-def _stamps(configuration: Configuration) -> Sequence[tuple[int, ...]]:
-    """Return what changes with the files that have the certificates."""
-    stamps: list[tuple[int, ...]] = []
-    for path in (configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file):
-        if not path:
-            continue
-        try:
-            stat = os.stat(path)  # noqa: PTH116 - at each request, in a quarter of the time
-        except OSError:
-            stamps.append(())
-        else:
-            stamps.append((stat.st_ino, stat.st_mtime_ns, stat.st_size))
-    return stamps
+def _stamps(access: Access) -> Sequence[Stamp]:
+    """Return the stamps of the files that have the certificates."""
+    return [stamp(path) for path in access.files]
 
 
 def _proxy_for(url: str) -> str | None:

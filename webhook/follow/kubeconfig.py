@@ -1,21 +1,27 @@
-"""The user's kubeconfig, as kubectl finds it, and the namespace that it stands in."""
+"""The user's kubeconfig, as kubectl finds it, the access that it gives, and its namespace.
 
+This module alone imports the `kubernetes` package, which takes 11 MiB: for exec plugins, the
+refresh of their credentials, and all other forms of a kubeconfig.
+"""
+
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kubernetes.aio.config import list_kube_config_contexts
-from kubernetes.aio.config.incluster_config import SERVICE_CERT_FILENAME
+from kubernetes.aio.client.configuration import Configuration
+from kubernetes.aio.client.rest import RESTClientObject
+from kubernetes.aio.config import ConfigException, list_kube_config_contexts, load_kube_config
 
-from webhook.follow.client import Load, in_cluster, kubeconfig
+from webhook.follow.access import NAMESPACE_FILE, Access, Load, in_cluster
 from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import read
 
 _DEFAULT: Final = "default"
-NAMESPACE_FILE: Final = Path(SERVICE_CERT_FILENAME).with_name("namespace")
-"""Where a pod finds its own namespace, beside the token of its account."""
+_package_log: Final = logging.getLogger(load_kube_config.__module__)
 
 
 def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
@@ -29,6 +35,71 @@ def locate(path: str, environ: Mapping[str, str] = os.environ) -> str:
     if found or home.exists() or "KUBERNETES_SERVICE_HOST" not in environ:
         return found or str(home)
     return ""
+
+
+def kubeconfig(path: str, context: str | None = None) -> Load:
+    """Return the access in a kubeconfig file; `path` may be several, as in KUBECONFIG."""
+
+    async def load() -> Access:
+        configuration = Configuration()
+        with _value_errors(), _reporting_plugins():
+            await load_kube_config(
+                path, context=context, client_configuration=configuration, persist_config=False
+            )  # type: ignore[no-untyped-call] # no annotations there
+        return access_of(configuration)
+
+    return load
+
+
+def access_of(configuration: Configuration) -> Access:
+    """Return the access that a configuration of the package gives."""
+
+    async def authorization() -> str:
+        with _value_errors():
+            token = (await configuration.auth_settings()).get("BearerToken")
+        value = token["value"] if token is not None else None
+        return value.strip() if value else ""  # its file may end with a line end
+
+    paths = configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file
+    return Access(
+        configuration.host,
+        lambda: RESTClientObject(configuration).ssl_context,
+        authorization,
+        tuple(path for path in paths if path),
+        configuration.tls_server_name or "",
+        configuration.proxy or "",
+    )
+
+
+@contextmanager
+def _value_errors() -> Iterator[None]:
+    """Raise ValueError in place of the package's exceptions: it uses values without checking."""
+    try:
+        yield
+    except (ConfigException, TypeError, AttributeError) as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+@contextmanager
+def _reporting_plugins() -> Iterator[None]:
+    """Raise ConfigException when an exec plugin fails: the package logs that, and goes on without
+    credentials.
+    """
+    failures: list[str] = []
+
+    def note(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            failures.append(record.getMessage())
+        return record.levelno < logging.ERROR
+
+    _package_log.addFilter(note)
+    try:
+        yield
+    finally:
+        _package_log.removeFilter(note)
+    if failures:
+        msg = f"the exec plugin of the kubeconfig failed: {'; '.join(failures)}"
+        raise ConfigException(msg)
 
 
 def load_of(path: str, context: str | None) -> Load:

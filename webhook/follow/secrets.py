@@ -11,7 +11,8 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from webhook.follow.client import Api, Load, Operation
+from webhook.follow.access import Load
+from webhook.follow.client import Api, Operation
 from webhook.follow.errors import ApiError, Garbled
 from webhook.follow.wire import decoded
 

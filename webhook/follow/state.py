@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from webhook.follow.client import Api, Load
+from webhook.follow.access import Load
+from webhook.follow.client import Api
 from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, WorkerPod, pods_in
 from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in

@@ -113,8 +113,11 @@ def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operati
     """
     if empty:
         return [Operation("add", f"{path}/env", [_entry(change) for change in changes])]
-    replaced = [edit for edit in changes if edit.slot >= 0 > edit.after]
     front = [edit for edit in changes if edit.slot < 0 > edit.after]
+    added = [Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)]
+    if len(front) == len(changes):
+        return added
+    replaced = [edit for edit in changes if edit.slot >= 0 > edit.after]
     behind = [(edit.after + 1, edit) for edit in changes if edit.after >= 0]
     moved = [(edit.slot, None) for _, edit in behind if edit.slot >= 0]
     return [
@@ -125,7 +128,7 @@ def _variables(path: str, changes: list[SetEnv], *, empty: bool) -> list[Operati
             else Operation("remove", f"{path}/env/{at}")
             for at, edit in sorted([*moved, *reversed(behind)], key=lambda each: -each[0])
         ),
-        *(Operation("add", f"{path}/env/{at}", _entry(edit)) for at, edit in enumerate(front)),
+        *added,
     ]
 
 

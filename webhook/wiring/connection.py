@@ -4,16 +4,19 @@ is.
 
 from pathlib import Path
 
-from webhook.follow.client import Load, in_cluster, kubeconfig
+from webhook.follow.access import NAMESPACE_FILE, Load, in_cluster
 from webhook.follow.errors import ConfigurationError
-from webhook.follow.kubeconfig import NAMESPACE_FILE
 
 
 def connection(config: Path | None) -> Load:
     """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the
     cluster.
     """
-    return kubeconfig(str(config)) if config else in_cluster()
+    if config is None:
+        return in_cluster()
+    from webhook.follow.kubeconfig import kubeconfig  # noqa: PLC0415 - an eighth of the memory
+
+    return kubeconfig(str(config))
 
 
 def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:

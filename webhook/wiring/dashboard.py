@@ -9,7 +9,8 @@ from webhook.dashboard.drawing import HtmlDrawer
 from webhook.dashboard.live import Live, Source
 from webhook.dashboard.site import DashboardSite
 from webhook.dashboard.stated import Stated
-from webhook.follow.client import Api, Load
+from webhook.follow.access import Load
+from webhook.follow.client import Api
 from webhook.follow.observing import Observing
 from webhook.http.application import admin_application
 from webhook.http.server import HttpServer

@@ -39,6 +39,7 @@ from webhook.runtime import Runnable
 from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
+from webhook.serving.thread import ReviewThread
 from webhook.settings import Settings
 from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
@@ -145,13 +146,15 @@ def build(
         ShardHandler(known.clusters, known.indices),
         ResizeHandler(known.clusters, settings.resize.beyond),
     )
-    mutation = Mutation(pods, known.reader, shards, ignoring=ignoring)
+    apart = ReviewThread()
+    mutation = Mutation(pods, known.reader, shards, apart=apart, ignoring=ignoring)
+    validation = Validation(rays, resize, known.reader, apart=apart)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     budget = BodyBudget()
     endpoints = {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
-        "/validate": ReviewEndpoint(Validation(rays, resize, known.reader), gate, observer, budget),
+        "/validate": ReviewEndpoint(validation, gate, observer, budget),
     }
 
     def exposition() -> tuple[bytes, str]:

@@ -1,0 +1,35 @@
+"""A process in a cluster imports what it uses: memory is what it costs at rest."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+RUN = """
+import sys
+from webhook.cli.main import main
+code = main(sys.argv[1:])
+print(code, sorted({"kubernetes", "requests"} & sys.modules.keys()))
+"""
+COMMANDS = {
+    "serve": ["--tls.source=self-signed", "--port=0"],
+    "controller": [],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_kubernetes_package_is_not_imported_for_a_service_account(command: str) -> None:
+    words = [command, *COMMANDS[command], "--listen.admin-port=0", "--installation.namespace=n"]
+    environ = {**os.environ, "KUBERNETES_SERVICE_HOST": "::1", "KUBERNETES_SERVICE_PORT": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-c", RUN, *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    said = ended.stdout + ended.stderr
+    assert "serviceaccount/token" in said, said
+    assert ended.stdout.splitlines()[-1].endswith(" []"), said
