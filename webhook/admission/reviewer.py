@@ -3,8 +3,9 @@ that its kind has.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
+import msgspec
 from msgspec import Struct
 
 from webhook.admission.codec import (
@@ -13,6 +14,7 @@ from webhook.admission.codec import (
     decode_pod,
     encode,
     is_pod,
+    is_probe,
     is_raycluster,
     is_resize,
 )
@@ -23,6 +25,7 @@ from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
+from webhook.kube import names
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 
 
@@ -63,6 +66,20 @@ def _name(request: AdmissionRequest[Any]) -> str:
     return (meta.name or meta.generate_name or "") if meta else ""
 
 
+_ADMITTED: Final = Answer(
+    patch=msgspec.json.encode(
+        [
+            {
+                "op": "add",
+                "path": "/metadata/annotations",
+                "value": {names.ANNOTATION_ADMITTED: "true"},
+            }
+        ]
+    )
+)
+"""The answer to a dry run of a Lease, by which `serve` finds out that the API server reaches it."""
+
+
 class Mutation:
     """Answers `POST /mutate`. With `ignoring`, RayClusters may be left alone by their label."""
 
@@ -95,7 +112,7 @@ class Mutation:
                     answer = await decided(self._shards, request, now, self._reader)
                     answer = with_slices(answer, request, body)
             else:
-                answer = ALLOWED
+                answer = _ADMITTED if is_probe(request) else ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes)
         except NotNow as reason:
