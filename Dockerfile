@@ -26,6 +26,6 @@ ENV PATH=/opt/ray-webhook/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
 RUN rm -rf /usr/local/lib/python3.11/site-packages/* /usr/local/lib/python3.11/ensurepip /usr/local/bin/pip* ~/.cache
 COPY --from=build /opt/ray-webhook /opt/ray-webhook
 USER 65532:65532
-EXPOSE 9443 8080
+EXPOSE 10250 8080
 ENTRYPOINT ["ray-webhook"]
 CMD ["serve"]

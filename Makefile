@@ -156,7 +156,7 @@ pins: $(READY)  ## Write the hashes of all pinned packages, after a version in c
 	$(BIN)/python -m tests.release.pins
 
 # What is a page of the site, or linked by one, lies there as it does here.
-PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests certs
+PAGES := README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md LICENSE docs examples manifests
 
 workflows: $(READY)  ## Lint the workflows of .github with actionlint, built from its Go module
 	$(BIN)/python -m tests.e2e.build actionlint
@@ -184,7 +184,7 @@ sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made 
 	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
 		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
 
-release: $(READY)  ## Build wheel, source distribution, chart and release notes into dist/, and check them, also against TAG
+release: $(READY) tools  ## Build wheel, source distribution, chart, manifests and release notes into dist/, and check them, also against TAG
 	$(BIN)/python -m tests.release.build $(TAG)
 
 format: $(READY)  ## Format the code

@@ -74,6 +74,12 @@ class Installation(_Section):
     namespace: str = ""
     """Namespace of the Service, the Secret and the Leases; empty means that of the pod."""
 
+    fail_closed: bool = False
+    """Whether `serve` sets `failurePolicy: Fail` in both webhook configurations, once a dry run
+    through the API server has reached it, where their annotation
+    `admission.ray.io/failure-policy` asks for it. The manifests set this.
+    """
+
 
 class Listen(_Section):
     """The listeners of every process."""
@@ -88,8 +94,10 @@ class Listen(_Section):
 class Serving(_Section):
     """`ray-webhook serve`: the process that answers reviews."""
 
-    port: Port = 9443
-    """HTTPS port for reviews; 0 takes any free one. Not 443, which needs a privilege."""
+    port: Port = 10250
+    """HTTPS port for reviews; 0 takes any free one. Besides 443, which needs a privilege, private
+    GKE clusters let the control plane reach this port of nodes alone.
+    """
 
     drain_seconds: Seconds = 0
     """How long a stopping process goes on answering, until endpoints and connections have moved

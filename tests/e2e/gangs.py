@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from tests.e2e import needs
 from tests.e2e.api import POD_GROUPS, RAY_CLUSTERS, WORKLOADS, Api, Json, Objects
-from tests.e2e.installation import CONTROLLER_COMPONENT
+from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.rays import example
 from tests.e2e.versions import NEWEST, chosen
 
-COMPONENTS = (CONTROLLER_COMPONENT, "manifests/components/scheduling-groups")
+COMPONENTS = (WITH_CONTROLLER, "schedulingGroups.publish=true")
 """What lets the controller keep PodGroups, and makes it do so."""
 
 NATIVE = {"ray.io/native-workload-scheduling": "true"}

@@ -3,9 +3,6 @@ again.
 """
 
 import json
-import os
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,16 +10,15 @@ from typing import Any
 
 import yaml
 
-from tests.e2e import build
 from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
+from tests.manifests.render import helm
 from webhook.control.repair_store import POLICY
 
 Object = dict[str, Any]
 Right = tuple[str, str, str]
 """Group, resource and verb."""
 
-ROOT = Path(__file__).parents[2]
 NAMESPACE = "ray-webhook"
 WEBHOOK = "ray-webhook"
 """The process that answers reviews, its account, and its Deployment."""
@@ -59,29 +55,19 @@ RESOURCES = (
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-CONTROLLER_COMPONENT = "manifests/components/controller"
-"""What both overlays have: the process that writes events."""
-DASHBOARD_COMPONENT = "manifests/components/dashboard"
-"""What an administrator adds who wants the page."""
-FAIL_CLOSED = "manifests/components/fail-closed"
-"""What an administrator adds once the webhook answers."""
+WITH_CONTROLLER = "controller.events=true"
+"""The value of the chart that adds the process that writes events."""
+WITH_DASHBOARD = "dashboard.enabled=true"
+"""The value of the chart that adds the page."""
 
 
-def rendered(components: Sequence[str] = ()) -> list[Object]:
-    """The base with components, each a folder, as the kubectl of the control plane renders it;
-    kustomize wants relative paths.
+def rendered(values: Sequence[str] = ()) -> list[Object]:
+    """Return the objects of the chart with some values, for processes whose certificate a story
+    makes: without the controller unless a value adds it, and open to failures.
     """
-    with tempfile.TemporaryDirectory() as given:
-        here = Path(given).resolve()
-        base, *others = (
-            os.path.relpath(ROOT / each, here) for each in ("manifests/base", *components)
-        )
-        (here / "kustomization.yaml").write_text(
-            yaml.safe_dump({"resources": [base], "components": others})
-        )
-        command = [str(build.binary("kubectl")), "kustomize", str(here)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    base = ("controller.events=false", "mutating.failurePolicy=Ignore")
+    found = helm("--set", ",".join(["certificates.source=cert-manager", *base, *values]))
+    return [each for each in found if not each["apiVersion"].startswith("cert-manager.io/")]
 
 
 def apply(plane: ControlPlane, objects: Sequence[Object], *flags: str) -> None:

@@ -26,10 +26,10 @@ from tests.e2e.api import (
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import CERTIFICATE, ROUTING, Deployed
-from tests.e2e.installation import NAMESPACE, WEBHOOK, applied, apply
+from tests.e2e.installation import NAMESPACE, WEBHOOK, applied
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until, until_equal
-from tests.manifests.render import own_overlay
+from tests.manifests.render import installation
 from webhook.kube import names
 
 pytestmark = pytest.mark.e2e
@@ -81,11 +81,10 @@ def test_certificate_and_authority_change_and_no_call_is_lost() -> None:
         team = plane.namespace("team")
         worker = worker_of(plane.api.create(RAY_CLUSTERS, slices("llama", 1), team))
         with (
-            applied(plane, own_overlay("cert-manager")),
+            applied(plane, installation("cert-manager")),
             Deployed(plane, {}, MOUNT_SECONDS, lambda: is_trusted(plane)) as deployed,
         ):
             until(lambda: is_trusted(plane), "cainjector has written both caBundles")
-            apply(plane, own_overlay("cert-manager", ["fail-closed"]))
             until(lambda: is_seated(plane, worker), "the API server asks the webhook")
 
             def ask() -> None:

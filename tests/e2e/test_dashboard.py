@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.api import NAMESPACES, RAY_CLUSTERS, Json, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Troubles, token_to_look
-from tests.e2e.installation import CONTROLLER_COMPONENT, DASHBOARD_COMPONENT, account_token
+from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD, account_token
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
@@ -29,7 +29,7 @@ def installed(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook, the controller and the dashboard, and a RayCluster in each of two namespaces,
     whose label asks to leave it alone.
     """
-    with Webhook(control_plane, [CONTROLLER_COMPONENT, DASHBOARD_COMPONENT]) as running:
+    with Webhook(control_plane, [WITH_CONTROLLER, WITH_DASHBOARD]) as running:
         for namespace, name in ((OWN, "llama"), (OTHER, "qwen")):
             control_plane.namespace(namespace)
             cluster = slices(name, 1)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import CONTROLLER_COMPONENT
+from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import HOSTS, in_seat, slices, wait_for_workers, workers
 from tests.e2e.seats import SEAT, told
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.e2e
 @pytest.fixture(scope="module")
 def installed(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook and the controller, as both overlays have them."""
-    with Webhook(control_plane, [CONTROLLER_COMPONENT]) as running:
+    with Webhook(control_plane, [WITH_CONTROLLER]) as running:
         yield running
 
 

@@ -61,7 +61,10 @@ def dispatched(plane: ControlPlane) -> Counter[str]:
 
 
 def test_creations_that_wait_for_claims_do_not_keep_claims_waiting() -> None:
-    with ControlPlane(api_server_flags=IN_FLIGHT) as plane, Webhook(plane):
+    with (
+        ControlPlane(api_server_flags=IN_FLIGHT) as plane,
+        Webhook(plane, ["flowSchema.enabled=true"]),
+    ):
         namespace = plane.namespace("crowded")
         api = kuberay(plane)
         until(lambda: api.ok(PODS.path(namespace)), "the authorizer knows KubeRay's rights")

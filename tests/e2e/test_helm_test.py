@@ -2,7 +2,6 @@
 make, and nothing of them is left.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -11,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e import build
 from tests.e2e.api import MERGE_PATCH, PODS, Resource
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.deployed import ROUTING, Deployed
+from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE, token_kubeconfig
 from tests.e2e.waiting import until
-from tests.manifests.render import CHART, IMAGE
+from tests.manifests.render import CHART
 
 pytestmark = pytest.mark.e2e
 
@@ -25,24 +24,16 @@ ACCOUNT = "ray-webhook-test"
 BINDINGS = Resource("rbac.authorization.k8s.io/v1", "clusterrolebindings", namespaced=False)
 
 
-class Helm:
-    """The real helm, with a cluster that runs the one pod it waits for."""
+class HelmTest:
+    """`helm test`, with a cluster that runs the one pod it waits for."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
 
-    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run helm in the namespace of the webhook."""
-        command = [str(build.binary("helm")), *words, "--namespace", NAMESPACE]
-        environment = {**os.environ, "KUBECONFIG": str(self._plane.admin_kubeconfig)}
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=240
-        )
-
-    def test(self) -> tuple[int, str]:
-        """Run `helm test`; return how it ends, and what its pod has printed."""
+    def __call__(self) -> tuple[int, str]:
+        """Run it; return how it ends, and what its pod has printed."""
         with ThreadPoolExecutor(1) as pool:
-            ended = pool.submit(self, "test", "ray-webhook", "--timeout", "3m")
+            ended = pool.submit(helm, self._plane, "test", "ray-webhook", "--timeout", "3m")
             printed = self._run_its_pod()
             return ended.result().returncode, printed
 
@@ -83,16 +74,15 @@ def plane() -> Iterator[ControlPlane]:
 def test_helm_test_tells_whether_the_installation_works_and_leaves_no_rights(
     plane: ControlPlane,
 ) -> None:
-    helm = Helm(plane)
-    values = f"image.repository={IMAGE},certificates.source=self-signed"
-    installed = helm("install", "ray-webhook", str(CHART), "--create-namespace", "--set", values)
+    installed = helm(plane, "install", "ray-webhook", str(CHART), "--create-namespace")
     assert installed.returncode == 0, installed.stderr
+    test = HelmTest(plane)
     with Deployed(plane):
-        status, printed = helm.test()
+        status, printed = test()
         assert status == 0, printed
         assert "✗" not in printed
         assert not re.search(r"^\s*\?", printed, re.MULTILINE), printed
         assert ACCOUNT not in {each["metadata"]["name"] for each in plane.api.list(BINDINGS)}
-    status, printed = helm.test()
+    status, printed = test()
     assert status != 0
     assert "✗" in printed

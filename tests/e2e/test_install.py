@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import copy
 import json
 import os
 import ssl
@@ -21,18 +22,17 @@ from cryptography import x509
 from tests.e2e import build, needs
 from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, Api, ApiError
 from tests.e2e.control_plane import ControlPlane
+from tests.e2e.helm import helm
 from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
 from tests.e2e.waiting import SECONDS, until
+from tests.manifests import render
 from tests.manifests.environment import environment
 from tests.manifests.render import (
     CHART,
-    IMAGE,
     MODES,
     Object,
-    helm,
+    installation,
     one,
-    overlay,
-    own_overlay,
 )
 from tests.server import ready
 from tests.tls.listener import ask
@@ -59,12 +59,9 @@ def served(objects: list[Object]) -> list[Object]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("way", ["overlay", "chart"])
-def test_every_object_passes_a_server_side_dry_run(
-    control_plane: ControlPlane, mode: str, way: str
-) -> None:
+def test_every_object_passes_a_server_side_dry_run(control_plane: ControlPlane, mode: str) -> None:
     control_plane.namespace(NAMESPACE)
-    objects = overlay(mode) if way == "overlay" else helm("--set", f"certificates.source={mode}")
+    objects = installation(mode)
     apply(control_plane, served(objects), "--dry-run=server", "--force-conflicts")
 
 
@@ -72,7 +69,7 @@ def test_the_account_of_the_self_signed_mode_fills_its_secret_and_both_bundles(
     control_plane: ControlPlane,
 ) -> None:
     control_plane.namespace(NAMESPACE)
-    with applied(control_plane, overlay("self-signed")):
+    with applied(control_plane, installation("self-signed")):
         pairs = fetched(control_plane, 3)
         assert {pair.certificate for pair in pairs} == {
             base64.b64decode(stored(control_plane)["tls.crt"])
@@ -92,15 +89,15 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
     if way.startswith(build.FORMER_KUBECTL):
         needs.FORMER_KUBECTL.ask()
     control_plane.namespace(NAMESPACE)
-    objects = overlay("self-signed")
+    objects = installation("self-signed")
     with removed(control_plane, objects):
         install(control_plane, way, objects)
         (pair,) = fetched(control_plane, 1)
         before = stored(control_plane)
-        one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["failurePolicy"] = "Fail"
-        install(control_plane, way, objects, "--set", "validating.failurePolicy=Fail")
+        one(objects, "ValidatingWebhookConfiguration")["webhooks"][0]["timeoutSeconds"] = 7
+        install(control_plane, way, objects, "--set", "validating.timeoutSeconds=7")
         (webhook,) = get(control_plane, "validatingwebhookconfiguration", "ray-webhook")["webhooks"]
-        assert webhook["failurePolicy"] == "Fail"
+        assert webhook["timeoutSeconds"] == 7
         assert stored(control_plane) == before
         assert bundles(control_plane) == {before["ca.crt"]}
         assert fetched(control_plane, 1) == [pair]
@@ -109,25 +106,7 @@ def test_an_upgrade_leaves_certificate_and_bundles(control_plane: ControlPlane, 
 def install(plane: ControlPlane, way: str, objects: list[Object], *values: str) -> None:
     """Install or upgrade."""
     if way == "helm":
-        flags = [
-            "--namespace",
-            NAMESPACE,
-            "--kubeconfig",
-            str(plane.admin_kubeconfig),
-            "--set",
-            "certificates.source=self-signed",
-        ]
-        flags += ["--set", f"image.repository={IMAGE}"]
-        command = [
-            str(build.binary("helm")),
-            "upgrade",
-            "--install",
-            "ray-webhook",
-            str(CHART),
-            *flags,
-            *values,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        done = helm(plane, "upgrade", "--install", "ray-webhook", str(CHART), *values)
         assert "rollout status deployment/ray-webhook" in done.stdout, done.stderr
     else:
         program, *words = way.split()
@@ -155,7 +134,7 @@ def test_with_the_rights_and_settings_of_the_manifests_the_service_becomes_ready
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     control_plane.namespace(NAMESPACE)
-    objects = overlay("self-signed")
+    objects = installation("self-signed")
     with applied(control_plane, objects), running(control_plane, objects, tmp_path) as (url, admin):
         wait_until(lambda: httpx.get(f"{admin}/readyz", timeout=30).is_success, SECONDS)
         lines = httpx.get(f"{admin}/readyz?verbose", timeout=30).text
@@ -177,7 +156,7 @@ def test_installed_as_argo_cd_does_the_service_is_ready_before_its_configuration
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     control_plane.namespace(NAMESPACE)
-    objects = overlay("self-signed")
+    objects = installation("self-signed")
     later = [found for found in objects if found["kind"] in REGISTRATIONS]
     first = [found for found in objects if found not in later]
     waves = {found["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] for found in later}
@@ -263,10 +242,7 @@ def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     vaults = [
-        SecretVault(
-            kubeconfig(str(config)), NAMESPACE, "ray-webhook-tls", "ray-webhook", "ray-webhook"
-        )
-        for _ in range(replicas)
+        SecretVault(kubeconfig(str(config)), NAMESPACE, "ray-webhook") for _ in range(replicas)
     ]
     connections = [asyncio.create_task(vault.run()) for vault in vaults]
     try:
@@ -287,32 +263,22 @@ def get(plane: ControlPlane, *words: str) -> Object:
     return found
 
 
-OWN = {"namespace": "elsewhere", "namePrefix": "team-", "transformers": ["names/self-signed"]}
-
-
-@pytest.mark.parametrize("own", [{}, OWN], ids=["as shipped", "another namespace and prefix"])
-@pytest.mark.parametrize("way", ["overlay", "chart"])
-def test_an_installation_that_never_answers_refuses_no_ray_pod_before_the_second_step(
-    control_plane: ControlPlane, way: str, own: dict[str, Any]
+@pytest.mark.parametrize("release", ["ray-webhook", "team"])
+def test_an_installation_whose_image_never_runs_refuses_no_ray_pod(
+    control_plane: ControlPlane, release: str
 ) -> None:
     """No image is ever pulled here, so the webhook does not run."""
-    namespace = control_plane.namespace(own.get("namespace", NAMESPACE))
+    namespace = control_plane.namespace(NAMESPACE if release == "ray-webhook" else "elsewhere")
     target = control_plane.namespace("before-the-webhook")
-    values = "certificates.source=self-signed"
-    if way == "overlay":
-        first, second = (
-            own_overlay("self-signed", **own),
-            own_overlay("self-signed", ["fail-closed"], **own),
-        )
-    else:
-        named = {"release": "team-ray-webhook" if own else "ray-webhook", "namespace": namespace}
-        first = helm("--set", values, **named)
-        second = helm("--set", f"{values},mutating.failurePolicy=Fail", **named)
+    first = render.helm(release=release, namespace=namespace)
+    closed = copy.deepcopy(first)
+    for entry in one(closed, "MutatingWebhookConfiguration")["webhooks"]:
+        entry["failurePolicy"] = "Fail"
     with removed(control_plane, first):
-        apply(control_plane, second, "--force-conflicts")
+        apply(control_plane, closed, "--force-conflicts")
         wait_until(
             lambda: refuses(control_plane, target), SECONDS
-        )  # so the API server has taken the entries in
+        )  # so the API server has taken the entries in, which would refuse every pod
         apply(control_plane, first, "--force-conflicts")
         wait_until(lambda: not refuses(control_plane, target), SECONDS)
         for node_type in ("head", "worker"):

@@ -22,7 +22,7 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import CONTROLLER, CONTROLLER_COMPONENT, NAMESPACE, applied
+from tests.e2e.installation import CONTROLLER, NAMESPACE, WITH_CONTROLLER, applied
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -47,7 +47,7 @@ from webhook.repair.plan import LOST, SPENT
 
 pytestmark = pytest.mark.e2e
 
-COMPONENT = "manifests/components/repair"
+COMPONENT = "repair.enabled=true"
 PER_HOUR = 3
 SETTINGS = {
     "RAY_WEBHOOK_REPAIR__PER_HOUR": str(PER_HOUR),
@@ -63,7 +63,7 @@ def repair(control_plane: ControlPlane) -> Iterator[Webhook]:
     needs.OPERATOR.ask()
     with (
         applied(control_plane, kustomize("manifests/policies/tenants")),
-        Webhook(control_plane, [CONTROLLER_COMPONENT, COMPONENT], SETTINGS) as running,
+        Webhook(control_plane, [WITH_CONTROLLER, COMPONENT], SETTINGS) as running,
     ):
         yield running
 

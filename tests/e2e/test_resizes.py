@@ -35,7 +35,7 @@ def checked(control_plane: ControlPlane, beyond: str) -> Iterator[Webhook]:
     """The webhook, installed with the component."""
     needs.RESIZE.ask()
     with Webhook(
-        control_plane, ["manifests/components/resize-check"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}
+        control_plane, ["resizeCheck.enabled=true"], {"RAY_WEBHOOK_RESIZE__BEYOND": beyond}
     ) as running:
         yield running
 

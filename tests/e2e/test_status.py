@@ -29,7 +29,7 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Troubles, by_cluster, every_trouble, token_to_look
 from tests.e2e.gangs import grouped
-from tests.e2e.installation import CONTROLLER_COMPONENT, DASHBOARD_COMPONENT
+from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
     HOSTS,
@@ -75,7 +75,7 @@ def refused(control_plane: ControlPlane) -> Json:
 @pytest.fixture(scope="module")
 def webhook(control_plane: ControlPlane) -> Iterator[Webhook]:
     """The webhook, the controller that writes events, and the dashboard."""
-    with Webhook(control_plane, [CONTROLLER_COMPONENT, DASHBOARD_COMPONENT]) as running:
+    with Webhook(control_plane, [WITH_CONTROLLER, WITH_DASHBOARD]) as running:
         yield running
 
 

@@ -19,7 +19,6 @@ from tests.e2e.dashboard_process import Dashboard
 from tests.e2e.installation import (
     CONTROLLER,
     DASHBOARD,
-    FAIL_CLOSED,
     NAMESPACE,
     REGISTRATIONS,
     WEBHOOK,
@@ -56,7 +55,7 @@ class Webhook:
     def __init__(
         self,
         plane: ControlPlane,
-        components: Sequence[str] = (),
+        values: Sequence[str] = (),
         settings: Mapping[str, str] | None = None,
     ) -> None:
         self._plane = plane
@@ -65,7 +64,7 @@ class Webhook:
         self._folder = plane.folder / f"webhook-{self._port}"
         self._opener = build_opener(ProxyHandler({}))
         self._stack = ExitStack()
-        self.manifests = rendered([FAIL_CLOSED, *components])
+        self.manifests = rendered(values)
         self._folder.mkdir()
         self._program = self._process(self._port, self._admin_port, {})
         deployed = {
@@ -240,7 +239,9 @@ class Webhook:
         }
 
     def _rewritten(self, registration: Object) -> Object:
-        """The registration with a URL in place of the Service, which nothing here would route."""
+        """The registration with a URL in place of the Service, which nothing here would route, and
+        closed where users close it.
+        """
         found = copy.deepcopy(registration)
         authority = base64.b64encode((self._folder / "ca.crt").read_bytes()).decode()
         for webhook in found["webhooks"]:
@@ -249,6 +250,8 @@ class Webhook:
                 "url": f"https://{HOST}:{self._port}{path}",
                 "caBundle": authority,
             }
+            if registration["kind"] == "MutatingWebhookConfiguration":
+                webhook["failurePolicy"] = "Fail"
         return found
 
     def _refuses(self, probe: tuple[Resource, Callable[[], Json]]) -> bool:

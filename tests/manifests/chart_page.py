@@ -14,14 +14,12 @@ PAGE: Final = CHART / "README.md"
 _HEAD: Final = """# Chart
 
 Generated from `values.yaml` by `python -m tests.manifests.chart_page`; a test fails when it is out
-of date. `docs/install.md` walks through the installation, which has two steps;
-`manifests/README.md` gives the reason for each choice.
+of date. `docs/install.md` walks through the installation; `manifests/README.md` gives the reason
+for each choice. What has no value, such as the security context, is what every pod of the webhook
+works with: nothing has to be weakened.
 
 ```
-helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace \\
-    --set image.repository=YOUR/ray-webhook
-helm upgrade ray-webhook manifests/chart --namespace ray-webhook --reuse-values \\
-    --set mutating.failurePolicy=Fail
+helm install ray-webhook manifests/chart --namespace ray-webhook --create-namespace
 ```
 
 | value | default | |

@@ -7,26 +7,27 @@ from pathlib import Path
 from tests.manifests.render import Object, one
 
 
-def config_map(objects: list[Object], what: str) -> Object:
-    """Return the ConfigMap `settings` or `components`, whatever prefix and hash its name has."""
-    (found,) = (
-        found
+def settings_file(objects: list[Object]) -> str:
+    """Return the file with settings, from its ConfigMap."""
+    (text,) = (
+        found["data"]["settings.yaml"]
         for found in objects
-        if found["kind"] == "ConfigMap" and f"ray-webhook-{what}" in found["metadata"]["name"]
+        if found["kind"] == "ConfigMap" and "settings.yaml" in found["data"]
     )
-    return found
+    return str(text)
+
+
+def variables(objects: list[Object], deployment: str = "ray-webhook") -> dict[str, str]:
+    """Return the variables of a Deployment's container."""
+    found = one(objects, "Deployment", deployment)
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    return {each["name"]: each["value"] for each in container["env"]}
 
 
 def environment(objects: list[Object], deployment: str, folder: Path) -> dict[str, str]:
     """Return the variables of a Deployment's container; the file that they name is written into
     `folder`.
     """
-    found = one(objects, "Deployment", deployment)
-    (container,) = found["spec"]["template"]["spec"]["containers"]
-    own = {
-        each["name"]: each.get("value", found["metadata"]["namespace"])
-        for each in container.get("env", ())
-    }
     file = folder / "settings.yaml"
-    file.write_text(config_map(objects, "settings")["data"]["settings.yaml"])
-    return {**config_map(objects, "components")["data"], **own, "RAY_WEBHOOK_FILE": str(file)}
+    file.write_text(settings_file(objects))
+    return {**variables(objects, deployment), "RAY_WEBHOOK_FILE": str(file)}

@@ -23,19 +23,17 @@ from tests.dashboard.test_following import following as dashboard_following
 from tests.dashboard.test_following import store
 from tests.follow.fake_api import RAYCLUSTERS, REVIEWS, FakeApi
 from tests.follow.following import eventually
-from tests.manifests.environment import config_map, environment
+from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     MODES,
     Object,
     helm,
+    installation,
     kustomize,
     one,
-    overlay,
-    own_overlay,
-    with_component,
 )
 from tests.server import Running, serving
-from tests.status.scenes import Scene
+from tests.status.scenes import MUTATING, Scene
 from tests.tls.registry import registry
 from tests.tls.test_vault import source, with_vault
 from webhook.dashboard.access import TokenAccess
@@ -60,7 +58,7 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    objects = with_component(mode, "scheduling-groups")
+    objects = installation(mode, "schedulingGroups.publish=true")
     for name in ("ray-webhook", "ray-webhook-controller"):
         with monkeypatch.context() as patch:
             data = environment(objects, name, tmp_path)
@@ -73,27 +71,26 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
         assert settings.tls.source == (
             "self-signed" if (name, mode) == ("ray-webhook", "self-signed") else "files"
         )
-        assert settings.installation == DEFAULTS.installation
+        assert settings.installation.name == DEFAULTS.installation.name
+        assert settings.installation.fail_closed == (name == "ray-webhook")
         assert settings.controller == DEFAULTS.controller
 
 
 @pytest.mark.parametrize("name", ["ray-webhook", "ray-webhook-controller"])
 def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) -> None:
-    objects = with_component("self-signed", "scheduling-groups")
+    objects = installation("self-signed", "schedulingGroups.publish=true")
     pod = one(objects, "Deployment", name)["spec"]["template"]["spec"]
     (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "settings")
     (volume,) = (each for each in pod["volumes"] if each["name"] == "settings")
-    (held,) = config_map(objects, "settings")["data"]
-    assert (
-        config_map(objects, "components")["data"][variable("file")]
-        == f"{mount['mountPath']}/{held}"
-    )
-    assert volume["configMap"]["name"] == config_map(objects, "settings")["metadata"]["name"]
+    stored = one(objects, "ConfigMap")
+    (held,) = stored["data"]
+    assert variables(objects, name)[variable("file")] == f"{mount['mountPath']}/{held}"
+    assert volume["configMap"]["name"] == stored["metadata"]["name"]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_ports_agree_from_the_webhook_configuration_to_the_listener(mode: str) -> None:
-    objects = overlay(mode)
+    objects = installation(mode)
     ports = {port["name"]: port for port in one(objects, "Service", "ray-webhook")["spec"]["ports"]}
     container = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]["containers"][
         0
@@ -121,7 +118,10 @@ PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 def entries(mode: str) -> dict[str, Object]:
     """Return all webhooks by name, those of components included."""
-    return {webhook["name"]: webhook for webhook in webhooks(with_component(mode, "resize-check"))}
+    return {
+        webhook["name"]: webhook
+        for webhook in webhooks(installation(mode, "resizeCheck.enabled=true"))
+    }
 
 
 def webhooks(objects: list[Object]) -> list[Object]:
@@ -134,6 +134,15 @@ def webhooks(objects: list[Object]) -> list[Object]:
     ]
 
 
+def test_the_configuration_of_the_tests_of_diagnoses_is_that_of_the_chart() -> None:
+    assert yaml.safe_load(MUTATING.read_text()) == one(helm(), "MutatingWebhookConfiguration")
+
+
+def asked_about_ray(objects: list[Object]) -> list[Object]:
+    """Return the webhooks but the probe."""
+    return [entry for entry in webhooks(objects) if entry["name"] != names.PROBE_WEBHOOK]
+
+
 @pytest.mark.parametrize(
     "kind",
     ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
@@ -141,7 +150,9 @@ def webhooks(objects: list[Object]) -> list[Object]:
 def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
     paths = {
         webhook["clientConfig"]["service"]["path"]
-        for webhook in one(with_component("self-signed", "resize-check"), kind)["webhooks"]
+        for webhook in one(installation("self-signed", "resizeCheck.enabled=true"), kind)[
+            "webhooks"
+        ]
     }
     with httpx.Client(verify=False) as client:  # noqa: S501 - only whether the path is there
         assert {client.get(server.url + path).status_code for path in paths} == {
@@ -150,7 +161,7 @@ def test_paths_of_webhooks_are_routes(server: Running, kind: str) -> None:
 
 
 def test_paths_of_probes_and_metrics_are_routes(server: Running) -> None:
-    container = one(overlay("self-signed"), "Deployment", "ray-webhook")["spec"]["template"][
+    container = one(installation("self-signed"), "Deployment", "ray-webhook")["spec"]["template"][
         "spec"
     ]["containers"][0]
     paths = {container[probe]["httpGet"]["path"] for probe in PROBES}
@@ -183,7 +194,7 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
             [resource],
             operations,
         )
-    for entry in webhooks(with_component("self-signed", "resize-check")):
+    for entry in asked_about_ray(installation("self-signed", "resizeCheck.enabled=true")):
         name, ignore = entry["namespaceSelector"]["matchExpressions"]
         assert name["values"] == ["ray-webhook", "kube-system"]
         assert ignore == {"key": names.LABEL_IGNORE, "operator": "NotIn", "values": ["true"]}
@@ -191,9 +202,7 @@ def test_pods_are_selected_by_labels_that_kuberay_protects_and_only_where_they_a
 
 def test_no_entry_leaves_a_ray_object_out_by_its_own_label() -> None:
     """Else the setting `ignore.rayclusters` could not take that away."""
-    chart = helm("--set", "resizeCheck.enabled=true")
-    objects = [*with_component("self-signed", "resize-check"), *chart]
-    for entry in webhooks(objects):
+    for entry in webhooks(helm("--set", "resizeCheck.enabled=true")):
         conditions = [each["expression"] for each in entry.get("matchConditions", ())]
         selectors = entry.get("objectSelector", {}).get("matchExpressions", ())
         assert not any(names.LABEL_IGNORE in text for text in conditions)
@@ -225,26 +234,54 @@ def test_shards_are_asked_about_where_a_ray_cluster_names_the_annotation_that_th
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_resize_check_is_an_entry_more_that_the_same_certificate_serves(mode: str) -> None:
-    with_it, without = with_component(mode, "resize-check"), overlay(mode)
+    with_it, without = installation(mode, "resizeCheck.enabled=true"), installation(mode)
     (entry,) = (webhook for webhook in webhooks(with_it) if webhook not in webhooks(without))
     assert entry["clientConfig"]["service"]["path"] == "/validate"
     assert (entry["failurePolicy"], entry["sideEffects"]) == ("Ignore", "None")
     assert [found["kind"] for found in webhook_configurations(with_it)] == [
         found["kind"] for found in webhook_configurations(without)
     ]
-    data = config_map(with_it, "components")["data"]
-    assert data == config_map(without, "components")["data"] | {
+    assert variables(with_it) == variables(without) | {
         variable("resize.beyond"): DEFAULTS.resize.beyond
     }
     assert list(named_permissions(with_it)) == list(named_permissions(without))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_nothing_fails_closed_before_the_component_that_says_so_is_added(mode: str) -> None:
-    first, second = overlay(mode), own_overlay(mode, ["fail-closed", "resize-check"])
-    assert {webhook["failurePolicy"] for webhook in webhooks(first)} == {"Ignore"}
-    closed = {webhook["name"] for webhook in webhooks(second) if webhook["failurePolicy"] == "Fail"}
-    assert closed == {"pods.admission.ray.io", "shards.admission.ray.io"}
+def test_entries_fail_open_until_the_webhook_sets_what_their_annotation_says(mode: str) -> None:
+    objects = installation(mode, "resizeCheck.enabled=true")
+    assert {webhook["failurePolicy"] for webhook in webhooks(objects)} == {"Ignore"}
+    asked = [
+        found["metadata"]["annotations"][names.ANNOTATION_FAILURE_POLICY]
+        for found in webhook_configurations(objects)
+    ]
+    assert asked == ["Fail", "Ignore"]
+    assert variables(objects)[variable("installation.fail_closed")] == "true"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_where_nothing_fails_closed_there_is_neither_a_probe_nor_a_right_to_change_it(
+    mode: str,
+) -> None:
+    objects = installation(mode, "mutating.failurePolicy=Ignore")
+    assert names.PROBE_WEBHOOK not in {entry["name"] for entry in webhooks(objects)}
+    assert variable("installation.fail_closed") not in variables(objects)
+    rights = {what for _, what, _ in named_permissions(objects)}
+    assert ("mutatingwebhookconfigurations" in rights) == (mode == "self-signed")
+
+
+def test_the_probe_is_asked_about_its_own_lease_in_the_own_namespace_and_about_nothing_else() -> (
+    None
+):
+    (probe,) = (
+        entry
+        for entry in webhooks(installation("self-signed"))
+        if entry["name"] == names.PROBE_WEBHOOK
+    )
+    assert probe["objectSelector"] == {"matchLabels": {names.LABEL_PROBE: "true"}}
+    assert probe["namespaceSelector"] == {
+        "matchLabels": {"kubernetes.io/metadata.name": "ray-webhook"}
+    }
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -253,7 +290,7 @@ def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(m
         found["kind"]: found["metadata"]
         .get("annotations", {})
         .get("argocd.argoproj.io/sync-wave", "0")
-        for found in overlay(mode)
+        for found in installation(mode)
     }
     later = {kind for kind, wave in waves.items() if int(wave) > 0}
     assert later == {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
@@ -261,7 +298,7 @@ def test_argo_cd_applies_the_entries_after_the_webhook_and_removes_them_before(m
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
-    objects = overlay(mode)
+    objects = installation(mode)
     deployment = one(objects, "Deployment", "ray-webhook")["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
@@ -278,11 +315,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert container["securityContext"] == security
-    drain = float(
-        yaml.safe_load(config_map(objects, "settings")["data"]["settings.yaml"])["serving"][
-            "drain_seconds"
-        ]
-    )
+    drain = float(yaml.safe_load(settings_file(objects))["serving"]["drain_seconds"])
     assert drain > 0
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE_SECONDS
     assert pod["enableServiceLinks"] is False
@@ -290,7 +323,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
 
 
 def test_the_mounted_secret_is_where_the_settings_look() -> None:
-    objects = overlay("cert-manager")
+    objects = installation("cert-manager")
     pod = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"]
     (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "tls")
     (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
@@ -305,19 +338,19 @@ def test_the_mounted_secret_is_where_the_settings_look() -> None:
 
 
 def test_the_leaf_is_signed_by_the_authority_and_never_by_the_self_signed_issuer() -> None:
-    objects = kustomize("certs")
+    objects = installation("cert-manager")
     leaf = one(objects, "Certificate", "ray-webhook-tls")["spec"]
     root = one(objects, "Certificate", "ray-webhook-ca")["spec"]
     issuer = one(objects, "Issuer", leaf["issuerRef"]["name"])["spec"]
     assert issuer == {"ca": {"secretName": root["secretName"]}}
     assert root["isCA"]
     assert leaf["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
-    for found in webhook_configurations(overlay("cert-manager")):
+    for found in webhook_configurations(installation("cert-manager")):
         assert (
             found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
             == "ray-webhook/ray-webhook-tls"
         )
-    for found in webhook_configurations(overlay("self-signed")):
+    for found in webhook_configurations(installation("self-signed")):
         assert "cert-manager.io/inject-ca-from" not in found["metadata"]["annotations"]
 
 
@@ -337,8 +370,9 @@ def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Pat
     wanted = {(verbs[method], resource, name) for method, resource, name in done}
     definition = ("get", *kuberay.PATH.split("/")[-2:])
     leased = {(verb, "leases", LEASE) for verb in ("get", "patch")}
-    assert {*wanted, definition} | leased == set(named_permissions(overlay("self-signed")))
-    assert {definition} | leased == set(named_permissions(overlay("cert-manager")))
+    assert {*wanted, definition} | leased == set(named_permissions(installation("self-signed")))
+    closing = {each for each in wanted if each[1].endswith("webhookconfigurations")}
+    assert {definition, *closing} | leased == set(named_permissions(installation("cert-manager")))
 
 
 def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
@@ -357,7 +391,7 @@ def named_permissions(objects: list[Object]) -> Iterator[tuple[str, str, str]]:
 def test_pods_and_rayclusters_are_read_everywhere_and_leases_are_written_in_the_own_namespace(
     mode: str,
 ) -> None:
-    objects = overlay(mode)
+    objects = installation(mode)
     unnamed = [
         (role["kind"], rule["apiGroups"], rule["resources"], rule["verbs"])
         for role in objects
@@ -402,7 +436,9 @@ TOLD = {(verb, "events") for verb in ("create", "get", "patch")}
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_controller_may_write_events_and_its_lease_and_nothing_else(mode: str) -> None:
-    assert granted(overlay(mode), "ray-webhook-controller") == READ_BY_CONTROLLER | LEASED | TOLD
+    assert (
+        granted(installation(mode), "ray-webhook-controller") == READ_BY_CONTROLLER | LEASED | TOLD
+    )
 
 
 def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no_controller() -> (
@@ -411,15 +447,15 @@ def test_without_events_the_chart_has_no_rights_for_them_and_without_anything_no
     flags = "controller.events=false,schedulingGroups.publish=true"
     objects = helm("--set", flags)
     assert not {right for right in granted(objects, "ray-webhook-controller") if "events" in right}
-    assert config_map(objects, "components")["data"][variable("controller.events")] == "false"
+    assert variables(objects, "ray-webhook-controller")[variable("controller.events")] == "false"
     without = helm("--set", "controller.events=false")
     assert not [found for found in without if "controller" in found["metadata"]["name"]]
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> None:
-    objects = with_component(mode, "scheduling-groups")
-    assert granted(objects, "ray-webhook") == granted(overlay(mode), "ray-webhook")
+    objects = installation(mode, "schedulingGroups.publish=true")
+    assert granted(objects, "ray-webhook") == granted(installation(mode), "ray-webhook")
     written = {
         (verb, what)
         for verb in ("create", "delete", "list", "patch")
@@ -433,9 +469,8 @@ def test_only_the_account_of_the_controller_may_write_pod_groups(mode: str) -> N
         [LEASE],
     ]
     pod = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"]
-    assert pod["containers"][0]["env"] == [
-        {"name": variable("installation.name"), "value": DEFAULTS.installation.name}
-    ]
+    given = variables(objects, "ray-webhook-controller")
+    assert given[variable("installation.name")] == DEFAULTS.installation.name
     assert pod["serviceAccountName"] == "ray-webhook-controller"
 
 
@@ -464,7 +499,7 @@ def granted(objects: list[Object], account: str) -> set[tuple[str, str]]:
 def test_nothing_that_selects_the_pods_of_the_webhook_selects_those_of_the_controller(
     mode: str,
 ) -> None:
-    objects = with_component(mode, "scheduling-groups")
+    objects = installation(mode, "schedulingGroups.publish=true")
     for name, other in (
         ("ray-webhook", "ray-webhook-controller"),
         ("ray-webhook-controller", "ray-webhook"),
@@ -485,7 +520,7 @@ def selected(found: Object) -> dict[str, str]:
 
 
 def test_probes_and_metrics_of_the_controller_are_at_the_port_of_its_settings() -> None:
-    objects = with_component("self-signed", "scheduling-groups")
+    objects = installation("self-signed", "monitoring.serviceMonitor=true")
     (container,) = one(objects, "Deployment", "ray-webhook-controller")["spec"]["template"]["spec"][
         "containers"
     ]
@@ -517,7 +552,7 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
 
     run(story)
     role = one(
-        with_component("self-signed", "scheduling-groups"),
+        installation("self-signed", "schedulingGroups.publish=true"),
         "ClusterRole",
         "ray-webhook-scheduling-groups",
     )
@@ -529,7 +564,7 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
 def test_the_page_listens_and_is_probed_where_its_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    objects = with_component("self-signed", "dashboard")
+    objects = installation("self-signed", "dashboard.enabled=true", "networkPolicy.enabled=true")
     for key, value in environment(objects, "ray-webhook-dashboard", tmp_path).items():
         monkeypatch.setenv(key, value)
     settings = read_settings([], "dashboard")
@@ -562,7 +597,11 @@ def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) ->
 
     done: set[tuple[str, str]] = set()
     run(story)
-    role = one(with_component("self-signed", "dashboard"), "ClusterRole", "ray-webhook-dashboard")
+    role = one(
+        installation("self-signed", "dashboard.enabled=true", "networkPolicy.enabled=true"),
+        "ClusterRole",
+        "ray-webhook-dashboard",
+    )
     granted = {
         (verb, resource)
         for rule in role["rules"]
@@ -578,7 +617,7 @@ def test_the_component_for_scheduling_groups_says_to_the_webhook_that_pod_groups
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment(
-        with_component(mode, "scheduling-groups"), "ray-webhook", tmp_path
+        installation(mode, "schedulingGroups.publish=true"), "ray-webhook", tmp_path
     ).items():
         monkeypatch.setenv(name, value)
     assert read_settings([]).scheduling.publish

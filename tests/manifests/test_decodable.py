@@ -2,16 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import yaml
 
+from tests.manifests.render import helm, one
 from tests.schema.generate import TABLE
 from webhook.validation.crd import schema_of
 from webhook.validation.decoding import Limited, fits
 
-POLICY = Path(__file__).parents[2] / "manifests" / "base" / "decodable.yaml"
 KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 TYPES = ("int32", "int-or-string", "quantity")
 AMOUNTS = (
@@ -23,8 +21,7 @@ PODS = ("template.spec", "submitterPodTemplate.spec")
 
 def expressions() -> str:
     """Return all expressions of the policy as one text without spaces."""
-    policy, _ = yaml.safe_load_all(POLICY.read_text())
-    spec = policy["spec"]
+    spec = one(helm(), "ValidatingAdmissionPolicy")["spec"]
     return "".join(
         "".join(each["expression"].split()) for each in (*spec["variables"], *spec["validations"])
     )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.manifests.render import ROOT, one, overlay
+from tests.manifests.render import ROOT, installation, one
 
 TEXT = (ROOT / "Dockerfile").read_text()
 
@@ -70,7 +70,7 @@ def test_times_in_the_result_do_not_depend_on_when_it_was_built() -> None:
 
 @pytest.mark.parametrize("mode", ["cert-manager", "self-signed"])
 def test_image_and_deployment_agree(mode: str) -> None:
-    pod = one(overlay(mode), "Deployment", "ray-webhook")["spec"]["template"]["spec"]
+    pod = one(installation(mode), "Deployment", "ray-webhook")["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     user = pod["securityContext"]
     assert RESULT.arguments("USER") == [f"{user['runAsUser']}:{user['runAsGroup']}"]

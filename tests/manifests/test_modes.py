@@ -1,6 +1,7 @@
-"""The two ways to install, rendered twice: by kustomize and by Helm."""
+"""The chart: its defaults, its parts, and the values that it refuses."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -8,109 +9,92 @@ import pytest
 import yaml
 
 from tests.manifests import chart_schema
-from tests.manifests.environment import config_map, environment
+from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
+    CHART,
     IMAGE,
+    KUBE_VERSION,
     MODES,
     Object,
     by_identity,
     helm,
+    installation,
     kustomize,
     one,
-    overlay,
-    own_overlay,
+    run,
     template,
-    with_component,
 )
+from webhook import __version__
 from webhook.settings import read_settings
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_chart_and_overlay_give_the_same_objects(mode: str) -> None:
-    from_chart = by_identity(helm("--set", f"certificates.source={mode}"))
-    from_overlay = by_identity(overlay(mode))
-    assert from_overlay.pop(("Namespace", "ray-webhook"))["kind"] == "Namespace"
-    assert from_chart.keys() == from_overlay.keys()
-    for identity, found in from_chart.items():
-        assert found == from_overlay[identity], identity
+def test_the_defaults_pass_the_linter_of_helm_and_are_at_most_twenty_objects() -> None:
+    linted = run("helm", "lint", "--strict", str(CHART), "--kube-version", KUBE_VERSION)
+    assert "0 chart(s) failed" in linted.stdout
+    objects = helm()
+    assert len(objects) <= 20
+    (container,) = one(objects, "Deployment", "ray-webhook")["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert container["image"] == f"{IMAGE}:{__version__}"
 
 
-@pytest.mark.parametrize("way", ["overlay", "chart"])
-def test_pods_of_the_priority_class_which_any_tenant_may_name_preempt_no_others(way: str) -> None:
-    objects = overlay("cert-manager") if way == "overlay" else helm()
-    assert one(objects, "PriorityClass", "ray-webhook")["preemptionPolicy"] == "Never"
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_the_resize_check_of_the_chart_is_that_of_the_component(mode: str) -> None:
-    from_chart = by_identity(helm("--set", f"certificates.source={mode},resizeCheck.enabled=true"))
-    from_overlay = by_identity(with_component(mode, "resize-check"))
-    del from_overlay["Namespace", "ray-webhook"]
-    assert from_chart == from_overlay
+@pytest.mark.parametrize("file", sorted((CHART / "ci").iterdir()), ids=lambda file: file.stem)
+def test_the_values_for_chart_testing_render(file: Path) -> None:
+    assert helm("--values", str(file))
 
 
 def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None:
-    data = config_map(
-        helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny"), "components"
-    )["data"]
-    assert data["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
-    assert "RAY_WEBHOOK_RESIZE__BEYOND" not in config_map(helm(), "components")["data"]
+    objects = helm("--set", "resizeCheck.enabled=true,resizeCheck.beyond=deny")
+    assert variables(objects)["RAY_WEBHOOK_RESIZE__BEYOND"] == "deny"
+    assert "RAY_WEBHOOK_RESIZE__BEYOND" not in variables(helm())
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_scheduling_groups_of_the_chart_are_those_of_the_component(mode: str) -> None:
-    from_chart = by_identity(
-        helm("--set", f"certificates.source={mode},schedulingGroups.publish=true")
-    )
-    from_overlay = by_identity(with_component(mode, "scheduling-groups"))
-    del from_overlay["Namespace", "ray-webhook"]
-    assert from_chart == from_overlay
-    assert (
-        config_map([*from_chart.values()], "components")["data"]["RAY_WEBHOOK_SCHEDULING__PUBLISH"]
-        == "true"
-    )
-    plain = by_identity(overlay(mode))
-    assert from_overlay.keys() - plain.keys() == {
-        ("ClusterRole", "ray-webhook-scheduling-groups"),
-        ("ClusterRoleBinding", "ray-webhook-scheduling-groups"),
-    }
-    assert {(kind, "ray-webhook-controller") for kind in CONTROLLER} <= plain.keys()
-    unchanged = {
-        identity: found
-        for identity, found in plain.items()
-        if identity[0] not in {"ConfigMap", "Namespace"}
-    }
-    assert {identity: from_overlay[identity] for identity in unchanged} == unchanged
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_repair_of_the_chart_is_that_of_the_component(mode: str) -> None:
-    from_chart = by_identity(helm("--set", f"certificates.source={mode},repair.enabled=true"))
-    from_overlay = by_identity(with_component(mode, "repair"))
-    del from_overlay["Namespace", "ray-webhook"]
-    assert from_chart == from_overlay
-    assert (
-        config_map([*from_chart.values()], "components")["data"]["RAY_WEBHOOK_REPAIR__ENABLED"]
-        == "true"
-    )
-    plain = by_identity(overlay(mode))
-    assert from_overlay.keys() - plain.keys() == {
-        (kind, "ray-webhook-repair")
-        for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+@pytest.mark.parametrize(
+    ("value", "name", "variable", "kinds"),
+    [
+        (
+            "schedulingGroups.publish=true",
+            "ray-webhook-scheduling-groups",
+            "RAY_WEBHOOK_SCHEDULING__PUBLISH",
+            ("ClusterRole", "ClusterRoleBinding"),
+        ),
+        (
+            "repair.enabled=true",
+            "ray-webhook-repair",
+            "RAY_WEBHOOK_REPAIR__ENABLED",
+            ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+        ),
+    ],
+)
+def test_a_part_of_the_controller_adds_rights_and_a_setting_and_nothing_else(
+    mode: str, value: str, name: str, variable: str, kinds: tuple[str, ...]
+) -> None:
+    plain, more = by_identity(installation(mode)), by_identity(installation(mode, value))
+    assert more.keys() - plain.keys() == {(kind, name) for kind in kinds}
+    for deployment in ("ray-webhook", "ray-webhook-controller"):
+        given = variables([*more.values()], deployment)
+        assert given == variables([*plain.values()], deployment) | {variable: "true"}
+    assert {identity for identity, found in plain.items() if found != more[identity]} == {
+        ("Deployment", "ray-webhook"),
+        ("Deployment", "ray-webhook-controller"),
     }
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_dashboard_of_the_chart_is_that_of_the_component(mode: str) -> None:
-    from_chart = by_identity(helm("--set", f"certificates.source={mode},dashboard.enabled=true"))
-    from_overlay = by_identity(with_component(mode, "dashboard"))
-    del from_overlay["Namespace", "ray-webhook"]
-    assert from_chart == from_overlay
-    plain = by_identity(overlay(mode))
-    assert from_overlay.keys() - plain.keys() == {
+def test_the_dashboard_is_a_process_with_an_account_of_its_own() -> None:
+    plain, more = by_identity(helm()), by_identity(helm("--set", "dashboard.enabled=true"))
+    assert {*more} - {*plain} == {
         (kind, "ray-webhook-dashboard")
         for kind in CONTROLLER
-        if kind not in {"Role", "RoleBinding"}
+        if kind not in {"Role", "RoleBinding", "NetworkPolicy"}
+    }
+
+
+def test_every_process_has_its_network_policy_where_the_values_say_so() -> None:
+    objects = helm("--set", "networkPolicy.enabled=true,dashboard.enabled=true")
+    assert {found["metadata"]["name"] for found in objects if found["kind"] == "NetworkPolicy"} == {
+        found["metadata"]["name"] for found in objects if found["kind"] == "Deployment"
     }
 
 
@@ -122,9 +106,8 @@ CONTROLLER = (
     "RoleBinding",
     "Deployment",
     "Service",
-    "NetworkPolicy",
 )
-"""What the process that writes to the cluster is made of, once."""
+"""Kinds of objects of a process with an account of its own."""
 
 
 def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
@@ -133,9 +116,11 @@ def test_the_monitoring_of_the_chart_is_that_of_the_manifests() -> None:
     from_chart = by_identity(
         found
         for found in helm(*flags)
-        if found["apiVersion"].startswith("monitoring") or "dashboard" in found["metadata"]["name"]
+        if found["apiVersion"].startswith("monitoring")
+        or "dashboard" in found["metadata"]["name"]
+        or (found["kind"], found["metadata"]["name"]) == ("Service", "ray-webhook-controller")
     )
-    assert len(from_chart) == 3
+    assert len(from_chart) == 4
     assert from_chart == by_identity(kustomize("manifests/monitoring"))
 
 
@@ -164,7 +149,7 @@ def test_every_object_of_a_namespace_names_it() -> None:
         *POLICIES,
     }
     for mode in MODES:
-        for found in overlay(mode):
+        for found in installation(mode):
             if found["kind"] not in cluster_wide and "Webhook" not in found["kind"]:
                 assert found["metadata"]["namespace"] == "ray-webhook", found["kind"]
 
@@ -183,7 +168,7 @@ def test_a_release_of_another_name_in_another_namespace_is_consistent(tmp_path: 
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         for webhook in one(objects, kind)["webhooks"]:
             assert webhook["clientConfig"]["service"]["namespace"] == "elsewhere"
-            assert "elsewhere" in webhook["namespaceSelector"]["matchExpressions"][0]["values"]
+            assert "elsewhere" in str(webhook["namespaceSelector"])
 
 
 def references(objects: list[Object]) -> list[str]:
@@ -242,7 +227,6 @@ def test_values_reach_the_objects() -> None:
         assert pod["containers"][0]["image"] == f"{IMAGE}:v9"
         assert pod["priorityClassName"] == "high"
     for webhook in one(objects, "MutatingWebhookConfiguration")["webhooks"]:
-        assert webhook["failurePolicy"] == "Ignore"
         assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [
             "ray-webhook",
             "kube-system",
@@ -252,7 +236,7 @@ def test_values_reach_the_objects() -> None:
     assert not {"NetworkPolicy", "PriorityClass"} & {found["kind"] for found in objects}
 
 
-def test_the_image_has_to_be_named_and_may_have_a_registry_and_a_digest() -> None:
+def test_the_image_may_have_another_registry_for_all_charts_and_a_digest() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refusal:
         template("--set", "image.repository=null")
     assert "repository" in refusal.value.stderr
@@ -265,6 +249,61 @@ def test_the_image_has_to_be_named_and_may_have_a_registry_and_a_digest() -> Non
         "spec"
     ]["containers"]
     assert container["image"] == f"registry.example.com/tools/ray-webhook@{digest}"
+    everywhere = template("--set", "global.imageRegistry=mirror.example.com").stdout
+    assert set(re.findall(r"image: (.+)", everywhere)) == {
+        f"mirror.example.com/ray-webhook/ray-webhook:{__version__}"
+    }
+
+
+def test_every_pod_pulls_with_the_secrets_of_the_chart_and_of_all_charts() -> None:
+    flags = (
+        "imagePullSecrets[0].name=own,global.imagePullSecrets[0].name=all,dashboard.enabled=true"
+    )
+    objects = [each for each in yaml.safe_load_all(template("--set", flags).stdout) if each]
+    pods = [each["spec"]["template"] for each in objects if each["kind"] == "Deployment"]
+    pods += [each for each in objects if each["kind"] == "Pod"]
+    assert len(pods) == 4
+    for found in pods:
+        assert found["spec"]["imagePullSecrets"] == [{"name": "all"}, {"name": "own"}]
+
+
+def test_objects_have_the_labels_and_annotations_that_the_values_name() -> None:
+    own = "annotations.a=1,service.annotations.b=2"
+    flags = f"{own},mutating.annotations.c=3,validating.annotations.d=4"
+    objects = helm("--set-string", flags)
+    for kind, annotation in (
+        ("Deployment", ("a", "1")),
+        ("Service", ("b", "2")),
+        ("MutatingWebhookConfiguration", ("c", "3")),
+        ("ValidatingWebhookConfiguration", ("d", "4")),
+    ):
+        found = one(objects, kind, "ray-webhook")["metadata"]
+        assert annotation in found["annotations"].items()
+    for found in objects:
+        labels = found["metadata"]["labels"]
+        assert labels["app.kubernetes.io/version"] == __version__
+        assert labels["helm.sh/chart"] == f"ray-webhook-{__version__}"
+
+
+def test_namespaces_are_selected_by_further_conditions() -> None:
+    objects = helm(
+        "--set",
+        "namespaceSelector.matchLabels.team=ml,namespaceSelector.matchExpressions[0].key=tier,"
+        "namespaceSelector.matchExpressions[0].operator=Exists",
+    )
+    (webhook,) = one(objects, "ValidatingWebhookConfiguration")["webhooks"]
+    selector = webhook["namespaceSelector"]
+    assert selector["matchLabels"] == {"team": "ml"}
+    assert {"key": "tier", "operator": "Exists"} in selector["matchExpressions"]
+    assert len(selector["matchExpressions"]) == 3
+
+
+def test_an_issuer_of_your_own_takes_the_place_of_the_one_that_the_chart_makes() -> None:
+    issuer = {"group": "cert-manager.io", "kind": "ClusterIssuer", "name": "theirs"}
+    values = [f"certificates.issuerRef.{key}={value}" for key, value in issuer.items()]
+    objects = installation("cert-manager", *values)
+    assert one(objects, "Certificate")["spec"]["issuerRef"] == issuer
+    assert "Issuer" not in {found["kind"] for found in objects}
 
 
 def test_the_schema_of_the_chart_is_that_of_the_settings() -> None:
@@ -277,11 +316,18 @@ def test_settings_of_the_chart_reach_the_file() -> None:
         "config.serving.drain_seconds=20,config.namespaces={a,b},"
         "config.validation.levels.tpu-topology-mismatch=warn"
     )
-    file = yaml.safe_load(config_map(helm("--set", flags), "settings")["data"]["settings.yaml"])
+    file = yaml.safe_load(settings_file(helm("--set", flags)))
     assert (file["apiVersion"], file["kind"]) == ("config.admission.ray.io/v1alpha1", "Settings")
     assert file["serving"]["drain_seconds"] == 20
     assert file["namespaces"] == ["a", "b"]
     assert file["validation"] == {"levels": {"tpu-topology-mismatch": "warn"}}
+
+
+def test_a_time_to_drain_that_the_grace_period_cuts_short_is_refused() -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refusal:
+        template("--set", "config.serving.drain_seconds=25")
+    assert "terminationGracePeriodSeconds is 30" in refusal.value.stderr
+    assert helm("--set", "config.serving.drain_seconds=25,terminationGracePeriodSeconds=31")
 
 
 @pytest.mark.parametrize("written_as", ["off", "warn"])
@@ -291,89 +337,7 @@ def test_a_level_is_written_without_quotes(written_as: str, tmp_path: Path) -> N
         f"config: {{validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}}}"
     )
     file = tmp_path / "settings.yaml"
-    file.write_text(config_map(helm("--values", str(values)), "settings")["data"]["settings.yaml"])
+    file.write_text(settings_file(helm("--values", str(values))))
     assert read_settings(["--file", str(file)]).validation.levels == {
         "tpu-topology-mismatch": written_as
     }
-
-
-def test_the_chart_fails_closed_like_the_component() -> None:
-    for mode in MODES:
-        from_chart = by_identity(
-            helm("--set", f"certificates.source={mode},mutating.failurePolicy=Fail")
-        )
-        from_overlay = by_identity(own_overlay(mode, ["fail-closed"]))
-        del from_overlay["Namespace", "ray-webhook"]
-        assert from_chart == from_overlay
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"namespace": "elsewhere"},
-        {"namePrefix": "team-"},
-        {"namespace": "elsewhere", "namePrefix": "team-"},
-    ],
-)
-@pytest.mark.parametrize("part", ["scheduling-groups", "repair"])
-def test_another_namespace_or_prefix_in_an_overlay_reaches_everything_that_names_the_old_one(
-    mode: str, fields: dict[str, str], part: str
-) -> None:
-    components = ["fail-closed", "resize-check", part, "dashboard"]
-    transformers = [f"names/{mode}", f"names/{part}", "names/dashboard"]
-    objects = own_overlay(mode, components, transformers=transformers, **fields)
-    # This policy is applied by itself, as it is.
-    texts = {text for found in objects for text in strings(found)} - {"ray-webhook-seat-labels"}
-    prefix, namespace = fields.get("namePrefix", ""), fields.get("namespace", "ray-webhook")
-    if namespace != "ray-webhook":
-        assert [
-            text for text in texts if ".ray-webhook." in text or text.startswith("ray-webhook/")
-        ] == []
-    if prefix and namespace != "ray-webhook":
-        assert [
-            text for text in texts if "ray-webhook" in text.replace(f"{prefix}ray-webhook", "")
-        ] == []
-    names = [
-        f"{prefix}ray-webhook.{namespace}.svc",
-        f"{prefix}ray-webhook.{namespace}.svc.cluster.local",
-    ]
-    if mode == "cert-manager":
-        assert one(objects, "Certificate", f"{prefix}ray-webhook-tls")["spec"]["dnsNames"] == names
-    accounts = {
-        (found["metadata"]["namespace"], found["metadata"]["name"])
-        for found in objects
-        if found["kind"] == "ServiceAccount"
-    }
-    for found in objects:
-        assert found["metadata"].get("namespace", namespace) == namespace
-        for subject in found.get("subjects", ()):
-            assert (subject["namespace"], subject["name"]) in accounts
-        for webhook in found.get("webhooks", ()):
-            service = webhook["clientConfig"]["service"]
-            assert (service["namespace"], service["name"]) == (namespace, f"{prefix}ray-webhook")
-            assert webhook["namespaceSelector"]["matchExpressions"][0]["values"] == [
-                namespace,
-                "kube-system",
-            ]
-            if mode == "cert-manager":
-                annotation = found["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
-                assert annotation == f"{namespace}/{prefix}ray-webhook-tls"
-    assert one(objects, "Namespace")["metadata"]["name"] == namespace
-
-
-def strings(value: object) -> list[str]:
-    """Return every text in an object but labels and selectors, names of containers and images, and
-    paths of files.
-    """
-    if isinstance(value, dict):
-        left_out = {"labels", "matchLabels", "selector", "image", "mountPath", "data"}
-        return [
-            text
-            for key, each in value.items()
-            if key not in left_out and not (key == "name" and "image" in value)
-            for text in strings(each)
-        ]
-    if isinstance(value, list):
-        return [text for each in value for text in strings(each)]
-    return [value] if isinstance(value, str) else []

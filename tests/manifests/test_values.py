@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from tests.manifests.chart_page import PAGE, page
-from tests.manifests.environment import environment
+from tests.manifests.environment import environment, variables
 from tests.manifests.render import CHART, ROOT, Object, helm, one, template
+from webhook.kube.names import PROBE_WEBHOOK
 from webhook.settings import read_settings
 
 
@@ -51,15 +52,15 @@ def test_the_account_can_be_one_that_exists() -> None:
 
 
 def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook() -> None:
-    objects = helm("--set", "webhook.port=10250,webhook.adminPort=9090,webhook.hostNetwork=true")
+    objects = helm("--set", "webhook.port=9443,webhook.adminPort=9090,webhook.hostNetwork=true")
     (container,) = pod(objects)["containers"]
     assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
-        "https": 10250,
+        "https": 9443,
         "admin": 9090,
     }
-    data = one(objects, "ConfigMap", "ray-webhook-components")["data"]
+    data = variables(objects)
     assert (data["RAY_WEBHOOK_SERVING__PORT"], data["RAY_WEBHOOK_LISTEN__ADMIN_PORT"]) == (
-        "10250",
+        "9443",
         "9090",
     )
     assert (pod(objects)["hostNetwork"], pod(objects)["dnsPolicy"]) == (
@@ -68,15 +69,18 @@ def test_a_control_plane_that_reaches_few_ports_or_no_pods_reaches_the_webhook()
     )
     plain = helm()
     assert "dnsPolicy" not in pod(plain)
-    assert (
-        "RAY_WEBHOOK_SERVING__PORT" not in one(plain, "ConfigMap", "ray-webhook-components")["data"]
-    )
+    assert "RAY_WEBHOOK_SERVING__PORT" not in variables(plain)
 
 
 def test_a_trial_looks_after_namespaces_that_ask_for_it() -> None:
     objects = helm("--set", "optIn.enabled=true,resizeCheck.enabled=true")
     asked = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
-    entries = [entry for found in objects for entry in found.get("webhooks", ())]
+    entries = [
+        entry
+        for found in objects
+        for entry in found.get("webhooks", ())
+        if entry["name"] != PROBE_WEBHOOK
+    ]
     assert len(entries) == 4
     assert all(asked in entry["namespaceSelector"]["matchExpressions"] for entry in entries)
 
@@ -144,7 +148,12 @@ def test_authorities_of_clients_are_in_one_place_and_nowhere_unless_named() -> N
 
 def test_reviews_come_from_everywhere_or_from_the_addresses_that_are_named() -> None:
     for blocks in ([], ["172.16.0.0/28", "fd00::/108"]):
-        objects = helm("--set-json", f"networkPolicy.reviewsFrom={json.dumps(blocks)}")
+        objects = helm(
+            "--set-json",
+            f"networkPolicy.reviewsFrom={json.dumps(blocks)}",
+            "--set",
+            "networkPolicy.enabled=true",
+        )
         policy = one(objects, "NetworkPolicy", "ray-webhook")
         (reviews,) = (
             rule for rule in policy["spec"]["ingress"] if rule["ports"] == [{"port": "https"}]
@@ -220,7 +229,5 @@ def test_every_value_that_a_template_reads_is_in_the_values() -> None:
         for line in (CHART / "values.yaml").read_text().splitlines()
         if line[:1].isalpha()
     }
-    schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys() - {
-        "global"
-    }
+    schema = json.loads((CHART / "values.schema.json").read_text())["properties"].keys()
     assert read == values == schema

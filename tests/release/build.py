@@ -1,8 +1,8 @@
 """Builds a release into dist/: `python -m tests.release.build [TAG]`.
 
-That is the wheel, the source distribution and the chart, each built twice and alike, their
-checksums and the release notes. It ends with 1 when versions disagree, or one of them is not what
-it should be.
+That is the wheel, the source distribution, the chart and the manifests that it renders to, each
+built twice and alike, their checksums and the release notes. It ends with 1 when versions disagree,
+or one of them is not what it should be.
 """
 
 import gzip
@@ -20,12 +20,26 @@ from typing import Final
 
 import yaml
 
+from tests.manifests.render import template
 from webhook import __version__
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "manifests" / "chart"
 CHANGELOG: Final = ROOT / "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
+INSTALLED: Final = {
+    "install.yaml": "self-signed",
+    "install-cert-manager.yaml": "cert-manager",
+}
+"""Files that install the webhook without Helm, with the source of its certificate."""
+NAMESPACE: Final = """\
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: ray-webhook
+  labels:
+    pod-security.kubernetes.io/enforce: restricted
+"""
 NEEDED: Final = (
     "webhook/py.typed",
     "webhook/cli/main.py",
@@ -54,7 +68,15 @@ def build(folder: Path, epoch: int) -> list[Path]:
     subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True)
     chart = folder / f"ray-webhook-{__version__}.tgz"
     chart.write_bytes(packed(CHART, epoch))
+    for name, mode in INSTALLED.items():
+        (folder / name).write_text(manifests(mode))
     return sorted(folder.iterdir())
+
+
+def manifests(mode: str) -> str:
+    """Return what `kubectl apply -f` installs: the objects of the chart, and their namespace."""
+    flags = ("--set", f"certificates.source={mode}")
+    return NAMESPACE + template("--skip-tests", *flags).stdout
 
 
 def packed(folder: Path, epoch: int) -> bytes:

@@ -7,9 +7,20 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.manifests.render import run
-from tests.release.build import CHART, ROOT, build, checksums, notes, packed, problems, wrong
+from tests.manifests.render import installation, run
+from tests.release.build import (
+    CHART,
+    ROOT,
+    build,
+    checksums,
+    manifests,
+    notes,
+    packed,
+    problems,
+    wrong,
+)
 from webhook import __version__
 
 
@@ -48,12 +59,14 @@ def test_two_builds_are_alike_and_what_they_should_be(tmp_path: Path) -> None:
     one, other = (build(folder, 1_700_000_000) for folder in folders)
     assert checksums(one) == checksums(other)
     assert [file.name for file in one] == [
+        "install-cert-manager.yaml",
+        "install.yaml",
         f"ray-webhook-{__version__}.tgz",
         f"ray_webhook-{__version__}-py3-none-any.whl",
         f"ray_webhook-{__version__}.tar.gz",
     ]
-    assert list(wrong(one[1])) == []
-    with zipfile.ZipFile(one[1]) as wheel:
+    assert list(wrong(one[3])) == []
+    with zipfile.ZipFile(one[3]) as wheel:
         meta = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
         text = wheel.read(meta).decode()
     assert "License-Expression: Apache-2.0" in text
@@ -79,3 +92,11 @@ def test_the_chart_holds_all_its_files_and_helm_can_read_it(tmp_path: Path) -> N
     chart.write_bytes(data)
     shown = run("helm", "show", "chart", str(chart)).stdout
     assert f"version: {__version__}" in shown
+
+
+@pytest.mark.parametrize("mode", ["self-signed", "cert-manager"])
+def test_the_manifests_are_the_namespace_and_the_objects_of_the_chart(mode: str) -> None:
+    namespace, *objects = (found for found in yaml.safe_load_all(manifests(mode)) if found)
+    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", "ray-webhook")
+    assert objects == installation(mode)
+    assert not [found for found in objects if "helm.sh/hook" in str(found["metadata"])]

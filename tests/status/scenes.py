@@ -32,7 +32,8 @@ NOW = 1_795_262_400.0
 """2026-11-21, noon."""
 
 CREATED = "2026-11-21T11:00:00Z"
-_MUTATING = Path(__file__).parents[2] / "manifests" / "base" / "mutating.yaml"
+MUTATING = Path(__file__).parent / "mutating.yaml"
+"""The MutatingWebhookConfiguration as the chart renders it; `tests/manifests` compares both."""
 
 
 def instant(seconds: float) -> str:
@@ -72,9 +73,10 @@ class Scene:
         name = document["metadata"]["name"]
         self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
         self.namespaces = [_named(NAMESPACE)]
-        self.webhooks = [yaml.safe_load(_MUTATING.read_text().split("\n---\n")[0])]
+        self.webhooks = [yaml.safe_load(MUTATING.read_text())]
         for entry in self.webhooks[0]["webhooks"]:
-            entry["failurePolicy"] = "Fail"  # as the second step of an installation leaves it
+            if entry["name"] != names.PROBE_WEBHOOK:  # as the webhook leaves it
+                entry["failurePolicy"] = "Fail"
         self._start(policy, indexed=indexed)
 
     def without(self, *pods: str) -> Self:

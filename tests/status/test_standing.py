@@ -245,7 +245,7 @@ def opted_in(**labels: str) -> Scene:
     scene.changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | LEGACY})
     wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
     for webhook in scene.webhooks[0]["webhooks"]:
-        webhook["namespaceSelector"]["matchExpressions"].append(wanted)
+        webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
     scene.namespaces[0]["metadata"]["labels"] = labels
     return scene
 

@@ -5,7 +5,7 @@ and JSON Patch.
 import copy
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +19,7 @@ Object = dict[str, Any]
 SECRET = "/api/v1/namespaces/ray-webhook/secrets/ray-webhook-tls"  # noqa: S105 - a path
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/ray-webhook"
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/ray-webhook"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ray-webhook/leases"
 
 
 class Registry:
@@ -29,6 +30,8 @@ class Registry:
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.requests: list[tuple[str, str]] = []
+        self.admit: Callable[[Object], Object] = lambda lease: lease
+        """Return what the webhooks make of a Lease that is created in a dry run."""
         self.url = ""
         self._lock = threading.Lock()
         self._number = 0
@@ -60,6 +63,8 @@ class Registry:
         """Return status and object for one request."""
         with self._lock:
             self.requests.append((method, path))
+            if (method, path) == ("POST", f"{LEASES}?dryRun=All"):
+                return 201, self.admit(json.loads(body))
             found = self.objects.get(path)
             if found is None:
                 return 404, {"kind": "Status", "message": f"{path} not found"}
@@ -97,6 +102,9 @@ def registry() -> Iterator[Registry]:
 
         def do_GET(self) -> None:
             self._answer(b"")
+
+        def do_POST(self) -> None:
+            self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 
         def do_PATCH(self) -> None:
             self._answer(self.rfile.read(int(self.headers["Content-Length"])))

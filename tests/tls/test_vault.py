@@ -31,9 +31,7 @@ def with_vault(objects: Registry, directory: Path, act: Callable[[SecretVault], 
 
     async def run() -> T:
         path = objects.kubeconfig(directory)
-        vault = SecretVault(
-            kubeconfig(str(path)), "ray-webhook", "ray-webhook-tls", "ray-webhook", "ray-webhook"
-        )
+        vault = SecretVault(kubeconfig(str(path)), "ray-webhook", "ray-webhook")
         connection = asyncio.create_task(vault.run())
         try:
             return await act(vault)

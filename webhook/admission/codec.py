@@ -147,6 +147,12 @@ def is_resize(request: AdmissionRequest[Any]) -> bool:
     )
 
 
+def is_probe(request: AdmissionRequest[Any]) -> bool:
+    """Return whether a request is the dry run of a Lease."""
+    kind = request.kind
+    return (kind.group, kind.kind) == ("coordination.k8s.io", "Lease") and request.dry_run is True
+
+
 def _decode_unknown(body: bytes, reason: Exception) -> AdmissionRequest[Pod]:
     """Read a review whose objects are not shaped like Pods: fine for another kind, else a bad
     review.

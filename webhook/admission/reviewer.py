@@ -5,6 +5,7 @@ that its kind has.
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
+import msgspec
 from msgspec import Struct
 
 from webhook.admission.codec import (
@@ -13,6 +14,7 @@ from webhook.admission.codec import (
     decode_pod,
     encode,
     is_pod,
+    is_probe,
     is_raycluster,
     is_resize,
 )
@@ -23,6 +25,7 @@ from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
+from webhook.kube import names
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 
 T = TypeVar("T")
@@ -80,6 +83,20 @@ def _name(request: AdmissionRequest[Any]) -> str:
     return (meta.name or meta.generate_name or "") if meta else ""
 
 
+_ADMITTED: Final = Answer(
+    patch=msgspec.json.encode(
+        [
+            {
+                "op": "add",
+                "path": "/metadata/annotations",
+                "value": {names.ANNOTATION_ADMITTED: "true"},
+            }
+        ]
+    )
+)
+"""The answer to a dry run of a Lease, by which `serve` finds out that the API server reaches it."""
+
+
 class Mutation:
     """Answers `POST /mutate`. With `ignoring`, RayClusters may be left alone by their label."""
 
@@ -121,7 +138,7 @@ class Mutation:
                         else with_slices(answer, request, body)
                     )
             else:
-                answer = ALLOWED
+                answer = _ADMITTED if is_probe(request) else ALLOWED
         except Denied as denied:
             answer = Answer(denied.causes)
         except NotNow as reason:

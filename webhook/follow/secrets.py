@@ -5,22 +5,21 @@ to trust it.
 import asyncio
 import base64
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from webhook.follow.access import Load
 from webhook.follow.client import Api, Operation
-from webhook.follow.errors import ApiError, Garbled
+from webhook.follow.errors import Garbled
+from webhook.follow.registration import Configuration, patch, paths, read
 from webhook.follow.wire import decoded
 
 _log: Final = logging.getLogger("webhook.follow")
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
-
-_REGISTRATION: Final = "/apis/admissionregistration.k8s.io/v1"
 
 
 class _Meta(Struct, rename="camel"):
@@ -32,35 +31,18 @@ class _Secret(Struct):
     data: dict[str, str] | None = None
 
 
-class _ClientConfig(Struct, rename="camel"):
-    ca_bundle: str = ""
-
-
-class _Webhook(Struct, rename="camel"):
-    client_config: _ClientConfig = field(default_factory=_ClientConfig)
-
-
-class _Configuration(Struct):
-    metadata: _Meta
-    webhooks: list[_Webhook] | None = None
-
-
 class SecretVault:
     """Reads and writes by name alone: the Secret has to exist, and a configuration that does not
-    exist is skipped, so no right to create is needed.
+    exist is skipped, so no right to create is needed. Both configurations have the name of the
+    installation, the Secret `<name>-tls`.
     """
 
-    def __init__(
-        self, load: Load, namespace: str, secret: str, mutating: str, validating: str
-    ) -> None:
+    def __init__(self, load: Load, namespace: str, name: str) -> None:
         self._api = Api(load)
         self._opened = asyncio.Event()
         self._absent: set[str] = set()
-        self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(secret)}"
-        self._configurations = (
-            f"{_REGISTRATION}/mutatingwebhookconfigurations/{quote(mutating)}",
-            f"{_REGISTRATION}/validatingwebhookconfigurations/{quote(validating)}",
-        )
+        self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}-tls"
+        self._configurations = paths(name)
 
     async def run(self) -> None:
         """Keep the connection until cancelled; what is asked before waits. Raises
@@ -94,9 +76,8 @@ class SecretVault:
         replaced. Raises ApiError.
         """
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
-        return await self._patch(
-            self._secret, version, [{"op": "add", "path": "/data", "value": encoded}]
-        )
+        operations = [{"op": "add", "path": "/data", "value": encoded}]
+        return await patch(self._api, self._secret, version, operations)
 
     async def publish(self, bundle: bytes) -> bool:
         """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
@@ -116,17 +97,14 @@ class SecretVault:
             ]
             if operations:
                 unchanged = False
-                await self._patch(path, found.metadata.resource_version, operations)
+                await patch(self._api, path, found.metadata.resource_version, operations)
         return unchanged
 
-    async def _configuration(self, path: str) -> _Configuration | None:
+    async def _configuration(self, path: str) -> Configuration | None:
         """Return a webhook configuration, or None while it does not exist. Raises ApiError."""
         kind, name = path.split("/")[-2:]
-        try:
-            body = await self._api.get(path, (), _SECONDS)
-        except ApiError as error:
-            if error.reason != "missing":
-                raise
+        found = await read(self._api, path)
+        if found is None:
             if path not in self._absent:
                 self._absent.add(path)
                 text = (
@@ -138,23 +116,7 @@ class SecretVault:
         if path in self._absent:
             self._absent.remove(path)
             _log.info("%s %s exists again: the CA bundle is written", kind, name)
-        return decoded(body, _Configuration, "a webhook configuration")
-
-    async def _patch(self, path: str, version: str, operations: Sequence[Operation]) -> bool:
-        """Patch an object of this version; a patch that sets another version than the object has is
-        a conflict.
-        """
-        pinned = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-            *operations,
-        ]
-        try:
-            await self._api.patch(path, pinned, _SECONDS)
-        except ApiError as error:
-            if error.reason == "conflict":
-                return False
-            raise
-        return True
+        return found
 
 
 def _trust(place: int, bundle: str) -> Operation:

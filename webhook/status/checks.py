@@ -206,7 +206,7 @@ def _certificates(probed: Probed) -> Result:
         return Result(CERT_MANAGER, "fine", "cert-manager is there, to issue the certificate")
     advice = (
         "install cert-manager, or the webhook with its own certificate: "
-        "manifests/overlays/self-signed"
+        "certificates.source=self-signed of the chart"
     )
     return Result(
         CERT_MANAGER, "warning", "cert-manager is not there; the webhook can do without", advice
@@ -338,14 +338,14 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 RIGHTS,
                 "warning",
                 f"{account} may not {right}, to see which KubeRay the rules speak for",
-                "apply the ClusterRole of manifests/base/rbac.yaml, or set validation.kuberay",
+                "apply the ClusterRole of the chart, or set validation.kuberay",
             )
         elif not allowed and f" {LEASES} in " in right:
             yield Result(
                 RIGHTS,
                 "error",
                 f"{account} may not {right}, by which seats are given",
-                "apply the Role of manifests/base/rbac.yaml there; where the setting "
+                "apply the Role of the chart there; where the setting "
                 "installation.namespace names another namespace, give it to `check` as well",
             )
         elif not allowed:
@@ -353,7 +353,7 @@ def _rights(probed: Probed) -> Iterator[Result]:
                 RIGHTS,
                 "error",
                 f"{account} may not {right}",
-                "apply the ClusterRole of manifests/base/rbac.yaml",
+                "apply the ClusterRole of the chart",
             )
     if probed.rights and all(probed.rights.values()):
         yield Result(RIGHTS, "fine", f"{account} may {', '.join(probed.rights)}")

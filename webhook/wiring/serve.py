@@ -19,6 +19,7 @@ from webhook.follow.errors import ApiError
 from webhook.follow.kuberay import KubeRayStored
 from webhook.follow.lists import ClusterLists
 from webhook.follow.reader import LiveReader
+from webhook.follow.registration import FailurePolicy
 from webhook.follow.reservation_leases import LeaseStore
 from webhook.follow.secrets import SecretVault
 from webhook.follow.state import ClusterState, Known
@@ -182,7 +183,7 @@ def build(
         await asyncio.sleep(settings.serving.drain_seconds)
 
     return Service(
-        {"reviews": reviews, "admin": admin, **keepers, **known.runnables},
+        {"reviews": reviews, "admin": admin, **keepers, **_closing(settings), **known.runnables},
         reviews,
         admin,
         drain,
@@ -266,6 +267,16 @@ def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
     rays.settings = structs.replace(rays.settings, kuberay=release)
 
 
+def _closing(settings: Settings) -> dict[str, Runnable]:
+    """Return what lets the webhook configurations fail closed, where that is asked for."""
+    own = settings.installation
+    if not own.fail_closed:
+        return {}
+    namespace = own_namespace(own.namespace)
+    policy = FailurePolicy(connection(settings.kubeconfig), namespace, own.name)
+    return {"failure policy": policy}
+
+
 def _keepers(
     settings: Settings, context: SwappingContext, observer: CertificateObserver
 ) -> dict[str, Runnable]:
@@ -279,9 +290,7 @@ def _keepers(
         keeper.take(files.read())
         return {"certificate": keeper}
     own, namespace = settings.installation, own_namespace(settings.installation.namespace)
-    vault = SecretVault(
-        connection(settings.kubeconfig), namespace, f"{own.name}-tls", own.name, own.name
-    )
+    vault = SecretVault(connection(settings.kubeconfig), namespace, own.name)
     name = f"{own.name}.{namespace}.svc"
     source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
     return {

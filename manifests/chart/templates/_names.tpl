@@ -43,6 +43,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "ray-webhook.labels" -}}
 {{ include "ray-webhook.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .Values.commonLabels }}
@@ -63,7 +64,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{/* What other values set. These variables override the file. */}}
 {{- define "ray-webhook.components" -}}
 RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
-{{- if ne (int .Values.webhook.port) 9443 }}
+{{- if ne (int .Values.webhook.port) 10250 }}
 RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
 {{- end }}
 {{- if ne (int .Values.webhook.adminPort) 8080 }}
@@ -91,10 +92,26 @@ RAY_WEBHOOK_CONTROLLER__EVENTS: "false"
 {{- end }}
 {{- end }}
 
-{{/* No registry has an image of this name by itself, so it has to be given one. */}}
+{{/* These variables, as entries of a container's `env`. */}}
+{{- define "ray-webhook.env" -}}
+{{- range $name, $value := include "ray-webhook.components" . | fromYaml }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty where the webhook configurations fail closed in the end. */}}
+{{- define "ray-webhook.closing" -}}
+{{- if or (eq .Values.mutating.failurePolicy "Fail") (eq .Values.validating.failurePolicy "Fail") }}yes{{ end }}
+{{- end }}
+
+{{- define "ray-webhook.pullSecrets" -}}
+{{- concat (.Values.global.imagePullSecrets | default list) .Values.imagePullSecrets | toYaml }}
+{{- end }}
+
 {{- define "ray-webhook.image" -}}
 {{- $image := .Values.image -}}
-{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
+{{- with .Values.global.imageRegistry | default $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
 {{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
@@ -107,21 +124,44 @@ namespaceSelector:
     - key: admission.ray.io/ignore
       operator: NotIn
       values: ["true"]
+    {{- with .Values.namespaceSelector.matchExpressions }}{{ toYaml . | nindent 4 }}{{ end }}
     {{- if .Values.optIn.enabled }}
     - key: {{ .Values.optIn.label }}
       operator: In
       values: ["true"]
     {{- end }}
+  {{- with .Values.namespaceSelector.matchLabels }}
+  matchLabels: {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end }}
 
-{{/* What the configurations have in their metadata. */}}
+{{/* What the configurations have in their metadata: of `root` and the values `of` this kind. */}}
 {{- define "ray-webhook.registration" -}}
+{{- $name := include "ray-webhook.name" .root -}}
 metadata:
-  name: {{ include "ray-webhook.name" . }}
-  labels: {{- include "ray-webhook.labels" . | nindent 4 }}
+  name: {{ $name }}
+  labels: {{- include "ray-webhook.labels" .root | nindent 4 }}
   annotations:
+    # The webhook sets it on the entries below once the API server reaches it: docs/decisions/0020.
+    admission.ray.io/failure-policy: {{ .of.failurePolicy }}
     argocd.argoproj.io/sync-wave: "1"
-    {{- if eq .Values.certificates.source "cert-manager" }}
-    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "ray-webhook.name" . }}-tls
+    {{- if eq .root.Values.certificates.source "cert-manager" }}
+    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ $name }}-tls
     {{- end }}
+    {{- with .of.annotations }}{{ toYaml . | nindent 4 }}{{ end }}
+{{- end }}
+
+{{/*
+Ignore, unless the entry `entry` of the configuration of this kind is Fail in the cluster, and still
+asked to be: an upgrade does not open what the webhook closed.
+*/}}
+{{- define "ray-webhook.failurePolicy" -}}
+{{- $policy := "Ignore" -}}
+{{- if eq .of.failurePolicy "Fail" -}}
+{{- $live := lookup "admissionregistration.k8s.io/v1" .kind "" (include "ray-webhook.name" .root) -}}
+{{- range ($live.webhooks | default list) -}}
+{{- if eq .name $.entry }}{{ $policy = .failurePolicy }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ $policy }}
 {{- end }}
