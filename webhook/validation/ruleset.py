@@ -195,13 +195,12 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
 def _known(
     finding: Finding, before: Sequence[Finding], places: Counter[tuple[object, ...]]
 ) -> bool:
-    """Tell whether the old object had a finding too, or one of the same rule at the same field that
-    has not changed. A message may tell of other fields, so it may differ.
+    """Return whether the old object had this finding, or as many of the rule at the field: the
+    value may have changed, and a message may name other fields.
     """
-    if any(each.message == finding.message for each in before):
-        return True
-    no_more = places[finding.place] <= len(before)
-    return no_more and any(each.field.value == finding.field.value for each in before)
+    return places[finding.place] <= len(before) or any(
+        each.message == finding.message for each in before
+    )
 
 
 def _renamed(
