@@ -151,7 +151,7 @@ def test_any_other_change_of_a_group_is_looked_at(change: dict[str, Any]) -> Non
 def test_a_changed_annotation_is_looked_at() -> None:
     new = a_cluster().group().annotation("ray.io/ippr", "[]")
     assert found_in_update(a_cluster().group(), new) == {
-        ("deny", "ippr-malformed", "metadata.annotations[ray.io/ippr]")
+        ("warn", "ippr-malformed", "metadata.annotations[ray.io/ippr]")
     }
 
 
