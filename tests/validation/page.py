@@ -33,7 +33,7 @@ CHAPTERS: tuple[tuple[str, tuple[Rule[Any], ...]], ...] = (
     ("RayService", SERVICE_RULES),
     ("RayCronJob", CRON_RULES),
     ("Updates", UPDATE_RULES),
-    ("Files, before any API server", FILE_RULES),
+    ("Files, by `ray-webhook validate` only", FILE_RULES),
 )
 
 INTRODUCTION = """# Rules
@@ -121,7 +121,7 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
             + ".\n"
         )
     if sample.file:
-        yield "In files only: the API server makes this check itself.\n"
+        yield "By `ray-webhook validate` only.\n"
     if sample.kuberay:
         yield f"With KubeRay {'.'.join(map(str, sample.kuberay))}.\n"
     if sample.pod_groups is False:

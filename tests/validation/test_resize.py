@@ -144,7 +144,6 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
             f"{GROUP}.template.spec.containers[0].resources.requests.memory",
         ),
         ("ippr-without-effect", "spec.enableInTreeAutoscaling"),
-        ("autoscaler-options-unused", "spec.autoscalerOptions"),
     }
 
 

@@ -11,6 +11,7 @@ from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
 from webhook.validation.rule import deny, warn
 
 PRIORITY_SINCE: Final = (2, 56)
@@ -193,17 +194,17 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(entry / "name", text, FORBIDDEN)
 
 
-def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
+def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
     """Options of the autoscaler in a cluster that does not autoscale.
 
     They have no effect, and you may believe that the cluster scales.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
-    if not cluster.autoscaling and cluster.options.size:
-        yield Fault(
-            cluster.options, "no effect: set enableInTreeAutoscaling to true, or remove the options"
-        )
+    cluster = ray_object.cluster
+    if cluster is not None and not cluster.autoscaling and cluster.options.size:
+        text = "no effect: set enableInTreeAutoscaling to true, or remove the options"
+        yield Fault(cluster.options, text)
 
 
 def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
@@ -337,10 +338,11 @@ AUTOSCALING: Final = (
     warn(restart_policy_not_never),
     warn(multi_host_with_v1),
     deny(autoscaler_command_variable, since=(1, 7)),
-    warn(autoscaler_options_unused),
     deny(amount_not_integer),
     deny(resources_unreadable),
     deny(autoscaled_without_groups),
     deny(group_resource_ends_autoscaler),
     deny(cpu_unknown),
 )
+
+AUTOSCALER_FILES: Final = (warn(autoscaler_options_unused),)
