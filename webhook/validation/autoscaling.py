@@ -46,7 +46,7 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
         if field.given and not cluster.v2_on:
             yield Fault(
                 field,
-                f"set autoscalerOptions.version to v2, or remove the timeout of group {group.name}",
+                "set autoscalerOptions.version to v2, or remove idleTimeoutSeconds",
                 FORBIDDEN,
             )
 
@@ -65,8 +65,8 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
         if not field.number:
             continue
         if release is None or release < PRIORITY_SINCE or not cluster.v2_on:
-            needed = "set rayVersion to 2.56.0 or later and autoscalerOptions.version to v2"
-            text = f"{needed}, or remove it from group {group.name}"
+            needed = "set rayVersion to 2.56.0 or later and autoscaler v2"
+            text = f"{needed}, or remove priority"
             yield Fault(field, text, FORBIDDEN)
 
 
@@ -95,7 +95,7 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             if group.scale.suspend:
                 yield Fault(
                     group.field / "suspend",
-                    f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead",
+                    "suspend is true, and the cluster autoscales: set maxReplicas to 0 instead",
                     FORBIDDEN,
                 )
 
@@ -139,7 +139,9 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaling and (cluster.options / "version").text == "v2":
         for group in cluster.everyone:
             if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-                yield Fault(policy, f"write Never for {group.label}, or remove the policy")
+                yield Fault(
+                    policy, f"restartPolicy is {policy.text[:20]}: write Never, or remove it"
+                )
 
 
 def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
@@ -156,7 +158,8 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
         if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
             yield Fault(
-                policy, f"write Never for {group.label}: the autoscaler replaces pods that end"
+                policy,
+                f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods",
             )
 
 
@@ -176,7 +179,10 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if cluster.autoscaling and cluster.v2 is False else ():
         if group.hosts > 1:
-            text = f"set autoscalerOptions.version to v2: v1 takes {group.hosts} hosts for replicas"
+            text = (
+                f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas: set "
+                "autoscalerOptions.version to v2"
+            )
             yield Fault(group.field / "numOfHosts", text)
 
 
@@ -226,7 +232,8 @@ def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
                     text = group.params[name][:40]
                     yield Fault(
                         group.param(name),
-                        f"{text!r} ends the autoscaler: write an integer such as {example}",
+                        f"{name} is {text!r}, and ends the autoscaler: write an integer such as "
+                        f"{example}",
                     )
 
 
@@ -321,7 +328,7 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
             yield Fault(
                 first.amounts("limits") / "cpu",
-                f"set it: the autoscaler must know the CPUs of {group.label}",
+                "set a cpu limit, or num-cpus in rayStartParams: the autoscaler needs one",
                 REQUIRED,
             )
 

@@ -26,8 +26,7 @@ def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
     if ray_object.kind == names.RAYCLUSTER_KIND and {_SUSPENDING, _SUSPENDED} <= true:
         yield Fault(
             conditions,
-            f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False, in the status "
-            "subresource",
+            f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False",
         )
 
 

@@ -46,12 +46,13 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
             if period.given and drain and grace < drain + MARGIN:
                 yield Fault(
                     period,
-                    f"{group.label} drains for {drain} s, so its pods get {drain + MARGIN}: "
-                    "write that, or remove it",
+                    f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s: "
+                    f"write {drain + MARGIN}, or remove it",
                 )
         elif own and own >= grace:
             yield Fault(
-                period, f"{group.label} drains for {own} s: write {own + MARGIN}, not {grace}"
+                period,
+                f"pods drain for {own} s, but have {grace} s: write {own + MARGIN}, or drain less",
             )
 
 

@@ -194,7 +194,7 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
             grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
             yield Fault(
                 field,
-                f"a second cluster {grows} beside the old one: make sure that there is room for it",
+                f"a second cluster {grows} beside the old one: make sure that it fits",
             )
 
 
