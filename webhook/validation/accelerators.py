@@ -23,7 +23,7 @@ from webhook.kube.review import REQUIRED
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Labels that choose nodes of one machine type, and so of one TPU."""
@@ -315,7 +315,7 @@ ACCELERATORS: Final = (
     deny(tpu_subslice_larger),
     warn(tpu_subslice_apart),
     deny(tpu_node_selector_missing),
-    warn(tpu_topology_unlisted),
+    warn(tpu_topology_unlisted, by=RAY),
     deny(variables_too_large),
     warn(device_outside_first_container),
     warn(identity_by_hand),

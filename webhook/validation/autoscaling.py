@@ -12,7 +12,7 @@ from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, RAY, deny, warn
 
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
@@ -334,22 +334,22 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
 
 
 AUTOSCALING: Final = (
-    deny(idle_timeout_negative, since=(1, 6)),
-    deny(idle_timeout_without_v2, since=(1, 6)),
-    deny(priority_unsupported),
-    deny(group_suspend_gate_off),
-    deny(group_suspend_autoscaled),
-    deny(autoscaler_v2_switch_alone, since=(1, 5)),
-    deny(autoscaler_version_twice),
-    deny(restart_policy_with_v2),
-    warn(restart_policy_not_never),
+    deny(idle_timeout_negative, since=(1, 6), by=KUBERAY),
+    deny(idle_timeout_without_v2, since=(1, 6), by=KUBERAY),
+    deny(priority_unsupported, by=KUBERAY),
+    deny(group_suspend_gate_off, by=KUBERAY),
+    deny(group_suspend_autoscaled, by=KUBERAY),
+    deny(autoscaler_v2_switch_alone, since=(1, 5), by=KUBERAY),
+    deny(autoscaler_version_twice, by=KUBERAY),
+    deny(restart_policy_with_v2, by=KUBERAY),
+    warn(restart_policy_not_never, by=KUBERAY),
     warn(multi_host_with_v1),
-    deny(autoscaler_command_variable, since=(1, 7)),
-    deny(amount_not_integer),
-    deny(resources_unreadable),
-    deny(autoscaled_without_groups),
-    deny(group_resource_ends_autoscaler),
-    deny(cpu_unknown),
+    deny(autoscaler_command_variable, since=(1, 7), by=KUBERAY),
+    deny(amount_not_integer, by=RAY),
+    deny(resources_unreadable, by=RAY),
+    deny(autoscaled_without_groups, by=RAY),
+    deny(group_resource_ends_autoscaler, by=RAY),
+    deny(cpu_unknown, by=RAY),
 )
 
 AUTOSCALER_FILES: Final = (warn(autoscaler_options_unused),)

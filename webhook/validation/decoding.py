@@ -15,7 +15,7 @@ from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _QUANTITY: Final = "quantity"
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
@@ -150,4 +150,4 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
 
 
-DECODING: Final = (deny(value_not_decodable),)
+DECODING: Final = (deny(value_not_decodable, by=KUBERAY),)

@@ -18,7 +18,7 @@ from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.kube.shapes import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, deny, warn
 
 _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -315,16 +315,16 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
 
 
 GROUPS: Final = (
-    deny(containers_missing),
+    deny(containers_missing, by=KUBERAY),
     warn(too_many_groups),
-    deny(group_name_duplicate),
+    deny(group_name_duplicate, by=KUBERAY),
     deny(group_host_names_duplicate),
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
     warn(fqdn_too_long),
     deny(num_of_hosts_invalid),
-    deny(replica_bounds_invalid, since=(1, 6)),
+    deny(replica_bounds_invalid, since=(1, 6), by=KUBERAY),
     warn(replicas_out_of_bounds),
     warn(max_replicas_unbounded),
     deny(seat_label_in_template),

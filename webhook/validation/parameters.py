@@ -10,7 +10,7 @@ from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, RAY, deny, warn
 
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
 KNOWN: Final = frozenset({
@@ -144,9 +144,9 @@ def _suggestion(name: str) -> str:
 
 
 PARAMETERS: Final = (
-    deny(resources_given_twice),
-    deny(labels_in_ray_start_params, since=(1, 5)),
-    deny(ray_label_invalid),
+    deny(resources_given_twice, by=KUBERAY),
+    deny(labels_in_ray_start_params, since=(1, 5), by=KUBERAY),
+    deny(ray_label_invalid, by=KUBERAY),
     warn(group_resource_unreadable),
-    warn(ray_start_param_unknown),
+    warn(ray_start_param_unknown, by=RAY),
 )

@@ -12,7 +12,7 @@ from webhook.kube.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 
 CPU: Final = "max-cpu"
 MEMORY: Final = "max-memory"
@@ -235,8 +235,8 @@ def _quantity(value: object) -> Decimal | None:
 
 
 RESIZE: Final = (
-    deny(ippr_malformed),
+    deny(ippr_malformed, by=RAY),
     deny(ippr_value_too_low),
-    deny(ippr_group_not_resizable),
+    deny(ippr_group_not_resizable, by=RAY),
     warn(ippr_without_effect),
 )

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.kube import names
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _SUSPENDING: Final = "RayClusterSuspending"
 _SUSPENDED: Final = "RayClusterSuspended"
@@ -30,4 +30,4 @@ def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
         )
 
 
-STATUS: Final = (deny(suspend_conditions_conflict),)
+STATUS: Final = (deny(suspend_conditions_conflict, by=KUBERAY),)

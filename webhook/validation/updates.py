@@ -18,7 +18,7 @@ from webhook.validation.change import (
 )
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -49,8 +49,8 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
 
 
 UPGRADE: Final = (
-    deny(upgrade_strategy_unknown),
-    deny(upgrade_strategy_not_own),
+    deny(upgrade_strategy_unknown, by=KUBERAY),
+    deny(upgrade_strategy_not_own, by=KUBERAY),
 )
 
 
