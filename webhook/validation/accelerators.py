@@ -126,7 +126,8 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
             if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
                 continue
             if field.value in (None, "") and label not in affinity:
-                text = f"add it to nodeSelector: {_selections(group, label)}"
+                lacks = f"nodeSelector lacks {label.rpartition('/')[2]}"
+                text = f"{lacks}: {_selections(group, label)}"
                 single = pooled and group.hosts == 1
                 mild = label == names.NODE_TPU_ACCELERATOR or single or _queued(cluster, group)
                 yield Fault(field, text, REQUIRED, doubtful=mild)
@@ -150,7 +151,7 @@ def _selections(group: Group, label: str) -> str:
             if _lists(each, topology, count) and not (group.hosts > 1 and name.endswith("-device"))
         )
     shape = f"{group.hosts} x {chips} chips"
-    return f"{' or '.join(values[:2])} for {shape}" if values else f"none is known for {shape}"
+    return f"add {' or '.join(values[:2])}" if values else f"no value is known for {shape}"
 
 
 def _lists(generation: Generation, topology: str, chips: int) -> bool:
