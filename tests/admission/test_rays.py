@@ -20,7 +20,7 @@ from tests.validation.builders import (
 )
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
-from webhook.admission.rays import CAUSES_MAX, RayHandler, render
+from webhook.admission.rays import CAUSES_MAX, EXPLAINED, RayHandler, render
 from webhook.admission.reviewer import Outcome, Validation
 from webhook.kube.review import INVALID
 from webhook.validation.field import Field
@@ -91,35 +91,37 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
                 "reason": "FieldValueInvalid",
                 "message": (
                     "'2nd': use lower-case letters, digits and '-', and start with a letter "
-                    "(name-not-dns-label)"
+                    "[name-not-dns-label]"
                 ),
                 "field": "metadata.name",
             },
             {
                 "reason": "FieldValueInvalid",
-                "message": "0: a replica of group workers needs 1 to 4096 hosts "
-                "(num-of-hosts-invalid)",
+                "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096 '
+                "[num-of-hosts-invalid]",
                 "field": "spec.workerGroupSpecs[0].numOfHosts",
             },
             {
                 "reason": "FieldValueInvalid",
-                "message": "headgroup is the group of the head: use another name "
-                "(group-name-reserved)",
+                "message": 'worker group "headgroup": groupName is headgroup, the name of the '
+                "head's group: use another name [group-name-reserved]\n"
+                "refused by ray-webhook; explain: ray-webhook explain rule name-not-dns-label",
                 "field": "spec.workerGroupSpecs[1].groupName",
             },
         ],
     }
     lines = response["status"]["message"].splitlines()
     assert lines[0] == "3 problems:"
-    assert [line.split(":")[0] for line in lines[1:]] == [
+    assert lines[-1] == EXPLAINED + "name-not-dns-label"
+    assert [line.split(":")[0] for line in lines[1:-1]] == [
         "- metadata.name",
         "- spec.workerGroupSpecs[0].numOfHosts",
         "- spec.workerGroupSpecs[1].groupName",
     ]
     assert response["warnings"] == [
         (
-            "spec.workerGroupSpecs[2].replicas: 99 is not within 0 and 10: KubeRay takes 10 "
-            "(replicas-out-of-bounds)"
+            'worker group "other": replicas is 99, but the bounds are 0 and 10: KubeRay takes '
+            "10 [replicas-out-of-bounds]"
         )
     ]
 
@@ -212,14 +214,36 @@ def test_settings_may_change_while_the_service_runs() -> None:
 
 @pytest.mark.parametrize("depth", [0, 3, 12])
 @pytest.mark.parametrize("length", [10, 80, 110, 119, 130])
-def test_a_warning_keeps_its_message_and_gives_up_its_path_first(length: int, depth: int) -> None:
+def test_a_warning_keeps_its_rule_and_gives_up_its_path_first(length: int, depth: int) -> None:
     field = Field({}) / "spec"
     for _ in range(depth):
         field = field / "rayClusterSpec"
     message = "m" * length
     (warning,) = render([Finding("a-rule", WARN, field, message, INVALID)]).warnings
-    assert message in warning
-    assert len(warning) <= max(WARNING_MAX, length)
+    assert warning.endswith(" [a-rule]")
+    assert (message in warning) is (length + len(" [a-rule]") <= WARNING_MAX)
+    assert len(warning) <= WARNING_MAX
+
+
+def test_a_warning_shortens_a_long_path_in_the_middle() -> None:
+    field = Field({}) / "spec"
+    for _ in range(12):
+        field = field / "rayClusterSpec"
+    (warning,) = render([Finding("a-rule", WARN, field / "replicas", "m", INVALID)]).warnings
+    assert warning.startswith("spec….rayClusterSpec")
+    assert warning.endswith(".rayClusterSpec.replicas: m [a-rule]")
+
+
+def test_a_denial_of_one_problem_says_who_refused_and_how_to_learn_more() -> None:
+    response = response_to(a_review(a_cluster().group(hosts=0).build()))
+    lines = response["status"]["message"].splitlines()
+    assert lines == [
+        (
+            'spec.workerGroupSpecs[0].numOfHosts: worker group "workers": numOfHosts is 0: '
+            "write 1 to 4096 [num-of-hosts-invalid]"
+        ),
+        "refused by ray-webhook; explain: ray-webhook explain rule num-of-hosts-invalid",
+    ]
 
 
 def test_no_answer_grows_without_bound() -> None:
@@ -242,7 +266,7 @@ def test_what_people_write_into_names_does_not_break_the_answer(name: str) -> No
     assert response["allowed"] is False
     assert (
         len(response["status"]["message"].splitlines())
-        == len(response["status"]["details"]["causes"]) + 1
+        == len(response["status"]["details"]["causes"]) + 2
     )
 
 

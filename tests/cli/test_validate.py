@@ -93,13 +93,13 @@ def test_findings_are_printed_with_their_line_and_fail_the_command(
     assert status == 1
     assert out.splitlines() == [
         (
-            f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: 0: a replica of group "
-            "workers "
-            "needs 1 to 4096 hosts"
+            f"{path}:13: deny num-of-hosts-invalid {GROUP}.numOfHosts: "
+            'worker group "workers": numOfHosts is 0: write 1 to 4096'
         ),
         (
-            f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: 99 is not within 0 and 10: "
-            "KubeRay takes 10"
+            f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: "
+            'worker group "workers": replicas is 99, but the bounds are 0 and 10: KubeRay takes '
+            "10"
         ),
     ]
     assert err == "1 Ray object: 1 denied, 1 warning\n"
@@ -303,7 +303,7 @@ def test_json_output_has_every_finding(validate: Validate, file: Write) -> None:
         "level": "deny",
         "rule": "num-of-hosts-invalid",
         "path": "spec.workerGroupSpecs[0].numOfHosts",
-        "message": "0: a replica of group workers needs 1 to 4096 hosts",
+        "message": 'worker group "workers": numOfHosts is 0: write 1 to 4096',
     }
     assert len(entries) == 2
     assert json.loads(validate(file(CLEAN), "-o", "json")[1]) == []
@@ -316,7 +316,7 @@ def test_github_output_is_one_workflow_command_a_finding(validate: Validate, fil
     assert out[0].startswith(
         "::error "
         f"file={escaped},line=13,title=num-of-hosts-invalid::spec.workerGroupSpecs[0].numOfHosts: "
-        "0: "
+        'worker group "workers": numOfHosts is 0: '
     )
     assert out[1].startswith(f"::warning file={escaped},line=14,title=replicas-out-of-bounds::")
 
@@ -342,8 +342,8 @@ def test_sarif_output_is_what_code_scanning_reads(validate: Validate, file: Writ
         "level": "error",
         "message": {
             "text": (
-                "spec.workerGroupSpecs[0].numOfHosts: 0: a replica of group workers needs 1 to "
-                "4096 hosts"
+                'spec.workerGroupSpecs[0].numOfHosts: worker group "workers": numOfHosts is 0: '
+                "write 1 to 4096"
             )
         },
         "locations": [

@@ -34,7 +34,7 @@ def test_anything_else_is_no_label_value(text: str) -> None:
 
 def test_the_advice_for_a_label_value_is_a_whole_sentence() -> None:
     assert LABEL_VALUE_ADVICE == (
-        "use at most 63 letters, digits, '-', '_' or '.', and a letter or digit at both ends"
+        "use up to 63 letters, digits, '-', '_' and '.'; letter or digit at both ends"
     )
 
 

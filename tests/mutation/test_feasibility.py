@@ -167,9 +167,7 @@ def test_more_containers_than_can_be_given_variables_are_refused(head: bool) -> 
     cluster = a_cluster("c").group("g", hosts=2).annotated(names.ANNOTATION_SHARD_GROUP, "search")
     decided = decide(pod, cluster)
     assert decided.fields == CONTAINERS
-    assert "variables for 3001 containers would add 6002000 bytes" in (
-        decided.answer.causes[0].message
-    )
+    assert "variables for 3001 containers add 6002000 bytes" in (decided.answer.causes[0].message)
 
 
 def added(pod: PodBuilder, cluster: ClusterBuilder) -> int:

@@ -247,7 +247,8 @@ def test_an_edit_that_adds_a_mistake_is_denied_for_that_one_alone(
         response = api.review(object_review(new, old=old), "/validate")
         assert not response["allowed"], old
         causes = response["status"]["details"]["causes"]
-        said = [cause["message"].rpartition("(")[2].rstrip(")") for cause in causes]
+        messages = [cause["message"].splitlines()[0] for cause in causes]
+        said = [message.rpartition("[")[2].rstrip("]") for message in messages]
         assert said == [mistake.rule], (causes, old)
     assert tried > COUNT // 2
 

@@ -40,15 +40,7 @@ AUTOSCALER = {
     "cpu-unknown",
 }
 """The rules by which Ray's autoscaler cannot read the RayCluster."""
-RESIZE = {
-    "ippr-malformed",
-    "ippr-key-missing",
-    "ippr-amount-invalid",
-    "ippr-timeout-invalid",
-    "ippr-requests-missing",
-    "ippr-start-params",
-    "ippr-restart-container",
-}
+RESIZE = {"ippr-malformed", "ippr-value-too-low", "ippr-group-not-resizable"}
 """The rules by which it cannot read the annotation `ray.io/ippr`."""
 READERS = {"autoscaler": AUTOSCALER, "resize": RESIZE}
 
@@ -58,8 +50,14 @@ FIELDS = ("workerGroupSpecs", "groupName", "minReplicas", "maxReplicas", "templa
 DIFFERENCES = (
     Disagreement(
         right="the rule",
-        why="Ray reads a timeout of 0 or less, and then every resize times out at once",
-        ours="ippr-timeout-invalid",
+        why="Ray reads a timeout of 0 or less and maxima below what pods have, and resizes fail",
+        ours="ippr-value-too-low",
+    ),
+    Disagreement(
+        right="the rule",
+        why="Ray does not look at `resources`, of which KubeRay makes start parameters",
+        ours="ippr-group-not-resizable",
+        at=r"resources\[[^.]*\]$",
     ),
     Disagreement(
         right="Ray",

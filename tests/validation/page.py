@@ -33,7 +33,7 @@ CHAPTERS: tuple[tuple[str, tuple[Rule[Any], ...]], ...] = (
     ("RayService", SERVICE_RULES),
     ("RayCronJob", CRON_RULES),
     ("Updates", UPDATE_RULES),
-    ("Files, before any API server", FILE_RULES),
+    ("Files, by `ray-webhook validate` only", FILE_RULES),
 )
 
 INTRODUCTION = """# Rules
@@ -58,6 +58,10 @@ Files are held against the schemas of KubeRay's CRDs as well. `validate` evaluat
 rules in `x-kubernetes-validations`, those for `deletionStrategy` and the lists of allowed values
 are rules here; left out are the others, by which `managedBy` and the backend of GCS fault tolerance
 never change. A file does not tell what they were before, and the API server makes that check.
+
+The first table says who else refuses the same, later: KubeRay, which writes an event and retries,
+the API server, when the pods are created, or Ray, which ends or logs an error. What nobody refuses
+starts, and hangs or does something else than is written.
 
 Each rule can be set to `off`, `warn` or `deny`. Rules that depend on feature gates of the KubeRay
 operator go by these defaults, those of KubeRay 1.7, unless settings say otherwise: {gates}.
@@ -94,9 +98,10 @@ def _lines() -> Iterator[str]:
         count=len(RULES), denying=denying, warning=len(RULES) - denying, gates=gates
     )
     yield _yaml(base("RayCluster"))
-    yield "| rule | level | catches |\n|---|---|---|"
+    yield "| rule | level | who else refuses it | catches |\n|---|---|---|---|"
     for rule in RULES:
-        yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {explained(rule)[0]} |"
+        what = explained(rule)[0]
+        yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.by} | {what} |"
     yield ""
     examples = samples()
     for title, rules in CHAPTERS:
@@ -121,7 +126,7 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
             + ".\n"
         )
     if sample.file:
-        yield "In files only: the API server makes this check itself.\n"
+        yield "By `ray-webhook validate` only.\n"
     if sample.kuberay:
         yield f"With KubeRay {'.'.join(map(str, sample.kuberay))}.\n"
     if sample.pod_groups is False:

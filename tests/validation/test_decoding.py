@@ -40,7 +40,6 @@ def test_a_port_that_go_decodes_is_not_this_rules_business(port: object) -> None
 
 @pytest.mark.parametrize(("value", "path"), [
     (a_job().spec(backoffLimit=HUGE).build(), "spec.backoffLimit"),
-    (a_job().spec(ttlSecondsAfterFinished=HUGE).build(), "spec.ttlSecondsAfterFinished"),
     (a_service().spec(serveService={"spec": {"ports": [{"port": 1, "targetPort": HUGE}]}}).build(),
      "spec.serveService.spec.ports[0].targetPort"),
     (a_cron_job().spec(jobTemplate={"backoffLimit": HUGE}).build(),
@@ -57,7 +56,7 @@ def test_numbers_of_every_kind_are_known(value: Json, path: str) -> None:
     ("1e1.5", True), ("1E-.5", True), ("1e3", False), ("1E", False), ("2Ei", False),
     ("500m", False), ("1e-999999999", True), ("1e50000000", True), ("1E+100", True),
     ("1e99", False), ("1e-99", False), ("1e0000000000000000003", False),
-    (10**12, False), (1.5, False),
+    (10**12, False), (1.5, False), ("five", False), ("1Gie", False), ("e", False),
 ])  # fmt: skip
 def test_a_quantity_has_a_whole_exponent_of_at_most_two_digits(
     amount: object, *, wrong: bool
@@ -105,3 +104,18 @@ def test_a_finalizer_may_go_from_an_undecodable_object_that_is_being_deleted() -
 def test_garbage_is_no_number() -> None:
     assert fits([1, {"spec": [3]}], limits_of("RayJob"))
     assert fits({"spec": {"backoffLimit": {"a": HUGE}}}, limits_of("RayJob"))
+
+
+@pytest.mark.parametrize("hosts", [HUGE, -HUGE])
+def test_a_field_with_another_denial_has_no_second_one(hosts: int) -> None:
+    value = a_cluster().group(hosts=hosts).build()
+    rules = {each.rule for each in check("RayCluster", value)}
+    assert "num-of-hosts-invalid" in rules
+    assert RULE not in rules
+
+
+def test_a_value_that_was_wrong_before_and_cannot_be_decoded_now_is_refused() -> None:
+    old, new = (a_cluster().group(hosts=hosts).build() for hosts in (0, HUGE))
+    assert (RULE, DENY) in {
+        (each.rule, each.level) for each in check_update("RayCluster", old, new)
+    }

@@ -6,6 +6,9 @@ import pytest
 
 from tests.validation.builders import found, rules_and_paths
 from tests.validation.samples import Sample, base, samples
+from webhook.admission.codec import WARNING_MAX
+from webhook.admission.rays import render
+from webhook.validation.finding import WARN, Finding
 from webhook.validation.ruleset import RULES
 
 SAMPLES = samples()
@@ -38,4 +41,8 @@ def test_the_passing_example_gives_no_finding(sample: Sample) -> None:
 def test_every_message_is_short_enough_for_a_warning(rule: object) -> None:
     sample = SAMPLES[getattr(rule, "id", "")]
     for finding in sample.findings(sample.fails):
-        assert len(finding.message) <= 110, finding.message
+        softened = Finding(finding.rule, WARN, finding.field, finding.message, finding.reason)
+        (warning,) = render([softened]).warnings
+        assert finding.message in warning
+        assert warning.endswith(f"[{finding.rule}]")
+        assert len(warning) <= WARNING_MAX

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.kube.release import Release, image_release, parse_release, same_release
-from webhook.validation.field import Field
+from webhook.validation.field import Field, shortened
 
 OBJECT = Field(
     {
@@ -90,3 +90,18 @@ def test_only_the_tags_of_rays_own_images_tell_a_release(
 def test_versions_agree_in_the_numbers_that_both_have() -> None:
     assert same_release((2, 46), (2, 46, 1))
     assert not same_release((2, 46, 0), (2, 46, 1))
+
+
+@pytest.mark.parametrize("room", [24, 30, 60, 119])
+def test_a_path_is_shortened_in_the_middle(room: int) -> None:
+    path = "spec.workerGroupSpecs[0].template.spec.containers[0].resources.limits[google.com/tpu]"
+    short = shortened(path, room)
+    assert len(short) <= room
+    assert short.startswith("spec")
+    assert short.endswith(path if room > len(path) else "[google.com/tpu]")
+    assert ("…" in short) is (room < len(path))
+
+
+@pytest.mark.parametrize("path", ["a" * 200, "spec." + "b" * 200, "[" * 200, "é" * 90, ""])
+def test_any_path_can_be_shortened(path: str) -> None:
+    assert len(shortened(path, 20)) <= 20

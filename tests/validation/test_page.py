@@ -6,7 +6,7 @@ import pytest
 
 from tests.validation.page import PAGE, VALIDATION_GO, explained, page
 from tests.validation.parity import PARITY
-from webhook.validation.rule import Rule
+from webhook.validation.rule import API_SERVER, KUBERAY, NOBODY, RAY, Rule
 from webhook.validation.ruleset import RULES
 
 # The functions of KubeRay 1.7's validation.go that refuse something, and the two places outside of
@@ -52,6 +52,14 @@ def test_every_row_of_the_table_names_rules_that_exist_and_deny_or_a_reason_for_
         assert bool(row.rules) != bool(row.why), row
         for rule in row.rules:
             assert levels[rule] == "deny" or "an event only" in row.refuses, row
+
+
+def test_every_rule_says_who_else_refuses_the_same() -> None:
+    kuberay = {rule for row in PARITY for rule in row.rules} | {"value-not-decodable"}
+    assert {rule.id for rule in RULES if rule.by == KUBERAY} == kuberay
+    assert {rule.by for rule in RULES} == {KUBERAY, API_SERVER, RAY, NOBODY}
+    for rule in RULES:
+        assert rule.by != API_SERVER or "API server" in explained(rule)[1], rule.id
 
 
 def test_every_rule_that_quotes_kuberays_validation_is_in_the_table() -> None:

@@ -221,7 +221,7 @@ def test_a_message_names_the_object_the_value_and_what_to_write() -> None:
     (finding,) = check(
         "RayCluster", a_cluster().group("tpu").container(imagePullPolicy="always").build()
     )
-    assert finding.message == (
+    assert finding.text == (
         'worker group "tpu", container "ray-worker": imagePullPolicy is "always": write Always'
     )
 

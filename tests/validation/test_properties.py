@@ -182,7 +182,6 @@ BREAKS: dict[str, Callable[[Json], object]] = {
         upgradeStrategy={"type": "Rolling"}
     ),
     "network-policy-gate-off": lambda value: value["spec"].update(networkPolicy={}),
-    "ippr-malformed": lambda value: value["metadata"].update(annotations={"ray.io/ippr": "{"}),
     "redis-with-storage": lambda value: value["spec"].update(
         gcsFaultToleranceOptions={"storage": {}}
     ),

@@ -194,3 +194,21 @@ def test_replicas_may_be_mixed_where_the_webhook_writes_the_slices_too() -> None
 
 def test_a_group_may_be_named_head_where_there_is_no_queue() -> None:
     assert found(a_cluster().group("head")) == set()
+
+
+@pytest.mark.parametrize("embed", [lambda cluster: cluster, a_job, a_service])
+def test_what_multikueue_runs_in_another_cluster_is_a_warning_here(
+    embed: Callable[[ClusterBuilder], Built],
+) -> None:
+    valid, broken = embed(a_cluster().group()), embed(a_cluster().group(hosts=0))
+    elsewhere = broken.spec(managedBy="kueue.x-k8s.io/multikueue").build()
+    assert {each.level for each in check(broken.kind, elsewhere)} == {"warn"}
+    assert "deny" not in {level for level, _, _ in found_in_update(valid, elsewhere)}
+    here = broken.spec(managedBy="ray.io/kuberay-operator").build()
+    assert "deny" in {each.level for each in check(broken.kind, here)}
+
+
+def test_what_stops_kuberay_is_denied_under_multikueue_too() -> None:
+    cluster = a_cluster().group(replicas=10**10).spec(managedBy="kueue.x-k8s.io/multikueue")
+    denied = [each.rule for each in check("RayCluster", cluster.build()) if each.level == "deny"]
+    assert denied == ["value-not-decodable"]

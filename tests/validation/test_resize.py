@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, found
+from tests.validation.builders import ClusterBuilder, a_cluster, found, found_in_update
 
 ANNOTATION = "metadata.annotations[ray.io/ippr]"
 GROUP = "spec.workerGroupSpecs[0]"
@@ -77,7 +77,7 @@ def test_an_annotation_that_ray_cannot_read(text: str) -> None:
     ],
 )
 def test_a_maximum_of_memory_that_is_no_amount(value: object) -> None:
-    assert found(a_resized_cluster(max_memory=value)) == {("ippr-amount-invalid", ANNOTATION)}
+    assert found(a_resized_cluster(max_memory=value)) == {("ippr-malformed", ANNOTATION)}
 
 
 @pytest.mark.parametrize(
@@ -93,21 +93,21 @@ def test_a_maximum_of_cpu_as_ray_reads_it(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "fine"),
+    ("value", "rule"),
     [
-        (60, True),
-        (60.0, True),
-        (0, False),
-        (-5, False),
-        ("60", False),
-        (1.5, False),
-        (True, False),
-        (None, False),
+        (60, None),
+        (60.0, None),
+        (0, "ippr-value-too-low"),
+        (-5, "ippr-value-too-low"),
+        ("60", "ippr-malformed"),
+        (1.5, "ippr-malformed"),
+        (True, "ippr-malformed"),
+        (None, "ippr-malformed"),
     ],
 )
-def test_a_timeout_is_a_positive_integer(value: object, *, fine: bool) -> None:
+def test_a_timeout_is_a_positive_integer(value: object, rule: str | None) -> None:
     assert found(a_resized_cluster(resize_timeout=value)) == (
-        set() if fine else {("ippr-timeout-invalid", ANNOTATION)}
+        {(rule, ANNOTATION)} if rule else set()
     )
 
 
@@ -120,7 +120,7 @@ def test_one_maximum_may_equal_the_baseline_and_both_may_not() -> None:
 
 def test_the_baseline_is_the_limit_and_else_the_request() -> None:
     cluster = a_resized_cluster(max_cpu="2")
-    assert found(cluster) == {("ippr-below-baseline", ANNOTATION)}
+    assert found(cluster) == {("ippr-value-too-low", ANNOTATION)}
     assert found(cluster.container(resources={"requests": {"cpu": "1", "memory": "8Gi"}})) == set()
 
 
@@ -128,8 +128,8 @@ def test_the_head_may_be_resized_by_its_groups_name() -> None:
     text = '{"groups": {"headgroup": {"max-cpu": 2, "max-memory": "16Gi", "resize-timeout": 60}}}'
     requests = "spec.headGroupSpec.template.spec.containers[0].resources.requests"
     assert found(_annotated(text)) == {
-        ("ippr-requests-missing", f"{requests}.cpu"),
-        ("ippr-requests-missing", f"{requests}.memory"),
+        ("ippr-group-not-resizable", f"{requests}.cpu"),
+        ("ippr-group-not-resizable", f"{requests}.memory"),
     }
 
 
@@ -137,23 +137,25 @@ def test_all_reasons_of_a_group_are_found_at_once() -> None:
     cluster = a_resized_cluster(max_cpu="x", resize_timeout=0).spec(enableInTreeAutoscaling=False)
     cluster.container(resources={"requests": {"cpu": 1}})
     assert found(cluster) == {
-        ("ippr-amount-invalid", ANNOTATION),
-        ("ippr-timeout-invalid", ANNOTATION),
-        ("ippr-requests-missing", f"{GROUP}.template.spec.containers[0].resources.requests.memory"),
-        ("ippr-without-autoscaling", "spec.enableInTreeAutoscaling"),
-        ("autoscaler-options-unused", "spec.autoscalerOptions"),
+        ("ippr-malformed", ANNOTATION),
+        ("ippr-value-too-low", ANNOTATION),
+        (
+            "ippr-group-not-resizable",
+            f"{GROUP}.template.spec.containers[0].resources.requests.memory",
+        ),
+        ("ippr-without-effect", "spec.enableInTreeAutoscaling"),
     }
 
 
 @pytest.mark.parametrize(
-    ("ray", "rules"),
+    ("ray", "paths"),
     [
-        ("2.46.0", {"ippr-without-v2", "ippr-ray-too-old"}),
-        ("2.47.0", {"ippr-ray-too-old"}),
+        ("2.46.0", {"spec.autoscalerOptions.version", ANNOTATION}),
+        ("2.47.0", {ANNOTATION}),
         ("2.57.1", set()),
     ],
 )
-def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, rules: set[str]) -> None:
+def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, paths: set[str]) -> None:
     cluster = (
         a_resized_cluster().spec(rayVersion=ray, autoscalerOptions=None).container(image="r:1")
     )
@@ -166,7 +168,59 @@ def test_autoscaler_v2_is_implied_by_the_ray_release(ray: str, rules: set[str]) 
             }
         }
     )
-    assert {rule for rule, _ in found(cluster)} == rules
+    assert found(cluster) == {("ippr-without-effect", path) for path in paths}
+
+
+def _levels(old: ClusterBuilder, new: ClusterBuilder) -> set[str]:
+    return {level for level, rule, _ in found_in_update(old, new) if rule.startswith("ippr-")}
+
+
+BROKEN = ("{", '{"groups": {"workers": {}}}', '{"groups": {"workers": {"max-cpu": 1}}}')
+
+
+@pytest.mark.parametrize("text", BROKEN)
+@pytest.mark.parametrize(
+    "unread",
+    [
+        {"enableInTreeAutoscaling": False},
+        {"autoscalerOptions": {"version": "v1"}},
+        {"rayVersion": "2.55.0"},
+    ],
+)
+def test_an_annotation_that_no_autoscaler_reads_is_a_warning(
+    text: str, unread: dict[str, Any]
+) -> None:
+    read = _annotated(text)
+    assert "deny" in _levels(a_cluster().group(), read)
+    new = _annotated(text).spec(**unread)
+    if "rayVersion" in unread:
+        head = new.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
+        head[0]["image"] = "r:1"
+    assert _levels(a_cluster().group(), new) == {"warn"}
+    assert _levels(read, new) == {"warn"}
+
+
+def test_a_group_that_an_annotation_names_can_be_removed() -> None:
+    old = a_resized_cluster().group("kept")
+    new = a_resized_cluster()
+    new.value["spec"]["workerGroupSpecs"][0]["groupName"] = "kept"
+    assert _levels(old, new) == {"warn"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("rayStartParams", {"num-cpus": "4"}, "rayStartParams[num-cpus]"),
+        ("rayStartParams", {"memory": "4"}, "rayStartParams[memory]"),
+        ("resources", {"CPU": "4"}, "resources[CPU]"),
+    ],
+)
+def test_a_group_whose_amounts_are_fixed_cannot_be_resized(
+    field: str, value: dict[str, str], path: str
+) -> None:
+    cluster = a_resized_cluster()
+    cluster.value["spec"]["workerGroupSpecs"][0][field] = value
+    assert found(cluster) == {("ippr-group-not-resizable", f"{GROUP}.{path}")}
 
 
 @pytest.mark.parametrize("name", ["num-cpus", "num-gpus", "memory"])
@@ -258,7 +312,7 @@ def test_a_group_that_ray_resizes_has_findings_for_ray_and_for_its_sidecar() -> 
     cluster = a_resized_cluster().container(resizePolicy=RESTARTS).sidecar(resizePolicy=RESTARTS)
     sidecar = AT_POLICY.replace("containers[0]", "containers[1]")
     assert found(cluster) == {
-        ("ippr-restart-container", AT_POLICY),
+        ("ippr-group-not-resizable", AT_POLICY),
         ("pod-lifecycle-invalid", AT_POLICY),
         ("pod-lifecycle-invalid", sidecar),
     }

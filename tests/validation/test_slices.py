@@ -192,3 +192,38 @@ def test_scaling_a_job_over_several_slices_down_is_warned_of_and_never_denied(
 ])  # fmt: skip
 def test_any_other_scale_leaves_no_slice_behind(old: ClusterBuilder, new: ClusterBuilder) -> None:
     assert found_in_update(old, new) == set()
+
+
+@pytest.mark.parametrize(
+    ("selector", "label", "advice"),
+    [
+        ({"accelerator": "tpu-v6e-slice"}, "topology", "add 2x8 or 4x4"),
+        ({"topology": "2x2x4"}, "accelerator", "add tpu-v4-podslice or tpu-v5p-slice"),
+        ({"topology": "9x9"}, "accelerator", "no value is known for 4 x 4 chips"),
+    ],
+)
+def test_a_missing_selector_offers_what_fits_chips_and_hosts(
+    selector: dict[str, str], label: str, advice: str
+) -> None:
+    labels = {f"cloud.google.com/gke-tpu-{name}": value for name, value in selector.items()}
+    cluster = a_cluster().group(hosts=4).device("google.com/tpu", 4).pod(nodeSelector=labels)
+    messages = {
+        each.message
+        for each in check("RayCluster", cluster.build())
+        if each.rule == "tpu-node-selector-missing"
+    }
+    assert messages == {f"nodeSelector lacks gke-tpu-{label}: {advice}"}
+
+
+@pytest.mark.parametrize(("topology", "hosts", "advice"), [
+    ("2x2", 4, "set it to 1, or use topology 2x8 or 4x4"),
+    ("4x4", 3, "set it to 4, or change the topology"),
+])  # fmt: skip
+def test_a_topology_mismatch_offers_both_sides(topology: str, hosts: int, advice: str) -> None:
+    cluster = a_cluster().group(hosts=hosts).tpu(topology, 4)
+    (message,) = (
+        each.message
+        for each in check("RayCluster", cluster.build())
+        if each.rule == "tpu-topology-mismatch"
+    )
+    assert message.endswith(advice)

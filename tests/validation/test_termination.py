@@ -4,6 +4,7 @@ import pytest
 
 from tests.validation.builders import a_cluster, found
 from webhook.kube import names
+from webhook.validation.ruleset import check_file
 
 RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")
 
@@ -23,3 +24,17 @@ def test_a_drain_of_the_template_counts_as_ray_reads_it(
     if grace is not None:
         cluster.pod(terminationGracePeriodSeconds=grace)
     assert (RULE in found(cluster)) is told
+
+
+def test_a_hook_is_found_once_an_object_in_files_and_not_on_the_head() -> None:
+    hook = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    cluster = a_cluster().group("a").container(lifecycle=hook).group("b").container(lifecycle=hook)
+    head = a_cluster()
+    first = head.value["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    first["lifecycle"] = hook
+    told = [each.path for each in check_file("RayCluster", cluster.build())]
+    assert told == [
+        "spec.workerGroupSpecs[0].template.spec.containers[0].lifecycle.preStop.exec.command"
+    ]
+    assert found(cluster) == set()
+    assert check_file("RayCluster", head.build()) == []

@@ -25,9 +25,9 @@ class Generation(NamedTuple):
     cores: int
 
 
-# Node label value -> generation.
+# Value of the node label cloud.google.com/gke-tpu-accelerator -> generation.
 # https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
-_GENERATIONS: Final = {
+GENERATIONS: Final = {
     "tpu-v4-podslice": Generation("v4", 2),
     "tpu-v5-lite-device": Generation("v5litepod", 1),
     "tpu-v5-lite-podslice": Generation("v5litepod", 1),
@@ -115,7 +115,7 @@ def generation_of(accelerator: str) -> Generation | None:
     """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator`
     names, if known.
     """
-    return _V7X if is_v7x(accelerator) else _GENERATIONS.get(accelerator)
+    return _V7X if is_v7x(accelerator) else GENERATIONS.get(accelerator)
 
 
 def nearest_accelerator(accelerator: str) -> str:
@@ -124,7 +124,7 @@ def nearest_accelerator(accelerator: str) -> str:
     """
     if _KNOWN_PREFIX.match(accelerator.lower()) is None:
         return ""
-    return next(iter(get_close_matches(accelerator.lower(), _GENERATIONS, 1, 0)), "")
+    return next(iter(get_close_matches(accelerator.lower(), GENERATIONS, 1, 0)), "")
 
 
 def is_v7x(accelerator: str) -> bool:

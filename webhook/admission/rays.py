@@ -10,7 +10,8 @@ from webhook.groups.clusters import is_ignored
 from webhook.kube import names
 from webhook.kube.kinds import is_ray
 from webhook.kube.printable import one_line
-from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Cause
+from webhook.kube.review import ALLOWED, INVALID, AdmissionRequest, Answer, Cause
+from webhook.validation.field import shortened
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.rule_settings import DEFAULTS, RuleSettings
 from webhook.validation.ruleset import check, check_owned, check_update
@@ -23,6 +24,13 @@ _OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND, names.RAYCRONJOB_KIN
 
 LINE_MAX: Final = 1000
 """Characters of a path or a message; only what people write into names can make it longer."""
+
+
+PATH_LEAST: Final = 24
+"""Characters of a path below which a warning goes without it."""
+
+EXPLAINED: Final = "refused by ray-webhook; explain: ray-webhook explain rule "
+"""The start of the last line of a denial."""
 
 
 class RayHandler:
@@ -69,14 +77,20 @@ def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Fi
 
 
 def render(findings: list[Finding]) -> Answer:
-    """Return the answer that gives all findings: denials as causes, the others as warnings."""
+    """Return the answer that gives all findings: denials as causes, the others as warnings. The
+    last cause ends with a line that says who refused the object, and how to learn more.
+    """
     causes = [_cause(finding) for finding in findings if finding.level == DENY]
     if len(causes) > CAUSES_MAX:
         rest = len(causes) - CAUSES_MAX
-        causes[CAUSES_MAX:] = [Cause("FieldValueInvalid", f"and {rest} more problems", "")]
+        causes[CAUSES_MAX:] = [Cause(INVALID, f"and {rest} more problems", "")]
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
     rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
     warned = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level != DENY))
+    if causes:
+        last = causes[-1]
+        text = f"{last.message}\n{EXPLAINED}{rules[0]}"
+        causes[-1] = Cause(last.reason, text, last.field)
     return Answer(tuple(causes), None, warnings, rules, warned)
 
 
@@ -100,24 +114,19 @@ def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbag
 
 
 def _cause(finding: Finding) -> Cause:
-    return Cause(
-        finding.reason, _one_line(f"{finding.message} ({finding.rule})"), _one_line(finding.path)
-    )
-
-
-def _one_line(text: str) -> str:
-    """Return as much of a text as a line holds, without what ends a line or UTF-8 cannot carry."""
-    return one_line(text[:LINE_MAX])
+    text = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
+    return Cause(finding.reason, one_line(text), one_line(shortened(finding.path, LINE_MAX)))
 
 
 def _warning(finding: Finding) -> str:
-    """Return one line that fits into a warning as long as the message does: the path gives way,
-    from its start.
+    """Return one line that fits into a warning: the path gives way first, from its middle, then the
+    part of the object, then the end of the message; the rule stays.
     """
-    path, line = finding.path, f"{finding.path}: {finding.message} ({finding.rule})"
-    if len(line) <= WARNING_MAX:
-        return line
-    room = WARNING_MAX - len(finding.message) - len(": …")
-    if room >= len(path) - 1:
-        return f"{path}: {finding.message}"
-    return f"…{path[len(path) - room :]}: {finding.message}" if room > 0 else finding.message
+    path, rule = finding.path, f" [{finding.rule}]"
+    for text in (finding.text, finding.message):
+        room = WARNING_MAX - len(rule) - len(text)
+        if room - len(": ") >= min(len(path), PATH_LEAST):
+            return one_line(f"{shortened(path, room - len(': '))}: {text}{rule}")
+        if room >= 0:
+            return one_line(f"{text}{rule}")
+    return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")

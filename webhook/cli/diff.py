@@ -146,7 +146,7 @@ def _value(text: str | None) -> str:
 
 
 def _finding(finding: Finding) -> str:
-    return f"{finding.level} {finding.rule} {finding.path}: {' '.join(finding.message.split())}"
+    return f"{finding.level} {finding.rule} {finding.path}: {' '.join(finding.text.split())}"
 
 
 def _data(compared: _Compared) -> dict[str, Any]:
@@ -172,5 +172,5 @@ def _entry(finding: Finding) -> dict[str, str]:
         "rule": finding.rule,
         "level": finding.level,
         "path": finding.path,
-        "message": finding.message,
+        "message": finding.text,
     }

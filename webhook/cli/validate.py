@@ -248,7 +248,7 @@ def _entries(item: Manifest, settings: RuleSettings) -> list[Entry]:
             finding.level,
             finding.rule,
             finding.path,
-            finding.message,
+            finding.text,
         )
         for finding in check_file(item.kind, item.document, settings)
         if finding.level != OFF

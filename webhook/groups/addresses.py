@@ -56,4 +56,4 @@ def too_large(size: int, hosts: int, containers: int, endpoints: int) -> str:
     """Return what to say of a pod to which too much would be added."""
     count = hosts * endpoints + (hosts if hosts > 1 else 0)
     what = f"{count} addresses in {containers} containers" if count else f"{containers} containers"
-    return f"variables for {what} would add {size} bytes to each pod, above {ADDED_MAX}: use fewer"
+    return f"variables for {what} add {size} bytes to a pod, above {ADDED_MAX}: use fewer"

@@ -168,6 +168,7 @@ LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
 
 # Kueue: https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/apis/kueue/v1beta2/topology_types.go
 KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
+KUEUE_MULTIKUEUE: Final = KUEUE_PREFIX + "multikueue"
 LABEL_KUEUE_QUEUE: Final = KUEUE_PREFIX + "queue-name"
 KUEUE_GATE_TOPOLOGY: Final = KUEUE_PREFIX + "topology"
 KUEUE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-required-topology"

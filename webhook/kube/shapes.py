@@ -7,8 +7,7 @@ from typing import Final
 DNS_LABEL_MAX: Final = 63
 LABEL_VALUE_MAX: Final = 63
 LABEL_VALUE_ADVICE: Final = (
-    f"use at most {LABEL_VALUE_MAX} letters, digits, '-', '_' or '.', and a letter or digit at "
-    "both ends"
+    f"use up to {LABEL_VALUE_MAX} letters, digits, '-', '_' and '.'; letter or digit at both ends"
 )
 """What to do about a text that is not one."""
 

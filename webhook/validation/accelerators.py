@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from webhook.accelerators.devices import IDENTITIES, TPU, device_of
-from webhook.accelerators.topology import LISTED, TopologyError, hosts_of, parse_topology
+from webhook.accelerators.topology import (
+    GENERATIONS,
+    LISTED,
+    Generation,
+    TopologyError,
+    chips_of,
+    hosts_of,
+    listed_with,
+    parse_topology,
+)
 from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.optins import PROFILES, TOPOLOGY_KEY
 from webhook.kube import names
@@ -14,7 +23,7 @@ from webhook.kube.review import REQUIRED
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Labels that choose nodes of one machine type, and so of one TPU."""
@@ -40,9 +49,15 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
             if hosts != group.hosts:
                 yield Fault(
                     group.field / "numOfHosts",
-                    f"{group.hosts}, but topology {topology} with {chips} chips a pod has {hosts} "
-                    f"hosts: write {hosts}",
+                    f"numOfHosts is {group.hosts}, but {topology} with {chips} chips per host has "
+                    f"{hosts}: set it to {hosts}, or {_other_topology(group)}",
                 )
+
+
+def _other_topology(group: Group) -> str:
+    """Return what to write in place of a topology that does not have the group's hosts."""
+    fitting = listed_with(group.slice.generation, group.count(TPU) * group.hosts)
+    return f"use topology {' or '.join(fitting[:2])}" if fitting else "change the topology"
 
 
 def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
@@ -84,9 +99,9 @@ def tpu_subslice_apart(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups_with(TPU):
         part = group.slice
         if group.hosts > 1 and part.parent and not asked and not part.placed:
-            keys = "cloud.google.com/gce-topology-host, -subblock or -block"
+            keys = "a label such as gce-topology-block"
             yield Fault(
-                group.slice_field, f"may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
+                group.slice_field, f"hosts may be spread: set {TOPOLOGY_KEY.annotation} to {keys}"
             )
 
 
@@ -111,10 +126,38 @@ def tpu_node_selector_missing(cluster: Cluster) -> Iterator[Fault]:
             if label == names.NODE_TPU_TOPOLOGY and _sliced_later(cluster, group):
                 continue
             if field.value in (None, "") and label not in affinity:
-                text = f"group {group.name} asks for TPUs: select its nodes by this label"
+                lacks = f"nodeSelector lacks {label.rpartition('/')[2]}"
+                text = f"{lacks}: {_selections(group, label)}"
                 single = pooled and group.hosts == 1
                 mild = label == names.NODE_TPU_ACCELERATOR or single or _queued(cluster, group)
                 yield Fault(field, text, REQUIRED, doubtful=mild)
+
+
+def _selections(group: Group, label: str) -> str:
+    """Return the values of a label of nodes that fit the chips and the hosts of a group."""
+    chips = group.count(TPU)
+    known = group.slice.generation
+    if label == names.NODE_TPU_TOPOLOGY and known is not None:
+        values = listed_with(known, chips * group.hosts)
+    elif label == names.NODE_TPU_TOPOLOGY:
+        fitting = (listed_with(each, chips * group.hosts) for each in GENERATIONS.values())
+        values = tuple(dict.fromkeys(value for each in fitting for value in each))
+    else:
+        topology = group.slice.topology
+        count = chips_of(topology) or chips * group.hosts
+        values = tuple(
+            name
+            for name, each in GENERATIONS.items()
+            if _lists(each, topology, count) and not (group.hosts > 1 and name.endswith("-device"))
+        )
+    shape = f"{group.hosts} x {chips} chips"
+    return f"add {' or '.join(values[:2])}" if values else f"no value is known for {shape}"
+
+
+def _lists(generation: Generation, topology: str, chips: int) -> bool:
+    """Return whether a generation has a topology; without one, any of so many chips."""
+    fitting = listed_with(generation, chips)
+    return topology in fitting if topology else bool(fitting)
 
 
 def _queued(cluster: Cluster, group: Group) -> bool:
@@ -171,8 +214,7 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             continue
         if not listed:
             text = (
-                f"{topology} is not a topology that Ray knows of TPU {generation.name}: check it "
-                "for a typo"
+                f"topology {topology} is not one that Ray knows of TPU {generation.name}: check it"
             )
             yield Fault(group.slice_field, text)
 
@@ -215,7 +257,9 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         if first.devices.get(TPU.name) and group.slice.v7x:
             continue
         key, field = [*_devices(container, "limits"), *_devices(container, "requests")][0]
-        yield Fault(field, f"Ray runs in the first container, {first.name}: move {key} there")
+        yield Fault(
+            field, f"{key} is not in Ray's container: move it to {first.name}, the first container"
+        )
 
 
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
@@ -229,7 +273,10 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         field = group.pod / "hostname"
         if group.needs_names and field.text:
-            yield Fault(field, "remove hostname: each host gets its own, by which peers find it")
+            yield Fault(
+                field,
+                f"hostname is {field.text[:20]} on {group.hosts} hosts: remove it",
+            )
     for group, container in _containers(cluster):
         if group.hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
@@ -238,7 +285,7 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
             if value and value != placeholder:
                 yield Fault(
                     (container.variable(name) or container.field) / "value",
-                    f"remove {name}: each host gets its own",
+                    f"{name} is {value[:12]} on {group.hosts} hosts: remove it",
                 )
 
 
@@ -269,7 +316,7 @@ ACCELERATORS: Final = (
     deny(tpu_subslice_larger),
     warn(tpu_subslice_apart),
     deny(tpu_node_selector_missing),
-    warn(tpu_topology_unlisted),
+    warn(tpu_topology_unlisted, by=RAY),
     deny(variables_too_large),
     warn(device_outside_first_container),
     warn(identity_by_hand),

@@ -9,7 +9,7 @@ from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 TOKEN_SINCE: Final = (2, 52)
 KUBERNETES_SINCE: Final = (2, 55)
@@ -84,7 +84,7 @@ def _kubernetes(cluster: Cluster) -> Field:
 
 
 AUTH: Final = (
-    deny(auth_ray_too_old),
-    deny(auth_kubernetes_conflict),
-    deny(auth_kubernetes_unsupported),
+    deny(auth_ray_too_old, by=KUBERAY),
+    deny(auth_kubernetes_conflict, by=KUBERAY),
+    deny(auth_kubernetes_unsupported, by=KUBERAY),
 )

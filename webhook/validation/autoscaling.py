@@ -11,7 +11,8 @@ from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import KUBERAY, RAY, deny, warn
 
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
@@ -45,7 +46,7 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
         if field.given and not cluster.v2_on:
             yield Fault(
                 field,
-                f"set autoscalerOptions.version to v2, or remove the timeout of group {group.name}",
+                "set autoscalerOptions.version to v2, or remove idleTimeoutSeconds",
                 FORBIDDEN,
             )
 
@@ -64,8 +65,8 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
         if not field.number:
             continue
         if release is None or release < PRIORITY_SINCE or not cluster.v2_on:
-            needed = "set rayVersion to 2.56.0 or later and autoscalerOptions.version to v2"
-            text = f"{needed}, or remove it from group {group.name}"
+            needed = "set rayVersion to 2.56.0 or later and autoscaler v2"
+            text = f"{needed}, or remove priority"
             yield Fault(field, text, FORBIDDEN)
 
 
@@ -94,7 +95,7 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             if group.scale.suspend:
                 yield Fault(
                     group.field / "suspend",
-                    f"remove it: group {group.name} autoscales; set maxReplicas to 0 instead",
+                    "suspend is true, and the cluster autoscales: set maxReplicas to 0 instead",
                     FORBIDDEN,
                 )
 
@@ -138,7 +139,9 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
     if cluster.autoscaling and (cluster.options / "version").text == "v2":
         for group in cluster.everyone:
             if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
-                yield Fault(policy, f"write Never for {group.label}, or remove the policy")
+                yield Fault(
+                    policy, f"restartPolicy is {policy.text[:20]}: write Never, or remove it"
+                )
 
 
 def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
@@ -155,7 +158,8 @@ def restart_policy_not_never(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone if cluster.v2 else cluster.groups if cluster.v2 is False else ():
         if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
             yield Fault(
-                policy, f"write Never for {group.label}: the autoscaler replaces pods that end"
+                policy,
+                f"restartPolicy is {policy.text[:20]}: write Never, as autoscalers replace pods",
             )
 
 
@@ -175,7 +179,10 @@ def multi_host_with_v1(cluster: Cluster) -> Iterator[Fault]:
     """
     for group in cluster.groups if cluster.autoscaling and cluster.v2 is False else ():
         if group.hosts > 1:
-            text = f"set autoscalerOptions.version to v2: v1 takes {group.hosts} hosts for replicas"
+            text = (
+                f"numOfHosts is {group.hosts}, and autoscaler v1 counts hosts as replicas: set "
+                "autoscalerOptions.version to v2"
+            )
             yield Fault(group.field / "numOfHosts", text)
 
 
@@ -193,17 +200,17 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(entry / "name", text, FORBIDDEN)
 
 
-def autoscaler_options_unused(cluster: Cluster) -> Iterator[Fault]:
+def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
     """Options of the autoscaler in a cluster that does not autoscale.
 
     They have no effect, and you may believe that the cluster scales.
 
     https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
     """
-    if not cluster.autoscaling and cluster.options.size:
-        yield Fault(
-            cluster.options, "no effect: set enableInTreeAutoscaling to true, or remove the options"
-        )
+    cluster = ray_object.cluster
+    if cluster is not None and not cluster.autoscaling and cluster.options.size:
+        text = "no effect: set enableInTreeAutoscaling to true, or remove the options"
+        yield Fault(cluster.options, text)
 
 
 def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
@@ -225,7 +232,8 @@ def amount_not_integer(cluster: Cluster) -> Iterator[Fault]:
                     text = group.params[name][:40]
                     yield Fault(
                         group.param(name),
-                        f"{text!r} ends the autoscaler: write an integer such as {example}",
+                        f"{name} is {text!r}, and ends the autoscaler: write an integer such as "
+                        f"{example}",
                     )
 
 
@@ -320,27 +328,28 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
             yield Fault(
                 first.amounts("limits") / "cpu",
-                f"set it: the autoscaler must know the CPUs of {group.label}",
+                "set a cpu limit, or num-cpus in rayStartParams: the autoscaler needs one",
                 REQUIRED,
             )
 
 
 AUTOSCALING: Final = (
-    deny(idle_timeout_negative, since=(1, 6)),
-    deny(idle_timeout_without_v2, since=(1, 6)),
-    deny(priority_unsupported),
-    deny(group_suspend_gate_off),
-    deny(group_suspend_autoscaled),
-    deny(autoscaler_v2_switch_alone, since=(1, 5)),
-    deny(autoscaler_version_twice),
-    deny(restart_policy_with_v2),
-    warn(restart_policy_not_never),
+    deny(idle_timeout_negative, since=(1, 6), by=KUBERAY),
+    deny(idle_timeout_without_v2, since=(1, 6), by=KUBERAY),
+    deny(priority_unsupported, by=KUBERAY),
+    deny(group_suspend_gate_off, by=KUBERAY),
+    deny(group_suspend_autoscaled, by=KUBERAY),
+    deny(autoscaler_v2_switch_alone, since=(1, 5), by=KUBERAY),
+    deny(autoscaler_version_twice, by=KUBERAY),
+    deny(restart_policy_with_v2, by=KUBERAY),
+    warn(restart_policy_not_never, by=KUBERAY),
     warn(multi_host_with_v1),
-    deny(autoscaler_command_variable, since=(1, 7)),
-    warn(autoscaler_options_unused),
-    deny(amount_not_integer),
-    deny(resources_unreadable),
-    deny(autoscaled_without_groups),
-    deny(group_resource_ends_autoscaler),
-    deny(cpu_unknown),
+    deny(autoscaler_command_variable, since=(1, 7), by=KUBERAY),
+    deny(amount_not_integer, by=RAY),
+    deny(resources_unreadable, by=RAY),
+    deny(autoscaled_without_groups, by=RAY),
+    deny(group_resource_ends_autoscaler, by=RAY),
+    deny(cpu_unknown, by=RAY),
 )
+
+AUTOSCALER_FILES: Final = (warn(autoscaler_options_unused),)

@@ -15,7 +15,7 @@ from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _QUANTITY: Final = "quantity"
 _EXPONENT: Final = re.compile(r"[^eE]*(?:Ei?|[eE][+-]?0*[0-9]{1,2})?", re.ASCII)
@@ -24,6 +24,8 @@ most two digits. Amounts go from 1e-9 to 2^63, and Go writes out each digit that
 for: for 1e-999999999 it takes minutes and gigabytes. The policy in the API server has the same.
 """
 
+_NUMBER: Final = re.compile(r"[+-]?[0-9.]+[eE][-+.0-9]+", re.ASCII)
+"""A quantity with an exponent; other text with an `e` is refused by the pattern of the CRD."""
 
 _QUANTITIES: Final = (
     Annotated[str, Meta(pattern=rf"^(?:{_EXPONENT.pattern})\Z")] | float | int | None
@@ -101,7 +103,8 @@ def fits(value: object, limited: Limited) -> bool:
 def _fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has values of every type
     kind = type(value)
     if kind is str:
-        return not limited.quantity or _EXPONENT.fullmatch(value) is not None
+        number = limited.quantity and _NUMBER.fullmatch(value) is not None
+        return not number or _EXPONENT.fullmatch(value) is not None
     numeric = limited.low < limited.high and (kind is int or kind is float)
     return not numeric or limited.low <= value <= limited.high
 
@@ -147,4 +150,4 @@ def value_not_decodable(ray_object: RayObject) -> Iterator[Fault]:
             yield Fault(found, f"{text} is out of range: write {limit.low} to {limit.high}")
 
 
-DECODING: Final = (deny(value_not_decodable),)
+DECODING: Final = (deny(value_not_decodable, by=KUBERAY),)

@@ -8,7 +8,7 @@ from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayJobDeletionPolicy"
 _CLUSTER: Final = "DeleteCluster"
@@ -203,13 +203,13 @@ def _status(rule: Field) -> tuple[str, str]:
 
 
 DELETION: Final = (
-    deny(deletion_gate_off),
-    deny(deletion_mixed),
-    deny(deletion_incomplete),
-    deny(deletion_none_with_shutdown),
-    deny(deletion_of_foreign_cluster),
-    deny(deletion_of_autoscaled_workers),
-    deny(deletion_condition_invalid),
-    deny(deletion_rule_duplicate),
-    deny(deletion_order),
+    deny(deletion_gate_off, by=KUBERAY),
+    deny(deletion_mixed, by=KUBERAY),
+    deny(deletion_incomplete, by=KUBERAY),
+    deny(deletion_none_with_shutdown, by=KUBERAY),
+    deny(deletion_of_foreign_cluster, by=KUBERAY),
+    deny(deletion_of_autoscaled_workers, by=KUBERAY),
+    deny(deletion_condition_invalid, by=KUBERAY),
+    deny(deletion_rule_duplicate, by=KUBERAY),
+    deny(deletion_order, by=KUBERAY),
 )

@@ -8,7 +8,7 @@ from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _VOLUME: Final = "gcs-storage"
 _MOUNT_PATH: Final = "/data/gcs"
@@ -179,13 +179,13 @@ def _instead(option: str) -> str:
 
 
 FAULT_TOLERANCE: Final = (
-    deny(fault_tolerance_twice),
-    deny(redis_address_alone),
-    deny(redis_settings_outside_options),
-    deny(redis_username_outside_options),
-    deny(rocksdb_gate_off),
-    deny(rocksdb_with_redis_settings),
-    deny(rocksdb_claim_conflict),
-    deny(rocksdb_managed_storage),
-    deny(redis_with_storage),
+    deny(fault_tolerance_twice, by=KUBERAY),
+    deny(redis_address_alone, by=KUBERAY),
+    deny(redis_settings_outside_options, by=KUBERAY),
+    deny(redis_username_outside_options, by=KUBERAY),
+    deny(rocksdb_gate_off, by=KUBERAY),
+    deny(rocksdb_with_redis_settings, by=KUBERAY),
+    deny(rocksdb_claim_conflict, by=KUBERAY),
+    deny(rocksdb_managed_storage, by=KUBERAY),
+    deny(redis_with_storage, by=KUBERAY),
 )

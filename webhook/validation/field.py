@@ -4,10 +4,30 @@ findings.
 See docs/decisions/0006-rules-read-plain-json.md.
 """
 
+import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
+
+_ENTRIES: Final = {
+    "workerGroupSpecs": "worker group",
+    "containers": "container",
+    "initContainers": "init container",
+    "volumes": "volume",
+    "env": "variable",
+}
+"""Lists whose entries a message calls by their names."""
+_PARTS: Final = {
+    "headGroupSpec": "the head",
+    "submitterPodTemplate": "the submitter",
+    "autoscalerOptions": "the autoscaler",
+}
+"""Fields that a message calls by what they describe."""
+_TOKEN: Final = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
+"""A part of a path."""
+_NAME_MAX: Final = 40
+"""Characters of a name in a message."""
 
 
 class Key(str):
@@ -90,6 +110,23 @@ class Field(Struct, frozen=True, eq=False):
         return "".join(_shown(token) for token in self.tokens).removeprefix(".")
 
     @property
+    def subject(self) -> str:
+        """The part of the object that has the field, in the reader's terms, such as `worker group
+        "tpu", container "ray-worker"`; nothing for a field of the object itself.
+        """
+        names: list[str] = []
+        field: Field | None = self
+        while field is not None and field.parent is not None:
+            if type(field.token) is int:
+                kind = _ENTRIES.get(str(field.parent.token))
+                if kind:
+                    names.append(f'{kind} "{_cut(field.name)}"' if field.name else "")
+            elif type(field.token) is str and field.token in _PARTS:
+                names.append(_PARTS[field.token])
+            field = field.parent
+        return ", ".join(filter(None, reversed(names)))
+
+    @property
     def identity(self) -> tuple[str | int, ...]:
         """The way with names in place of indices, where an element has one: it survives that
         elements move.
@@ -125,6 +162,26 @@ class Field(Struct, frozen=True, eq=False):
         return tuple(
             (token, "") if isinstance(token, int) else (-1, token) for token in self.tokens
         )
+
+
+def shortened(path: str, room: int) -> str:
+    """Return a path in at most `room` characters, from which the middle is left out."""
+    if len(path) <= room:
+        return path
+    first, *rest = _TOKEN.findall(path) or [path]
+    tail = ""
+    for token in reversed(rest):
+        if len(first) + len("…") + len(token) + len(tail) > room:
+            break
+        tail = token + tail
+    if tail:
+        return f"{first}…{tail}"
+    half = max(room - 1, 0) // 2
+    return f"{path[:half]}…{path[len(path) - half :]}"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME_MAX else f"{name[: _NAME_MAX - 1]}…"
 
 
 def _shown(token: str | int) -> str:

@@ -48,6 +48,12 @@ class Finding(Struct, frozen=True):
         return self.field.path
 
     @property
+    def text(self) -> str:
+        """The message, with the part of the object that it is about in front."""
+        subject = self.field.subject
+        return f"{subject}: {self.message}" if subject else self.message
+
+    @property
     def place(self) -> tuple[object, ...]:
         """Which rule it is of, and at which field, in all versions of an object."""
         return (self.rule, self.field.identity)

@@ -18,7 +18,7 @@ from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.kube.shapes import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
 from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, deny, warn
 
 _POD_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -33,9 +33,7 @@ def containers_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.pod / "containers"
         if not field.value and (field.value is None or type(field.value) is list):
-            yield Fault(
-                field, f"{group.label} needs a container that runs Ray, as the first one", REQUIRED
-            )
+            yield Fault(field, "containers is empty: add the container that runs Ray", REQUIRED)
 
 
 def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
@@ -68,7 +66,7 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
         if group.name in seen:
             yield Fault(
                 group.field / "groupName",
-                f"another group is named {group.name} too: give each its own name",
+                f"groupName is {group.name}, as that of another group: rename one of the two",
                 DUPLICATE,
             )
         seen.add(group.name)
@@ -110,7 +108,7 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
         if group.name == names.HEAD_GROUP:
             yield Fault(
                 group.field / "groupName",
-                f"{names.HEAD_GROUP} is the group of the head: use another name",
+                f"groupName is {names.HEAD_GROUP}, the name of the head's group: use another name",
             )
 
 
@@ -131,14 +129,14 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
         elif len(name) > LABEL_VALUE_MAX:
             yield Fault(
                 field,
-                f"{len(name)} characters: pods carry the name as a label, so use at most "
+                f"groupName has {len(name)} characters, and is a label of pods: use at most "
                 f"{LABEL_VALUE_MAX}",
             )
         elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):
             yield Fault(
                 field,
-                f"{name!r} cannot be part of a pod's name: use letters, digits and '-', not '-' "
-                "at either end",
+                f"groupName {name!r} cannot be part of a pod's name: use letters, digits "
+                "and '-' inside",
             )
 
 
@@ -230,7 +228,7 @@ def num_of_hosts_invalid(cluster: Cluster) -> Iterator[Fault]:
         if not 1 <= group.hosts <= MAX_HOSTS:
             yield Fault(
                 group.field / "numOfHosts",
-                f"{group.hosts}: a replica of group {group.name} needs 1 to {MAX_HOSTS} hosts",
+                f"numOfHosts is {group.hosts}: write 1 to {MAX_HOSTS}",
             )
 
 
@@ -244,13 +242,13 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         low, high = group.scale.min_replicas or 0, group.scale.max_replicas or 0
         if low < 0:
-            yield Fault(group.field / "minReplicas", f"{low}: write 0 or more")
+            yield Fault(group.field / "minReplicas", f"minReplicas is {low}: write 0 or more")
         if high < 0:
-            yield Fault(group.field / "maxReplicas", f"{high}: write 0 or more")
+            yield Fault(group.field / "maxReplicas", f"maxReplicas is {high}: write 0 or more")
         elif low > high:
             yield Fault(
                 group.field / "minReplicas",
-                f"{low} is above maxReplicas {high}: lower the one or raise the other",
+                f"minReplicas is {low}, above maxReplicas {high}: lower the one or raise the other",
             )
 
 
@@ -272,7 +270,8 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
         if 0 <= low <= high and replicas and not low <= replicas <= high:
             yield Fault(
                 group.field / "replicas",
-                f"{replicas} is not within {low} and {high}: KubeRay takes {group.scale.desired}",
+                f"replicas is {replicas}, but the bounds are {low} and {high}: KubeRay takes "
+                f"{group.scale.desired}",
             )
 
 
@@ -288,7 +287,7 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
             if group.scale.max_replicas == UNBOUNDED:
                 yield Fault(
                     group.field / "maxReplicas",
-                    f"set an upper bound for autoscaled group {group.name}",
+                    "maxReplicas is not set, and the group autoscales: set an upper bound",
                 )
 
 
@@ -310,22 +309,22 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
                 if label in labels.map:
                     yield Fault(
                         labels.key(label),
-                        "remove it: each pod gets its own from KubeRay or from this webhook",
+                        f"remove label {label}: KubeRay or this webhook gives each pod its own",
                         FORBIDDEN,
                     )
 
 
 GROUPS: Final = (
-    deny(containers_missing),
+    deny(containers_missing, by=KUBERAY),
     warn(too_many_groups),
-    deny(group_name_duplicate),
+    deny(group_name_duplicate, by=KUBERAY),
     deny(group_host_names_duplicate),
     deny(group_name_reserved),
     deny(group_name_invalid),
     deny(group_name_no_host_name),
     warn(fqdn_too_long),
     deny(num_of_hosts_invalid),
-    deny(replica_bounds_invalid, since=(1, 6)),
+    deny(replica_bounds_invalid, since=(1, 6), by=KUBERAY),
     warn(replicas_out_of_bounds),
     warn(max_replicas_unbounded),
     deny(seat_label_in_template),

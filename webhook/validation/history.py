@@ -7,7 +7,7 @@ from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayClusterHistoryServer"
 _CONTAINER: Final = "ray-history-collector"
@@ -146,9 +146,9 @@ def _collector(cluster: Cluster) -> Field:
 
 
 HISTORY: Final = (
-    deny(history_gate_off),
-    deny(history_collector_missing),
-    deny(history_managed_variable),
-    deny(history_storage_incomplete),
-    deny(history_container_taken),
+    deny(history_gate_off, by=KUBERAY),
+    deny(history_collector_missing, by=KUBERAY),
+    deny(history_managed_variable, by=KUBERAY),
+    deny(history_storage_incomplete, by=KUBERAY),
+    deny(history_container_taken, by=KUBERAY),
 )

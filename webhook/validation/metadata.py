@@ -13,7 +13,7 @@ from webhook.kube.review import NOT_SUPPORTED
 from webhook.validation.duration import parse_duration
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def annotation_value_invalid(ray_object: RayObject) -> Iterator[Fault]:
@@ -165,8 +165,8 @@ def _positive(text: str) -> bool:
 
 
 METADATA: Final = (
-    deny(name_too_long),
-    deny(name_not_dns_label, since=(1, 4)),
-    deny(initializing_timeout_invalid, since=(1, 5)),
+    deny(name_too_long, by=KUBERAY),
+    deny(name_not_dns_label, since=(1, 4), by=KUBERAY),
+    deny(initializing_timeout_invalid, since=(1, 5), by=KUBERAY),
     warn(webhook_name_unknown),
 )

@@ -42,7 +42,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
         ):
             yield Fault(
                 field,
-                f"{text[:9]} slices, but group {group.name} has {group.scale.desired} replicas: "
+                f"{text[:9]} slices, but the group has {group.scale.desired} replicas: "
                 "make them equal",
             )
 
@@ -60,7 +60,7 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             field = _number(container)
             yield Fault(
                 field,
-                f"group {group.name} autoscales, but slices are counted once: set minReplicas and "
+                "the group autoscales, but slices are counted once: set minReplicas and "
                 "maxReplicas equal",
             )
 
@@ -76,10 +76,10 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
     """
     if any(group.hosts > 1 for group in cluster.groups):
         return
-    for group, container in _multi_slice(cluster):
+    for _, container in _multi_slice(cluster):
         if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
             message = (
-                f"group {group.name}: KubeRay makes no headless service without a multi-host "
+                "KubeRay makes no headless service without a multi-host "
                 "group: create <cluster>-headless"
             )
             yield Fault(_number(container), message)

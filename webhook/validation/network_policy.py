@@ -8,7 +8,7 @@ from webhook.kube.shapes import is_dns_label
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayClusterNetworkPolicy"
 # Mode -> the rules that cannot matter, because that direction is open.
@@ -87,8 +87,8 @@ def _policy(cluster: Cluster) -> Field:
 
 
 NETWORK_POLICY: Final = (
-    deny(network_policy_gate_off),
-    deny(network_policy_unused_rules),
-    deny(network_policy_group_name),
-    deny(network_policy_group_unknown),
+    deny(network_policy_gate_off, by=KUBERAY),
+    deny(network_policy_unused_rules, by=KUBERAY),
+    deny(network_policy_group_name, by=KUBERAY),
+    deny(network_policy_group_unknown, by=KUBERAY),
 )

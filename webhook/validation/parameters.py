@@ -10,7 +10,7 @@ from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, RAY, deny, warn
 
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
 KNOWN: Final = frozenset({
@@ -49,8 +49,7 @@ def resources_given_twice(cluster: Cluster) -> Iterator[Fault]:
         if field.size and (twice := [name for name in _AMOUNTS if group.params.get(name)]):
             yield Fault(
                 field,
-                f"rayStartParams of {group.label} have {', '.join(twice)} too: keep only one of "
-                "the two",
+                f"resources and rayStartParams both have {', '.join(twice)}: keep one of the two",
                 FORBIDDEN,
             )
 
@@ -65,7 +64,9 @@ def labels_in_ray_start_params(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         if "labels" in group.params:
             yield Fault(
-                group.param("labels"), f"move them to the field labels of {group.label}", FORBIDDEN
+                group.param("labels"),
+                "rayStartParams has labels: move them to the field labels of the group",
+                FORBIDDEN,
             )
 
 
@@ -88,7 +89,7 @@ def ray_label_invalid(cluster: Cluster) -> Iterator[Fault]:
             elif not is_label_value(value):
                 yield Fault(
                     labels.key(key),
-                    f"{value[:63]!r} is no label value: {LABEL_VALUE_ADVICE}",
+                    f"label {value[:63]!r}: {LABEL_VALUE_ADVICE}",
                 )
 
 
@@ -143,9 +144,9 @@ def _suggestion(name: str) -> str:
 
 
 PARAMETERS: Final = (
-    deny(resources_given_twice),
-    deny(labels_in_ray_start_params, since=(1, 5)),
-    deny(ray_label_invalid),
+    deny(resources_given_twice, by=KUBERAY),
+    deny(labels_in_ray_start_params, since=(1, 5), by=KUBERAY),
+    deny(ray_label_invalid, by=KUBERAY),
     warn(group_resource_unreadable),
-    warn(ray_start_param_unknown),
+    warn(ray_start_param_unknown, by=RAY),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from webhook.kube.review import REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import CronJob
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 from webhook.validation.schedule import problem_of
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
@@ -68,6 +68,6 @@ def _known(zone: str, zones: Container[str]) -> bool:
 
 
 RAYCRONJOB: Final = (
-    deny(cron_schedule_invalid),
-    deny(cron_time_zone_invalid, since=(1, 7)),
+    deny(cron_schedule_invalid, by=KUBERAY),
+    deny(cron_time_zone_invalid, since=(1, 7), by=KUBERAY),
 )

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.kube.review import FORBIDDEN, REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, SIDECAR, Job
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 from webhook.validation.runtime_env import YAML_MAX, read_runtime_env
 
 INTERACTIVE: Final = "InteractiveMode"
@@ -184,15 +184,15 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
 
 
 RAYJOB: Final = (
-    deny(job_suspend_without_shutdown),
-    deny(job_suspend_with_selector),
-    deny(job_ttl_invalid, since=(1, 4)),
-    deny(job_without_cluster),
-    deny(job_selector_without_name, since=(1, 5)),
-    deny(job_sidecar_conflict, since=(1, 5)),
+    deny(job_suspend_without_shutdown, by=KUBERAY),
+    deny(job_suspend_with_selector, by=KUBERAY),
+    deny(job_ttl_invalid, since=(1, 4), by=KUBERAY),
+    deny(job_without_cluster, by=KUBERAY),
+    deny(job_selector_without_name, since=(1, 5), by=KUBERAY),
+    deny(job_sidecar_conflict, since=(1, 5), by=KUBERAY),
     deny(job_submitter_without_container),
-    deny(job_backoff_unsupported),
-    deny(job_number_not_positive),
-    deny(job_runtime_env_unreadable),
-    deny(job_waiting_not_interactive),
+    deny(job_backoff_unsupported, by=KUBERAY),
+    deny(job_number_not_positive, by=KUBERAY),
+    deny(job_runtime_env_unreadable, by=KUBERAY),
+    deny(job_waiting_not_interactive, by=KUBERAY),
 )

@@ -8,7 +8,7 @@ from webhook.validation.change import INCREMENTAL, NEW_CLUSTER, NONE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayServiceIncrementalUpgrade"
 _PERCENT_MAX: Final = 100
@@ -143,11 +143,11 @@ def _incremental(service: Service) -> bool:
 
 
 RAYSERVICE: Final = (
-    deny(service_head_service_named),
-    deny(service_upgrade_type_unknown),
+    deny(service_head_service_named, by=KUBERAY),
+    deny(service_upgrade_type_unknown, by=KUBERAY),
     deny(service_upgrade_type_missing),
-    deny(service_deletion_delay_negative),
-    deny(incremental_without_autoscaling),
-    deny(incremental_options_missing),
-    deny(incremental_option_invalid),
+    deny(service_deletion_delay_negative, by=KUBERAY),
+    deny(incremental_without_autoscaling, by=KUBERAY),
+    deny(incremental_options_missing, by=KUBERAY),
+    deny(incremental_option_invalid, by=KUBERAY),
 )

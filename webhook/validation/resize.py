@@ -8,11 +8,11 @@ from webhook.groups.ippr import parse_ippr
 from webhook.kube import names
 from webhook.kube.quantity import parse_quantity
 from webhook.kube.release import shown
-from webhook.kube.review import FORBIDDEN, NOT_FOUND, REQUIRED
+from webhook.kube.review import FORBIDDEN, INVALID, NOT_FOUND, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 
 CPU: Final = "max-cpu"
 MEMORY: Final = "max-memory"
@@ -21,14 +21,18 @@ RAY_SINCE: Final = (2, 56)
 
 _AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
 _KEYS: Final = (CPU, MEMORY, TIMEOUT)
+_FIXING: Final = ("num-cpus", "memory")
+"""Start parameters that fix what a resize would change."""
 _Entry = tuple[str, dict[str, Any], Group | None]
 
 
 def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
-    """An annotation that is not the JSON that Ray expects.
+    """An annotation `ray.io/ippr` that Ray cannot read.
 
-    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all
-    groups.
+    Each group needs `max-cpu`, `max-memory` and `resize-timeout`: positive quantities, and whole
+    seconds. Ray's autoscaler raises otherwise, and in-place resize is off for all groups. A
+    quantity such as `NaN` or `1_000` makes Ray send resizes that Kubernetes refuses. This is a
+    warning where no autoscaler reads the annotation.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -43,83 +47,32 @@ def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
         )
     else:
         for name, entry in value.get("groups", {}).items():
-            if not isinstance(entry, dict):
-                yield _fault(cluster, f"group {name}: write an object with {', '.join(_KEYS)}")
+            yield from _unreadable(cluster, f'group "{name[:63]}"', entry)
 
 
-def ippr_group_unknown(cluster: Cluster) -> Iterator[Fault]:
-    """A group in the annotation that the cluster does not have.
-
-    Ray ignores it without a word, so the group that was meant is never resized.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, _, group in _entries(cluster):
-        if group is None:
-            known = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
-            yield _fault(
-                cluster,
-                f"group {name[:63]} does not exist; the worker groups are {known}",
-                NOT_FOUND,
-            )
-
-
-def ippr_key_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A group in the annotation without all three of its keys.
-
-    Ray's autoscaler raises while it reads the annotation, and in-place resize is off for all
-    groups.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, entry, _ in _entries(cluster):
-        if missing := [key for key in _KEYS if key not in entry]:
-            yield _fault(cluster, f"group {name}: add {', '.join(missing)}", REQUIRED)
+def _unreadable(cluster: Cluster, group: str, entry: object) -> Iterator[Fault]:
+    """Yield why Ray cannot read the entry of a group."""
+    if not isinstance(entry, dict):
+        yield _fault(cluster, f"{group}: write an object with {', '.join(_KEYS)}")
+        return
+    if missing := [key for key in _KEYS if key not in entry]:
+        yield _fault(cluster, f"{group}: add {', '.join(missing)}", REQUIRED)
+    for key in _AMOUNTS:
+        if key in entry and _maximum(entry, key) is None:
+            example = "4 or 500m" if key == CPU else "8Gi"
+            found = f"{key} is {str(entry[key])[:24]!r}"
+            yield _fault(cluster, f"{group}: {found}: write an amount above 0 such as {example}")
+    if TIMEOUT in entry and not _whole(entry[TIMEOUT]):
+        found = f"{TIMEOUT} is {str(entry[TIMEOUT])[:24]!r}"
+        yield _fault(cluster, f"{group}: {found}: write whole seconds, without quotes")
 
 
-def ippr_amount_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A maximum that is not a positive Kubernetes quantity.
+def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
+    """A maximum below what the pods have from the start, or a timeout of 0 or less.
 
-    Ray reads some of these, such as `NaN` or `1_000`, and then sends a resize that Kubernetes
-    refuses.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, entry, _ in _entries(cluster):
-        for key in _AMOUNTS:
-            if key in entry and _maximum(entry, key) is None:
-                example = "4 or 500m" if key == CPU else "8Gi"
-                yield _fault(
-                    cluster,
-                    f"group {name}: {key} {str(entry[key])[:40]!r} is not an amount above 0: write "
-                    f"one such as {example}",
-                )
-
-
-def ippr_timeout_invalid(cluster: Cluster) -> Iterator[Fault]:
-    """A resize timeout that is not a positive number of seconds.
-
-    With 0 or less every resize times out at once; anything but an integer makes Ray's autoscaler
-    raise.
-
-    https://github.com/ray-project/ray/pull/61814
-    """
-    for name, entry, _ in _entries(cluster):
-        value = entry.get(TIMEOUT, 1)
-        whole = type(value) is int or (type(value) is float and value.is_integer())
-        if not whole or value <= 0:
-            yield _fault(
-                cluster,
-                f"group {name}: {TIMEOUT} {str(value)[:40]!r}: write whole seconds above 0, "
-                "without quotes",
-            )
-
-
-def ippr_below_baseline(cluster: Cluster) -> Iterator[Fault]:
-    """A maximum below what the pods have from the start.
-
-    The baseline is the limit of Ray's container, else its request. Ray goes straight to the maxima,
-    so the pod would shrink.
+    Ray goes straight to the maxima, so the pod would shrink; what it has is the limit of Ray's
+    container, else its request. With such a timeout every resize times out at once. This is a
+    warning where no autoscaler reads the annotation.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
@@ -129,161 +82,105 @@ def ippr_below_baseline(cluster: Cluster) -> Iterator[Fault]:
             if maximum is not None and baseline is not None and maximum < baseline:
                 yield _fault(
                     cluster,
-                    f"group {name}: {key} {entry[key]} is below the {resource} its pods start "
-                    "with: raise it",
+                    f'group "{name[:63]}": {key} is {str(entry[key])[:16]}, but pods start with '
+                    f"more: raise it, or lower their {resource}",
                 )
+        timeout = entry.get(TIMEOUT)
+        if isinstance(timeout, int | float) and _whole(timeout) and timeout <= 0:
+            text = f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60"
+            yield _fault(cluster, f'group "{name[:63]}": {text}')
 
 
-def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """Maxima that are what the pods have from the start.
+def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
+    """A group in `ray.io/ippr` whose pods cannot be resized in place.
 
-    There is nothing to resize. One of the two may be equal, to let only the other one grow.
+    Ray's container has to request cpu and memory, no start parameter or entry of `resources` may
+    fix them, and no resize policy may restart the container. Ray's autoscaler refuses the
+    annotation otherwise, or keeps the fixed amounts after a resize. This is a warning where no
+    autoscaler reads the annotation.
 
     https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
     """
-    for name, entry, group in _entries(cluster):
+    for name, _, group in _entries(cluster):
+        if group is not None:
+            beside = f'or remove group "{name[:63]}" from {names.ANNOTATION_IPPR}'
+            for field, advice, reason in _obstacles(group):
+                yield Fault(field, f"{advice}, {beside}", reason, doubtful=not _read(cluster))
+
+
+def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
+    """Yield the fields that keep pods from being resized, with advice and the cause type."""
+    for param in _FIXING:
+        if param in group.params:
+            yield group.param(param), "remove the start parameter", FORBIDDEN
+    resources = group.field / "resources"
+    for key in resources.strings:
+        if key.lower() in _AMOUNTS.values():
+            yield resources.key(key), "remove it", FORBIDDEN
+    if group.first is None:
+        return
+    for resource in _AMOUNTS.values():
+        if resource not in group.first.requests:
+            yield group.first.amounts("requests") / resource, "set a request", REQUIRED
+    for entry in (group.first.field / "resizePolicy").items():
+        policy = entry / "restartPolicy"
+        resizes = (entry / "resourceName").text in _AMOUNTS.values()
+        if resizes and policy.text not in ("", "NotRequired"):
+            yield policy, f"{policy.text[:32]} ends the Ray node: write NotRequired", INVALID
+
+
+def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
+    """In-place resize that never happens.
+
+    Only autoscaler v2 of Ray 2.56 and later resizes, and only groups that exist, by maxima above
+    what their pods have from the start. One of the two maxima may be equal, to let only the other
+    one grow.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    listed = list(_entries(cluster))
+    if not listed:
+        return
+    release = cluster.release
+    if not cluster.autoscaling:
+        field = cluster.field / "enableInTreeAutoscaling"
+        yield Fault(field, f"set it to true, or remove {names.ANNOTATION_IPPR}", REQUIRED)
+    elif cluster.v2 is False:
+        text = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
+        yield Fault(cluster.options / "version", text, REQUIRED)
+    if release is not None and release < RAY_SINCE:
+        text = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
+        yield _fault(cluster, text)
+    for name, entry, group in listed:
+        shown_name = f'group "{name[:32]}"'
+        if group is None:
+            known = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
+            text = f"{shown_name} does not exist: rename it, or add it; worker groups: {known}"
+            yield _fault(cluster, text, NOT_FOUND)
+            continue
         pairs = [
             (_maximum(entry, key), _baseline(group, resource)) for key, resource in _AMOUNTS.items()
         ]
         if all(maximum is not None and maximum == baseline for maximum, baseline in pairs):
             yield _fault(
                 cluster,
-                f"group {name}: pods have {CPU} and {MEMORY} from the start: raise one, or remove "
-                "the group",
+                f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it",
             )
-
-
-def ippr_requests_missing(cluster: Cluster) -> Iterator[Fault]:
-    """A group to be resized whose Ray container does not request both cpu and memory.
-
-    Ray takes the requests as lower bounds and refuses to start pods of the group; limits do not
-    stand in for them.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, _, group in _entries(cluster):
-        if group is not None and group.first is not None:
-            requests = group.first.amounts("requests")
-            for resource in _AMOUNTS.values():
-                if resource not in group.first.requests:
-                    yield Fault(
-                        requests / resource,
-                        f"set a request: group {name} is in {names.ANNOTATION_IPPR}",
-                        REQUIRED,
-                    )
-
-
-def ippr_start_params(cluster: Cluster) -> Iterator[Fault]:
-    """A group to be resized whose start parameters fix cpu or memory.
-
-    Ray would keep believing the fixed amounts after a resize, so it refuses to start pods of the
-    group.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, _, group in _entries(cluster):
-        for param in ("num-cpus", "memory"):
-            if group is not None and param in group.params:
-                yield Fault(
-                    group.param(param),
-                    f"remove it: group {name} is in {names.ANNOTATION_IPPR}",
-                    FORBIDDEN,
-                )
-
-
-def ippr_group_resources(cluster: Cluster) -> Iterator[Fault]:
-    """A group to be resized whose `resources` fix cpu or memory.
-
-    KubeRay makes start parameters of them, so Ray would keep believing the fixed amounts after a
-    resize.
-
-    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
-    """
-    for name, _, group in _entries(cluster):
-        if group is not None:
-            resources = group.field / "resources"
-            for key in resources.strings:
-                if key.lower() in ("cpu", "memory"):
-                    yield Fault(
-                        resources.key(key),
-                        f"remove it: group {name} is in {names.ANNOTATION_IPPR}",
-                        FORBIDDEN,
-                    )
-
-
-def ippr_restart_container(cluster: Cluster) -> Iterator[Fault]:
-    """A group to be resized whose resize policy restarts the container.
-
-    A restart ends the Ray node, so Ray refuses to start pods of the group.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    for name, _, group in _entries(cluster):
-        for entry in _policies(group):
-            policy = entry / "restartPolicy"
-            if (entry / "resourceName").text in _AMOUNTS.values() and policy.text not in (
-                "",
-                "NotRequired",
-            ):
-                yield Fault(
-                    policy, f"write NotRequired: group {name} is in {names.ANNOTATION_IPPR}"
-                )
-
-
-def _policies(group: Group | None) -> Iterator[Field]:
-    if group is not None and group.first is not None:
-        yield from (group.first.field / "resizePolicy").items()
-
-
-def ippr_without_autoscaling(cluster: Cluster) -> Iterator[Fault]:
-    """In-place resize in a cluster that does not autoscale.
-
-    Ray's autoscaler does the resizing; without it the annotation has no effect.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    if any(True for _ in _entries(cluster)) and not cluster.autoscaling:
-        field = cluster.field / "enableInTreeAutoscaling"
-        yield Fault(
-            field, f"set it to true: {names.ANNOTATION_IPPR} needs the autoscaler", REQUIRED
-        )
-
-
-def ippr_without_v2(cluster: Cluster) -> Iterator[Fault]:
-    """In-place resize with Ray's first autoscaler.
-
-    Only autoscaler v2 resizes. It runs when asked for, or from Ray 2.47 on when nothing is asked
-    for.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    if any(True for _ in _entries(cluster)) and cluster.autoscaling and cluster.v2 is False:
-        yield Fault(
-            cluster.options / "version", f"write v2: {names.ANNOTATION_IPPR} needs it", REQUIRED
-        )
-
-
-def ippr_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
-    """In-place resize with a Ray release that does not have it.
-
-    The annotation has no effect before Ray 2.56.
-
-    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
-    """
-    release = cluster.release
-    if release is not None and release < RAY_SINCE and any(True for _ in _entries(cluster)):
-        yield _fault(
-            cluster,
-            f"Ray {shown(release)} cannot resize pods in place: use {shown(RAY_SINCE)} or later",
-        )
 
 
 def _text(cluster: Cluster) -> str:
     return cluster.annotations.get(names.ANNOTATION_IPPR, "")
 
 
-def _fault(cluster: Cluster, message: str, reason: str = "FieldValueInvalid") -> Fault:
-    return Fault(cluster.annotation(names.ANNOTATION_IPPR), message, reason)
+def _read(cluster: Cluster) -> bool:
+    """Return whether an autoscaler reads the annotation."""
+    old = cluster.release is not None and cluster.release < RAY_SINCE
+    return cluster.autoscaling and cluster.v2 is not False and not old
+
+
+def _fault(cluster: Cluster, message: str, reason: str = INVALID) -> Fault:
+    field = cluster.annotation(names.ANNOTATION_IPPR)
+    return Fault(field, message, reason, doubtful=not _read(cluster))
 
 
 def _entries(cluster: Cluster) -> Iterator[_Entry]:
@@ -303,6 +200,11 @@ def _entries(cluster: Cluster) -> Iterator[_Entry]:
     for name, entry in listed.items():
         if isinstance(entry, dict):
             yield name, entry, groups.get(name)
+
+
+def _whole(value: object) -> bool:
+    """Return whether a value is a whole number."""
+    return type(value) is int or (type(value) is float and value.is_integer())
 
 
 def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
@@ -333,18 +235,8 @@ def _quantity(value: object) -> Decimal | None:
 
 
 RESIZE: Final = (
-    deny(ippr_malformed),
-    deny(ippr_group_unknown),
-    deny(ippr_key_missing),
-    deny(ippr_amount_invalid),
-    deny(ippr_timeout_invalid),
-    deny(ippr_below_baseline),
+    deny(ippr_malformed, by=RAY),
+    deny(ippr_value_too_low),
+    deny(ippr_group_not_resizable, by=RAY),
     warn(ippr_without_effect),
-    deny(ippr_requests_missing),
-    deny(ippr_start_params),
-    deny(ippr_group_resources),
-    deny(ippr_restart_container),
-    deny(ippr_without_autoscaling),
-    deny(ippr_without_v2),
-    warn(ippr_ray_too_old),
 )

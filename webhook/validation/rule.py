@@ -1,7 +1,7 @@
 """A rule: a name, a level, and a small function that yields faults."""
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -10,6 +10,12 @@ from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
 T = TypeVar("T")
 
 Check = Callable[[T], Iterable[Fault]]
+
+
+KUBERAY: Final = "KubeRay"
+API_SERVER: Final = "API server"
+RAY: Final = "Ray"
+NOBODY: Final = "nobody"
 
 
 class Rule(Struct, Generic[T], frozen=True):
@@ -21,18 +27,20 @@ class Rule(Struct, Generic[T], frozen=True):
     level: Level
     check: Check[T]
     since: KubeRay = ALWAYS
+    by: str = NOBODY
+    """The program that refuses the same later, in the object or in what is made of it."""
 
 
-def deny(check: Check[T], since: KubeRay = ALWAYS) -> Rule[T]:
+def deny(check: Check[T], since: KubeRay = ALWAYS, *, by: str = NOBODY) -> Rule[T]:
     """Return a rule named like its function that refuses objects, unless settings say otherwise."""
-    return Rule(_name(check), DENY, check, since)
+    return Rule(_name(check), DENY, check, since, by)
 
 
-def warn(check: Check[T]) -> Rule[T]:
+def warn(check: Check[T], *, by: str = NOBODY) -> Rule[T]:
     """Return a rule named like its function that lets objects pass with a warning, unless settings
     say otherwise.
     """
-    return Rule(_name(check), WARN, check)
+    return Rule(_name(check), WARN, check, by=by)
 
 
 def _name(check: Check[T]) -> str:

@@ -6,9 +6,10 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+from webhook.kube import names
 from webhook.validation.accelerators import ACCELERATORS
 from webhook.validation.auth import AUTH
-from webhook.validation.autoscaling import AUTOSCALING
+from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
@@ -38,13 +39,16 @@ from webhook.validation.startup import OBJECT_STARTUP, STARTUP
 from webhook.validation.status import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
-from webhook.validation.termination import DRAIN_VALUES, TERMINATION
+from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
 
 T = TypeVar("T")
+
+_STOPPING: Final = frozenset(rule.id for rule in DECODING)
+"""The rules of what stops KubeRay for all objects."""
 
 Find = Callable[[RayObject, RuleSettings], Iterable[Finding]]
 
@@ -91,7 +95,7 @@ SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
 
-FILE_RULES: Final = SCHEMA
+FILE_RULES: Final = (*SCHEMA, *AUTOSCALER_FILES, *HOOK_FILES)
 
 RULES: Final[tuple[Rule[Any], ...]] = (
     *OBJECT_RULES,
@@ -108,7 +112,8 @@ def check(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[F
     """Return what the rules find in an object of one of the four Ray kinds: denials first, then by
     field.
     """
-    return _ordered(_findings(read_ray_object(kind, value, settings), settings))
+    found = _findings(read_ray_object(kind, value, settings), settings)
+    return _decided(value, found)
 
 
 def check_file(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> list[Finding]:
@@ -130,9 +135,8 @@ def check_owned(kind: str, value: object, settings: RuleSettings = DEFAULTS) -> 
     Its owner would not recover or upgrade if it was refused, so only what stops KubeRay is a
     denial.
     """
-    found = check(kind, value, settings)
-    stopping = {rule.id for rule in DECODING}
-    return _ordered(each if each.rule in stopping else _softened(each) for each in found)
+    found = _findings(read_ray_object(kind, value, settings), settings)
+    return _ordered(each if each.rule in _STOPPING else _softened(each) for each in found)
 
 
 def check_update(
@@ -159,7 +163,33 @@ def check_update(
     update = read_update(before, after)
     if update is not None:
         found += _run(UPDATE_RULES, update, settings)
+    return _decided(new, found)
+
+
+def _decided(value: object, found: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of an object in order. Those of one that MultiKueue runs in another
+    cluster are warnings, unless they stop KubeRay. That a value cannot be decoded is left out where
+    another denial has the same field.
+    """
+    found = list(found)
+    if _runs_elsewhere(value):
+        found = [each if each.rule in _STOPPING else _softened(each) for each in found]
+    if any(each.rule in _STOPPING for each in found):
+        denied = [each for each in found if each.level == DENY and each.rule not in _STOPPING]
+        said = {each.field.tokens for each in denied}
+        found = [
+            each for each in found if each.rule not in _STOPPING or each.field.tokens not in said
+        ]
     return _ordered(found)
+
+
+def _runs_elsewhere(value: object) -> bool:
+    """Return whether KubeRay leaves an object to MultiKueue.
+
+    https://kueue.sigs.k8s.io/docs/tasks/run/multikueue/kuberay/
+    """
+    spec = value.get("spec") if isinstance(value, dict) else None
+    return isinstance(spec, dict) and spec.get("managedBy") == names.KUEUE_MULTIKUEUE
 
 
 def _fewer(before: object, after: object) -> bool:
@@ -195,13 +225,12 @@ def _new(old: RayObject, new: RayObject, settings: RuleSettings, find: Find) -> 
 def _known(
     finding: Finding, before: Sequence[Finding], places: Counter[tuple[object, ...]]
 ) -> bool:
-    """Tell whether the old object had a finding too, or one of the same rule at the same field that
-    has not changed. A message may tell of other fields, so it may differ.
+    """Return whether the old object had this finding, or as many of the rule at the field: the
+    value may have changed, and a message may name other fields.
     """
-    if any(each.message == finding.message for each in before):
-        return True
-    no_more = places[finding.place] <= len(before)
-    return no_more and any(each.field.value == finding.field.value for each in before)
+    return places[finding.place] <= len(before) or any(
+        each.message == finding.message for each in before
+    )
 
 
 def _renamed(

@@ -124,8 +124,7 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
         elif field.given:
             yield Fault(
                 field,
-                f"pending until that PodGroup exists: use {names.ANNOTATION_SCHEDULING_GROUP} or "
-                f"{names.LABEL_GANG}",
+                f"remove it: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}",
             )
 
 

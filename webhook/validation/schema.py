@@ -17,7 +17,7 @@ from webhook.validation.crd import Part, Schema, schema_of
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import API_SERVER, deny, warn
 
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/api/resource/quantity.go
 _QUANTITY: Final = re.compile(
@@ -304,4 +304,4 @@ def _pruned(value: Any, schema: Schema, name: str | int) -> Any:  # noqa: ANN401
     }
 
 
-SCHEMA: Final = (deny(schema_violated), warn(field_unknown))
+SCHEMA: Final = (deny(schema_violated, by=API_SERVER), warn(field_unknown))

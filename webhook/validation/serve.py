@@ -16,7 +16,7 @@ from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Service
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 from webhook.validation.runtime_env import (
     YAML_MAX,
     runtime_env_keys,
@@ -429,8 +429,8 @@ def _shown(value: object) -> str:
 
 
 SERVE: Final = (
-    deny(serve_config_unreadable),
-    deny(serve_application_invalid),
-    deny(serve_value_invalid),
+    deny(serve_config_unreadable, by=RAY),
+    deny(serve_application_invalid, by=RAY),
+    deny(serve_value_invalid, by=RAY),
     warn(serve_key_unknown),
 )

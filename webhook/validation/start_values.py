@@ -8,7 +8,7 @@ from webhook.kube import names
 from webhook.kube.release import parse_release
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 
 _AMOUNTS: Final = ("num-cpus", "num-gpus", "memory", "object-store-memory")
 _AUTOSCALED: Final = ("num-cpus", "num-gpus", "memory")
@@ -101,7 +101,7 @@ def ray_version_unreadable(cluster: Cluster) -> Iterator[Fault]:
 
 
 START_VALUES: Final = (
-    deny(ray_start_value_invalid),
+    deny(ray_start_value_invalid, by=RAY),
     deny(dashboard_host_unreachable),
     warn(ray_version_unreadable),
 )

@@ -33,24 +33,24 @@ def placeholder_unresolved(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/containers/images/#image-names
     """
-    for title, image in _images(ray_object):
+    for image in _images(ray_object):
         if found := _PLACEHOLDER.search(image.text):
-            text = f"{title}: image has the placeholder {found[0][:40]}: replace it"
+            text = f"image has the placeholder {found[0][:40]}: replace it"
             yield Fault(image, text)
 
 
-def _images(ray_object: RayObject) -> Iterator[tuple[str, Field]]:
+def _images(ray_object: RayObject) -> Iterator[Field]:
     cluster = ray_object.cluster
     for group in cluster.everyone if cluster is not None else ():
         for each in (*group.containers, *group.inits):
             if "$" in each.image:
-                yield _title(group, each), each.field / "image"
+                yield each.field / "image"
     if cluster is not None and cluster.autoscaling:
-        yield "the autoscaler", cluster.options / "image"
+        yield cluster.options / "image"
     if ray_object.job is not None:
         template = ray_object.job.field / "submitterPodTemplate"
         for container in (template / "spec" / "containers").items() if template.given else ():
-            yield "the submitter", container / "image"
+            yield container / "image"
 
 
 def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
@@ -72,7 +72,7 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
             amount = _bytes(size.value)
             if amount is not None and amount > limit:
                 text = (
-                    f"{_title(group)}, volume {volume}: sizeLimit is {size.value}, above the "
+                    f"sizeLimit of volume {volume} is {size.value}, above the "
                     f"memory limit {first.limits['memory']} of {first.name}"
                 )
                 yield Fault(size, text)
@@ -104,7 +104,7 @@ def volume_medium_unknown(cluster: Cluster) -> Iterator[Fault]:
             medium = volume / "emptyDir" / "medium"
             if medium.text in _MEDIUMS or medium.text.startswith(_PAGES):
                 continue
-            text = f"{_title(group)}: medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
+            text = f"medium is {medium.text[:40]!r}: write {_MEMORY}, or remove it"
             yield Fault(medium, text)
 
 
@@ -119,7 +119,7 @@ def accelerator_unknown(cluster: Cluster) -> Iterator[Fault]:
         value = group.slice.accelerator
         if value and generation_of(value) is None and (near := nearest_accelerator(value)):
             field = group.selector.key(names.NODE_TPU_ACCELERATOR)
-            text = f"{_title(group)}: there is no accelerator {value[:40]}: did you mean {near}?"
+            text = f"there is no accelerator {value[:40]}: did you mean {near}?"
             yield Fault(field, text)
 
 
@@ -135,7 +135,7 @@ def head_memory_too_small(cluster: Cluster) -> Iterator[Fault]:
     limit = _bytes(first.limits.get("memory")) if first is not None else None
     if first is not None and limit is not None and 0 <= limit < _HEAD_LEAST:
         field = first.amounts("limits").key("memory")
-        text = f"the head: the memory limit is {field.value}: write 2Gi or more"
+        text = f"the memory limit is {field.value}: write 2Gi or more"
         yield Fault(field, text)
 
 
@@ -156,7 +156,7 @@ def master_address_local(cluster: Cluster) -> Iterator[Fault]:
                 if value in _LOCAL:
                     entry = container.variable(name) or container.field
                     text = f"{name} is {value} on {group.hosts} hosts: remove it"
-                    yield Fault(entry / "value", f"{_title(group, container)}: {text}")
+                    yield Fault(entry / "value", text)
 
 
 def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
@@ -169,12 +169,6 @@ def ignore_label_not_true(ray_object: RayObject) -> Iterator[Fault]:
     field = (ray_object.meta / "labels").key(names.LABEL_IGNORE)
     if field.text and field.text != "true" and ray_object.settings.ignoring:
         yield Fault(field, f'"{field.text[:40]}" has no effect: write "true", or remove the label')
-
-
-def _title(group: Group, container: Container | None = None) -> str:
-    head = group.field.token == names.HEAD_GROUP_SPEC
-    title = "the head" if head else f'worker group "{group.name[:63]}"'
-    return f'{title}, container "{container.name[:63]}"' if container is not None else title
 
 
 def _bytes(value: object) -> Decimal | None:

@@ -6,7 +6,7 @@ from typing import Final
 from webhook.kube import names
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _SUSPENDING: Final = "RayClusterSuspending"
 _SUSPENDED: Final = "RayClusterSuspended"
@@ -26,9 +26,8 @@ def suspend_conditions_conflict(ray_object: RayObject) -> Iterator[Fault]:
     if ray_object.kind == names.RAYCLUSTER_KIND and {_SUSPENDING, _SUSPENDED} <= true:
         yield Fault(
             conditions,
-            f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False, in the status "
-            "subresource",
+            f"{_SUSPENDING} and {_SUSPENDED} are both True: set one to False",
         )
 
 
-STATUS: Final = (deny(suspend_conditions_conflict),)
+STATUS: Final = (deny(suspend_conditions_conflict, by=KUBERAY),)

@@ -11,7 +11,7 @@ from msgspec import Struct, ValidationError, convert
 from webhook.validation.cluster import GROUPS_MAX, Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import API_SERVER, deny
 
 _INTEGERS: Final = (
     "numOfHosts",
@@ -191,4 +191,4 @@ def _fault(field: Field, kind: type) -> Fault:
     return Fault(field, f"expected {_NAMES[kind]}, found {_NAMES[type(value)]}")
 
 
-STRUCTURE: Final = (deny(field_type_wrong),)
+STRUCTURE: Final = (deny(field_type_wrong, by=API_SERVER),)

@@ -9,7 +9,7 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, Job
 from webhook.validation.rayjob import INTERACTIVE
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import RAY, deny, warn
 from webhook.validation.runtime_env import (
     YAML_MAX,
     read_runtime_env,
@@ -113,8 +113,8 @@ def _runtime_env(job: Job) -> Field:
 
 SUBMISSION: Final = (
     deny(job_entrypoint_missing),
-    deny(job_entrypoint_resources_unreadable),
+    deny(job_entrypoint_resources_unreadable, by=RAY),
     deny(job_submitter_restarts),
-    deny(job_runtime_env_value_invalid),
+    deny(job_runtime_env_value_invalid, by=RAY),
     warn(job_runtime_env_key_unknown),
 )

@@ -46,28 +46,30 @@ def grace_too_short(cluster: Cluster) -> Iterator[Fault]:
             if period.given and drain and grace < drain + MARGIN:
                 yield Fault(
                     period,
-                    f"{group.label} drains for {drain} s, so its pods get {drain + MARGIN}: "
-                    "write that, or remove it",
+                    f"terminationGracePeriodSeconds is {grace}, but workers drain for {drain} s: "
+                    f"write {drain + MARGIN}, or remove it",
                 )
         elif own and own >= grace:
             yield Fault(
-                period, f"{group.label} drains for {own} s: write {own + MARGIN}, not {grace}"
+                period,
+                f"pods drain for {own} s, but have {grace} s: write {own + MARGIN}, or drain less",
             )
 
 
-def ray_stop_in_pre_stop(cluster: Cluster) -> Iterator[Fault]:
-    """A `preStop` hook that does `ray stop`.
+def ray_stop_in_pre_stop(ray_object: RayObject) -> Iterator[Fault]:
+    """A `preStop` hook that does `ray stop`, in a worker group.
 
     It ends all that runs on the node at once, before Ray can drain it. KubeRay had it once, and
-    took it out again.
+    took it out again. The first one of an object is found.
 
     https://github.com/ray-project/kuberay/pull/2724
     """
-    for group in cluster.everyone:
+    for group in ray_object.cluster.groups if ray_object.cluster is not None else ():
         for container in group.containers:
             command = container.field / "lifecycle" / "preStop" / "exec" / "command"
             if _STOPS.search(_line(command)):
                 yield Fault(command, "ray stop ends what runs on the node at once: remove the hook")
+                return
 
 
 def _own_drain(group: Group) -> int | None:
@@ -81,7 +83,6 @@ def _line(command: Field) -> str:
 
 DRAIN_VALUES: Final = (deny(drain_seconds_invalid),)
 
-TERMINATION: Final = (
-    warn(grace_too_short),
-    warn(ray_stop_in_pre_stop),
-)
+TERMINATION: Final = (warn(grace_too_short),)
+
+HOOK_FILES: Final = (warn(ray_stop_in_pre_stop),)

@@ -8,7 +8,7 @@ from webhook.kube.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny
+from webhook.validation.rule import KUBERAY, deny
 
 _GATE: Final = "RayClusterMTLS"
 _VOLUME: Final = "ray-tls"
@@ -59,6 +59,6 @@ def _taken(mount: Field) -> bool:
 
 
 TLS: Final = (
-    deny(tls_gate_off),
-    deny(tls_set_by_hand),
+    deny(tls_gate_off, by=KUBERAY),
+    deny(tls_set_by_hand, by=KUBERAY),
 )

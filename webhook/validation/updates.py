@@ -18,7 +18,7 @@ from webhook.validation.change import (
 )
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
-from webhook.validation.rule import deny, warn
+from webhook.validation.rule import KUBERAY, deny, warn
 
 
 def upgrade_strategy_unknown(cluster: Cluster) -> Iterator[Fault]:
@@ -49,8 +49,8 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
 
 
 UPGRADE: Final = (
-    deny(upgrade_strategy_unknown),
-    deny(upgrade_strategy_not_own),
+    deny(upgrade_strategy_unknown, by=KUBERAY),
+    deny(upgrade_strategy_not_own, by=KUBERAY),
 )
 
 
@@ -194,7 +194,7 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
             grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
             yield Fault(
                 field,
-                f"a second cluster {grows} beside the old one: make sure that there is room for it",
+                f"a second cluster {grows} beside the old one: make sure that it fits",
             )
 
 

@@ -37,9 +37,7 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
             continue
         for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
             if entry := first.variable(name):
-                yield Fault(
-                    entry / "name", f"remove {name}: KubeRay sets its own value for {group.label}"
-                )
+                yield Fault(entry / "name", f"remove {name}: KubeRay sets its own value")
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
@@ -58,7 +56,7 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
             if entry := first.variable(name):
                 yield Fault(
                     entry / "name",
-                    f"remove {name}: without it, KubeRay points {group.label} to its own cluster",
+                    f"remove {name}: without it, KubeRay sets the address of this cluster",
                 )
 
 

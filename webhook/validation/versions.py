@@ -45,12 +45,11 @@ def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
         if ray and own_ray and ray != own_ray:
             yield Fault(
                 field,
-                f"Ray {shown(own_ray)}, but the head has Ray {shown(ray)}: use one release in "
-                f"{group.label}",
+                f"image has Ray {shown(own_ray)}, but the head's has {shown(ray)}: use one release",
             )
         elif python and own_python and python != own_python:
             yield Fault(
-                field, f"{own_python}, but the head has {python}: use one Python in {group.label}"
+                field, f"image has {own_python}, but the head's has {python}: use one Python"
             )
 
 

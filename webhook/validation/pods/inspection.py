@@ -33,13 +33,6 @@ OWN_LABELS: Final = frozenset({
 """The labels that KubeRay gives every pod."""
 
 _SHOWN: Final = 40
-_NAMED: Final = {
-    "containers": "container",
-    "initContainers": "init container",
-    "volumes": "volume",
-    "env": "variable",
-}
-"""Lists whose entries a message calls by their names."""
 
 
 class Node(Struct):
@@ -57,8 +50,6 @@ class Pod(Struct):
 
     place: Field
     """The template."""
-    title: str
-    """The template in the reader's terms, such as `worker group "cpu"`."""
     value: Mapping[str, Any]
     never: bool = False
     """Whether the pod's restart policy is Never, by the template or by KubeRay."""
@@ -113,7 +104,7 @@ class Pod(Struct):
         """Add a problem to a family. The text begins with the last parts of the field's path."""
         if self.count < PROBLEMS_MAX:
             self.count += 1
-            fault = Fault(self._field(way), f"{self._title(way)}: {text}", reason, doubtful)
+            fault = Fault(self._field(way), text, reason, doubtful)
             self.problems.setdefault(family, []).append(fault)
 
     def at(self, way: Way) -> Any:  # noqa: ANN401 - JSON
@@ -130,17 +121,6 @@ class Pod(Struct):
             value = value.get(token) if type(value) is dict else _entry(value, token)
             found = Field(value, found, token)
         return found
-
-    def _title(self, way: Way) -> str:
-        title = self.title
-        value: Any = self.value
-        for token, following in zip(way, (*way[1:], None), strict=True):
-            value = value.get(token) if type(value) is dict else _entry(value, token)
-            if token in _NAMED and type(following) is int:
-                named = mapping(_entry(value, following)).get("name")
-                if type(named) is str and named:
-                    title += f', {_NAMED[str(token)]} "{_cut(named)}"'
-        return title
 
 
 def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C901 - one hot loop

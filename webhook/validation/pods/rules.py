@@ -19,7 +19,7 @@ from webhook.validation.pods.placement import PLACEMENT
 from webhook.validation.pods.security import SECURITY
 from webhook.validation.pods.volumes import VOLUMES
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import deny
+from webhook.validation.rule import API_SERVER, deny
 
 
 def pod_value_unknown(ray_object: RayObject) -> Iterable[Fault]:
@@ -173,18 +173,18 @@ def pod_security_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 PODS: Final = (
-    deny(pod_value_unknown),
-    deny(pod_name_invalid),
-    deny(pod_image_invalid),
-    deny(pod_quantity_invalid),
-    deny(pod_limit_invalid),
-    deny(pod_variable_invalid),
-    deny(pod_port_invalid),
-    deny(pod_volume_invalid),
-    deny(pod_mount_invalid),
-    deny(pod_probe_invalid),
-    deny(pod_lifecycle_invalid),
-    deny(pod_placement_invalid),
-    deny(pod_label_invalid),
-    deny(pod_security_invalid),
+    deny(pod_value_unknown, by=API_SERVER),
+    deny(pod_name_invalid, by=API_SERVER),
+    deny(pod_image_invalid, by=API_SERVER),
+    deny(pod_quantity_invalid, by=API_SERVER),
+    deny(pod_limit_invalid, by=API_SERVER),
+    deny(pod_variable_invalid, by=API_SERVER),
+    deny(pod_port_invalid, by=API_SERVER),
+    deny(pod_volume_invalid, by=API_SERVER),
+    deny(pod_mount_invalid, by=API_SERVER),
+    deny(pod_probe_invalid, by=API_SERVER),
+    deny(pod_lifecycle_invalid, by=API_SERVER),
+    deny(pod_placement_invalid, by=API_SERVER),
+    deny(pod_label_invalid, by=API_SERVER),
+    deny(pod_security_invalid, by=API_SERVER),
 )

@@ -70,7 +70,7 @@ def head_and_workers(cluster: Cluster, *, sidecar: bool = False) -> Iterator[Pod
     yield from _options(cluster)
     for group in islice(cluster.groups, GROUPS_MAX):
         place = group.field / "template"
-        pod = Pod(place, f'worker group "{group.name[:63]}"', _kept(place, forced=forced))
+        pod = Pod(place, _kept(place, forced=forced))
         pod.taken, pod.added = _ADDED_TO_WORKERS, added
         pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
         pod.shared_memory = _PLASMA not in group.params
@@ -81,7 +81,7 @@ def submitter(template: Field) -> Pod:
     """Return the pod of the Job that submits a RayJob. Which restart policy a Job can have is a
     rule of RayJobs.
     """
-    pod = Pod(template, "the submitter", _kept(template, forced=True))
+    pod = Pod(template, _kept(template, forced=True))
     pod.never = mapping(template.map.get("spec")).get("restartPolicy") == _NEVER
     walk(pod.value, TEMPLATE, (), pod)
     return pod
@@ -110,7 +110,7 @@ def _kept(place: Field, *, forced: bool, account: bool = False) -> Mapping[str, 
 
 def _head(group: Group, added: tuple[str, ...], *, forced: bool, autoscaling: bool) -> Pod:
     place = group.field / "template"
-    pod = Pod(place, "the head", _kept(place, forced=forced, account=autoscaling))
+    pod = Pod(place, _kept(place, forced=forced, account=autoscaling))
     pod.added = (*added, _LOGS) if autoscaling else added
     pod.taken = {_AUTOSCALER: True} if autoscaling else {}
     pod.never = forced or pod.spec.get("restartPolicy") == _NEVER
@@ -151,7 +151,7 @@ def _check_account(name: str, pod: Pod) -> None:
 def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
     """Return the container that KubeRay adds to the head by the options of the autoscaler."""
     options = cluster.options
-    pod = Pod(options, "the autoscaler", options.map)
+    pod = Pod(options, options.map)
     pod.volumes_seen = {**head.volumes}
     walk(pod.value, CONTAINER, (), pod)
     if pod.value.get("image") == "":
@@ -164,7 +164,7 @@ def _options(cluster: Cluster) -> Iterator[Pod]:
     """Yield the options of the cluster from which KubeRay makes variables of pods."""
     options = cluster.field / "gcsFaultToleranceOptions"
     if options.given:
-        pod = Pod(options, "fault tolerance", options.map)
+        pod = Pod(options, options.map)
         for name in ("redisPassword", "redisUsername"):
             entry = mapping(pod.value.get(name))
             if type(entry.get("valueFrom")) is dict:
@@ -173,7 +173,7 @@ def _options(cluster: Cluster) -> Iterator[Pod]:
     auth = cluster.field / "authOptions"
     secret = (auth / "secretName").text
     if secret and (auth / "mode").text == "token" and not is_dns_subdomain(secret):
-        pod = Pod(auth, "authentication", auth.map)
+        pod = Pod(auth, auth.map)
         text = f"secretName is {shown(secret)}: {SUBDOMAIN_ADVICE}"
         pod.report(VARIABLES, ("secretName",), text)
         yield pod
