@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from webhook.status import ids, model
 from webhook.status.diagnosis import Event, Series, Trouble
 from webhook.status.examination import DIAGNOSES
-from webhook.status.words import counted, numbered
+from webhook.status.words import others
 
 Kind = Literal["Normal", "Warning"]
 
@@ -17,9 +17,6 @@ NOTE_MAX: Final = 1024
 
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
-_NUMBERS_MAX: Final = 300
-"""Characters of it that say which other replicas it is about; of more, only how many."""
-
 _EVENTS: Final[Mapping[str, Event]] = {
     each.id: each.event for each in DIAGNOSES if each.event is not None
 }
@@ -170,8 +167,8 @@ class Tracker(Struct):
         for key, series in _at_once(done).items():
             told.setdefault(series, []).append(done[key])
         for series, ((cluster, group, replica), *more) in told.items():
-            others = _others([each.index for _, _, each in more])
-            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{others}"
+            rest = others([each.index for _, _, each in more])
+            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
             yield Notice(series, "Normal", cluster.namespace, cluster.name, note)
 
     def _tally(self, cluster: model.Cluster, group: model.Group) -> Tally:
@@ -247,15 +244,6 @@ def _names(cluster: model.Cluster) -> dict[tuple[str, int | None], str]:
 def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
     """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
     place = f"{trouble.group}: " if trouble.group else ""
-    said = f"{place}{trouble.message}{_others(more)}. To mend it: {trouble.remedy}"
+    said = f"{place}{trouble.message}{others(more)}. To mend it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]
-
-
-def _others(more: Sequence[int | None]) -> str:
-    """Return how many replicas more, and which, as far as that is short."""
-    if not more:
-        return ""
-    which = numbered(index for index in more if index is not None)
-    named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
-    return f" (and {counted(len(more), 'more replica')} like it{named})"
