@@ -299,3 +299,18 @@ def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
         late = f"llama-cpu-worker-{minutes // 5}-0"
         scene.changed(late, spec={"nodeName": None}, status=PENDING)
         assert told(tracker, scene.examined(NOW + 60 * minutes)) == []
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "reason"),
+    [(ids.HOST_RESTARTED, "HostRestarted"), (ids.RESIZE_FAILED, "PodResizeFailed")],
+)
+def test_what_is_silent_in_kubernetes_is_reported_at_once(diagnosis: str, reason: str) -> None:
+    notice = only(Tracker(), samples()[diagnosis].scene().examined())
+    assert (notice.key.reason, notice.kind, notice.key.place[0]) == (reason, "Warning", "tpu")
+
+
+def test_a_resize_that_is_pending_is_reported_after_ten_minutes() -> None:
+    tracker, scene = Tracker(), samples()[ids.RESIZE_STUCK].scene()
+    assert told(tracker, scene.examined(NOW)) == []
+    assert told(tracker, scene.examined(NOW + 600)) == [("PodResizeStuck", "tpu")]
