@@ -343,7 +343,7 @@ def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
         for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(document)):
             assert reference.removeprefix("#/components/schemas/") in schemas
         assert found.keys() <= schemas["Status"]["properties"].keys()
-        cluster = schemas["Cluster"]["properties"].keys()
+        cluster = schemas["ClusterStatus"]["properties"].keys()
         assert found["clusters"][1].keys() <= cluster
 
     played(a_stage(), play)

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from webhook.kube.instants import text_of
 from webhook.status import model
 from webhook.status.diagnosis import ERROR, INFO, WARNING, Change, Trouble
 from webhook.status.words import counted
@@ -230,13 +231,11 @@ def instant(seconds: float | None) -> Instant | None:
     """Return seconds since the epoch as machines and people read them; None for what no calendar
     has.
     """
-    if seconds is None:
+    machine = text_of(seconds)
+    if seconds is None or machine is None:
         return None
-    try:
-        at = datetime.fromtimestamp(int(seconds), UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-    return Instant(f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at.day} {at:%b %H:%M} UTC")
+    at = datetime.fromtimestamp(int(seconds), UTC)
+    return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
 
 
 def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:
