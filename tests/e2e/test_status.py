@@ -504,7 +504,6 @@ EVENTS: tuple[tuple[str, str], ...] = (
     ("seatless", "PodWithoutSeat"),
     ("double", "SeatHeldTwice"),
     ("misplaced", "WorkerIdDiffers"),
-    ("misplaced", "HostnameDiffers"),
     ("split", "ReplicaSplit"),
     ("restarted", "HostRestarted"),
     ("unresized", "PodResizeFailed"),
