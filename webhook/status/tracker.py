@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from webhook.status import ids, model
 from webhook.status.diagnosis import Event, Series, Trouble
@@ -23,6 +23,8 @@ _EVENTS: Final[Mapping[str, Event]] = {
 """The events that diagnoses become, by their ids."""
 
 COMPLETE: Final = "ReplicaComplete"
+RESOLVED: Final = "Resolved"
+"""What the reason of an event ends with that says the end of what another one reported."""
 
 
 class Key(NamedTuple):
@@ -80,6 +82,8 @@ class Tracker(Struct):
     troubled: dict[Key, float] = field(default_factory=dict)
     series: dict[Key, Key] = field(default_factory=dict)
     """Of each replica and reason that is told of, the series."""
+    open: dict[Key, Notice] = field(default_factory=dict)
+    """What was reported at the last look, by series."""
     incomplete: dict[Place, float] = field(default_factory=dict)
     complete: set[Place] | None = None
     """The replicas that were complete at the last look; None before the first."""
@@ -128,9 +132,16 @@ class Tracker(Struct):
         told: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
         for key, each in lasting.items():
             told.setdefault(self.series[key], []).append(each)
+        before, self.open = self.open, {}
         for series, ((cluster, trouble), *more) in told.items():
             note = _note(trouble, [each.replica for _, each in more])
-            yield Notice(series, "Warning", cluster.namespace, cluster.name, note)
+            notice = Notice(series, "Warning", cluster.namespace, cluster.name, note)
+            self.open[series] = notice
+            yield notice
+        there = {each.uid for each in picture.clusters if not (each.failure or each.deleting)}
+        for series, notice in before.items():
+            if series not in self.open and series.uid in there:
+                yield _resolved(notice)
 
     def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
         """Return the series of each replica and reason: what was told of before goes on with its
@@ -187,6 +198,13 @@ class Tracker(Struct):
             sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
             min(times, default=None),
         )
+
+
+def _resolved(notice: Notice) -> Notice:
+    """Return that what was reported is no longer so."""
+    key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
+    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To mend it: ")[0]
+    return structs.replace(notice, key=key, kind="Normal", note=note)
 
 
 def _of_group(key: Key) -> Key:
