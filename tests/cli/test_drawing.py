@@ -75,3 +75,42 @@ def scene_of_none() -> Scene:
 def test_problems_of_the_installation_are_told_in_the_last_line() -> None:
     text = drawn(samples()[ids.SECOND_WEBHOOK].scene(), 100)
     assert text.splitlines()[-1].endswith("; 1 problem of the installation")
+
+
+PENDING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
+
+
+def without_nodes(replicas: int) -> Scene:
+    """Return a RayCluster with many replicas, none of whose hosts has a node."""
+    scene = Scene(a_cluster("llama").group("tpu", hosts=2, replicas=replicas))
+    for name in [name for name in scene.pods if name != "llama-head"]:
+        scene.changed(name, spec={"nodeName": None}, status=PENDING)
+    return scene
+
+
+def test_a_problem_of_many_replicas_is_drawn_once_with_the_others_that_have_it() -> None:
+    text = drawn(without_nodes(40), 400)
+    assert text.count("kubectl describe pod -n team") == 1
+    assert "(and 39 more replicas like it: 1-39)" in text
+    assert "28 replicas of 12-39" in text
+    assert "replica 11 " in text
+    assert "replica 12 " not in text
+
+
+def test_the_size_of_a_drawing_does_not_grow_with_the_replicas_that_have_a_problem() -> None:
+    few, many = (len(drawn(without_nodes(replicas), 100)) for replicas in (20, 200))
+    assert many < few + 100
+
+
+def test_wide_draws_each_problem_of_each_replica() -> None:
+    text = drawn(without_nodes(40), 400, wide=True)
+    assert text.count("kubectl describe pod -n team") == 40
+    assert "replica 39 " in text
+
+
+def test_replicas_that_are_not_created_share_a_row() -> None:
+    scene = Scene(a_cluster("llama").group("tpu", hosts=2, replicas=500))
+    scene.without(*[name for name in scene.pods if name != "llama-head"])
+    text = drawn(scene, 100)
+    assert text.count("one more") == 12
+    assert "488 replicas " in text

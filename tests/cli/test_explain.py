@@ -266,3 +266,19 @@ def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capt
 def test_where_no_name_is_near_it_says_where_all_are(kind: str, said: str, capsys: Capture) -> None:
     assert main(["explain", kind, "QQQ"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_pod_of_a_state_in_a_file_is_explained_as_that_of_its_cluster(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    pod = "llama-tpu-worker-0-3"
+    scene = Scene().told(pod, TPU_WORKER_ID="2")
+    with serving(scene, tmp_path) as (_, kubeconfig):
+        main(["status", "--kubeconfig", str(kubeconfig), "-o", "state"])
+        state = tmp_path / "state.json"
+        state.write_text(capsys.readouterr().out)
+        assert main(["explain", "pod", pod, "--kubeconfig", str(kubeconfig)]) == 0
+    of_cluster = capsys.readouterr().out
+    assert main(["explain", "pod", pod, "--state", str(state)]) == 0
+    assert capsys.readouterr().out == of_cluster
+    assert main(["explain", "pod", "none", "--state", str(state)]) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.status.samples import samples
 from tests.status.scenes import Scene, instant, llama
 from tests.status.served import serving
 from webhook.cli.main import main
@@ -177,3 +178,66 @@ def test_a_server_that_does_not_listen_is_told_apart(tmp_path: Path, capsys: Cap
 )
 def test_durations_are_told_in_the_largest_unit_that_they_fill(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+def collected(scene: Scene, folder: Path, capsys: Capture, **options: str) -> tuple[Path, str]:
+    """Return the file that `status -o state` writes of a scene, and its text."""
+    status(scene, folder, "-o", "state", **options)
+    text = capsys.readouterr().out
+    file = folder / "state.json"
+    file.write_text(text)
+    return file, text
+
+
+@pytest.mark.parametrize("name", samples())
+def test_a_state_in_a_file_has_the_problems_of_the_cluster_it_was_read_from(
+    name: str, tmp_path: Path, capsys: Capture
+) -> None:
+    scene = samples()[name].scene()
+    status(scene, tmp_path, "-o", "json")
+    of_cluster = json.loads(capsys.readouterr().out)
+    file, _ = collected(scene, tmp_path, capsys)
+    main(["status", "--state", str(file), "-o", "json"])
+    of_file = json.loads(capsys.readouterr().out)
+    for found in (of_cluster, of_file):
+        del found["now"]
+    assert of_file == of_cluster
+
+
+def test_a_state_has_no_value_of_a_variable_that_the_webhook_does_not_give(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    scene = Scene().told("llama-tpu-worker-0-3", HF_TOKEN="xyzzy-pod")  # noqa: S106
+    group = scene.cluster["spec"]["workerGroupSpecs"][0]
+    (container,) = group["template"]["spec"]["containers"]
+    container["env"] = [{"name": "HF_TOKEN", "value": "xyzzy-template"}]
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "xyzzy-applied"}
+    scene.cluster["metadata"]["annotations"] = applied
+    _, text = collected(scene, tmp_path, capsys)
+    assert "xyzzy" not in text
+    assert "HF_TOKEN" in text
+    assert "TPU_WORKER_ID" in text
+
+
+def test_what_could_not_be_read_is_still_said_of_the_file(tmp_path: Path, capsys: Capture) -> None:
+    file, _ = collected(Scene(), tmp_path, capsys, refused="/api/v1/nodes")
+    assert main(["status", "--state", str(file)]) == 0
+    assert "not looked at: nodes (forbidden)" in capsys.readouterr().out
+
+
+def test_one_namespace_and_one_raycluster_of_a_state_are_shown(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    file, _ = collected(Scene(), tmp_path, capsys)
+    assert main(["status", "llama", "--state", str(file), "-n", "team"]) == 0
+    assert main(["status", "--state", str(file), "-n", "other"]) == 0
+    assert "no RayClusters" in capsys.readouterr().out
+
+
+def test_a_state_that_cannot_be_read_is_2_and_so_is_to_watch_one(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    assert main(["status", "--state", str(tmp_path / "none.yaml")]) == 2
+    assert "none.yaml" in capsys.readouterr().err
+    assert main(["status", "--state", str(tmp_path), "--watch"]) == 2
+    assert main(["status", "-o", "state", "--watch"]) == 2

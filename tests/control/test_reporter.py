@@ -80,7 +80,16 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
             clock.now += 120
             await eventually(lambda: reasons(api) == ["HostMissing"])
             api.put(PODS, pod)
-            await eventually(lambda: reasons(api) == ["HostMissing", "ReplicaComplete"])
+            await eventually(
+                lambda: (
+                    reasons(api)
+                    == [
+                        "HostMissing",
+                        "HostMissingResolved",
+                        "ReplicaComplete",
+                    ]
+                )
+            )
             assert reporter.last.troubles == {}
 
     run(story)

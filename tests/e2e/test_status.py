@@ -336,6 +336,32 @@ def defer_resize(api: Api) -> None:
     )
 
 
+def fail_resize(api: Api) -> None:
+    """Ray's autoscaler gives up a resize in place."""
+    status = json.dumps({"last-failed-at": int(time.time()), "last-failed-reason": "timed out"})
+    annotations = {"ray.io/ippr-status": status}
+    api.patch(
+        PODS, name_of(api, "unresized"), {"metadata": {"annotations": annotations}}, NAMESPACE
+    )
+
+
+def restart_host(api: Api) -> None:
+    """Ray's container of one host ended, and kubelet started it again."""
+    pod = of(api, "restarted")
+    at = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    ended = {"reason": "OOMKilled", "exitCode": 137, "startedAt": at, "finishedAt": at}
+    container = {
+        "name": pod["spec"]["containers"][0]["name"],
+        "image": "",
+        "imageID": "",
+        "ready": True,
+        "restartCount": 1,
+        "state": {"running": {"startedAt": at}},
+        "lastState": {"terminated": ended},
+    }
+    report(api, pod["metadata"]["name"], {"containerStatuses": [container]})
+
+
 def lose_service(api: Api) -> None:
     """The headless service is gone."""
     api.delete(SERVICES, "nameless-headless", NAMESPACE)
@@ -380,6 +406,8 @@ def _remedy_of(trouble: Json) -> str:
     """The command that a person decides on, nothing where KubeRay does it."""
     if trouble["id"] == ids.SECOND_WEBHOOK:
         return str(trouble["command"]).replace(" get ", " delete ").replace(" -o yaml", "")
+    if trouble["id"] == ids.RESIZE_FAILED:
+        return str(trouble["command"]).replace(" describe ", " delete ")
     if trouble["id"] in (ids.REPLICA_BEYOND_DESIRED, ids.HOSTS_CHANGED):
         return str(trouble["command"]).replace(" get ", " delete ").replace(" -o wide", "")
     return str(trouble.get("change", {}).get("command", ""))
@@ -400,6 +428,8 @@ PROVOKED: tuple[tuple[Callable[[Api], None], str, set[str]], ...] = (
     (end_pod, "evicted", {ids.POD_ENDED}),
     (hang_start, "unready", {ids.POD_NOT_READY}),
     (defer_resize, "deferred", {ids.RESIZE_STUCK}),
+    (fail_resize, "unresized", {ids.RESIZE_FAILED}),
+    (restart_host, "restarted", {ids.HOST_RESTARTED}),
     (lose_service, "nameless", {ids.HEADLESS_SERVICE_MISSING}),
     (lose_head, "headless", {ids.HEAD_MISSING}),
     (lose_replica, "gone", {ids.REPLICA_MISSING}),
@@ -474,8 +504,9 @@ EVENTS: tuple[tuple[str, str], ...] = (
     ("seatless", "PodWithoutSeat"),
     ("double", "SeatHeldTwice"),
     ("misplaced", "WorkerIdDiffers"),
-    ("misplaced", "HostnameDiffers"),
     ("split", "ReplicaSplit"),
+    ("restarted", "HostRestarted"),
+    ("unresized", "PodResizeFailed"),
     ("lacking", "HostMissing"),
     ("nameless", "SecondWebhook"),
 )

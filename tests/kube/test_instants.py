@@ -1,8 +1,12 @@
 """Instants of the API server, some of which anybody may write."""
 
-import pytest
+from datetime import UTC, datetime
 
-from webhook.kube.instants import seconds_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.kube.instants import seconds_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,15 @@ def test_an_instant_is_so_many_seconds_after_the_epoch(text: str, seconds: float
 )
 def test_anything_else_is_none(text: str | None) -> None:
     assert seconds_of(text) is None
+
+
+@given(st.integers(0, 253402300799))
+def test_an_instant_is_written_as_it_is_read(seconds: int) -> None:
+    text = text_of(seconds)
+    assert seconds_of(text) == seconds
+    assert text == f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+@pytest.mark.parametrize("seconds", [None, -1.0, 253402300800.0, 1e300, float("nan")])
+def test_what_no_instant_has_is_not_written(seconds: float | None) -> None:
+    assert text_of(seconds) is None

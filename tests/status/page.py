@@ -1,5 +1,8 @@
-"""Writes docs/diagnoses.md from the diagnoses and their examples: `python -m tests.status.page`."""
+"""Writes docs/diagnoses.md from the diagnoses and their examples, and the JSON Schema of
+`status -o json`: `python -m tests.status.page`.
+"""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,11 @@ from tests.pages import folded
 from tests.status.samples import Sample, samples, written
 from webhook.status.causes import EXPLAINS
 from webhook.status.diagnosis import Diagnosis
+from webhook.status.document import schema
 from webhook.status.examination import DIAGNOSES
 
 PAGE = Path(__file__).parents[2] / "docs" / "diagnoses.md"
+SCHEMA = PAGE.with_name("status.schema.json")
 
 INTRODUCTION = """# Diagnoses
 
@@ -35,6 +40,11 @@ of its containers. All examples are run as tests.
 def page() -> str:
     """Return the text of the page."""
     return folded("\n".join(_lines()).rstrip("\n") + "\n")
+
+
+def schema_text() -> str:
+    """Return the text of the JSON Schema of `status -o json`."""
+    return json.dumps(schema(), indent=2) + "\n"
 
 
 def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
@@ -82,3 +92,4 @@ def _counts(diagnosis: Diagnosis[Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    SCHEMA.write_text(schema_text(), encoding="utf-8")

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders import a_cluster
 from tests.status.scenes import NOW, Scene, instant
 from webhook.kube import names
 from webhook.status import ids
@@ -288,3 +289,76 @@ def test_an_init_container_that_is_a_sidecar_need_not_end(
     ]
     scene.changed(HOST, spec={"initContainers": declared}, status=unready(AN_HOUR, **status))
     assert messages(scene) == [f"host 3 of replica 0 is not ready: {said}"]
+
+
+def restarted(count: int, seconds: float = 600, **state: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the status of a pod whose Ray container ended and was started again."""
+    end = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": instant(seconds)}
+    status = {
+        "name": "ray-worker",
+        "ready": True,
+        "restartCount": count,
+        "state": {"running": {"startedAt": instant(seconds - 5)}},
+        "lastState": {"terminated": end},
+    }
+    return {"containerStatuses": [status | state]}
+
+
+def test_a_host_that_restarted_alone_is_named_with_its_last_end_and_since_when() -> None:
+    scene = Scene().changed(HOST, status=restarted(2))
+    (trouble,) = scene.examined().every_trouble
+    assert trouble.id == ids.HOST_RESTARTED
+    assert "host 3 of replica 0 " in trouble.message
+    assert "(2 restarts)" in trouble.message
+    assert "OOMKilled, exit code 137" in trouble.message
+    assert trouble.since == NOW - 600
+    assert (trouble.hosts, trouble.pods) == ((3,), (HOST,))
+    assert trouble.change is not None
+    assert trouble.change.command.count("llama-tpu-worker-0-") == 4
+    (cluster,) = scene.examined().clusters
+    assert [each.state for each in cluster.groups[0].replicas] == ["waits", "complete"]
+
+
+def test_hosts_that_restarted_equally_often_started_together() -> None:
+    scene = Scene()
+    for host in range(4):
+        scene.changed(f"llama-tpu-worker-0-{host}", status=restarted(1))
+    assert scene.ids() == []
+    scene.changed(HOST, status=restarted(2))
+    assert scene.ids() == [ids.HOST_RESTARTED]
+
+
+def test_a_restart_before_the_newest_host_was_created_does_not_count() -> None:
+    scene = Scene().changed(HOST, status=restarted(1))
+    scene.changed("llama-tpu-worker-0-1", metadata={"creationTimestamp": instant(300)})
+    assert scene.ids() == []
+
+
+def test_a_restart_of_a_single_host_or_of_a_sidecar_is_no_problem() -> None:
+    single = Scene(a_cluster("llama").group("cpu", hosts=1, replicas=2))
+    single.changed("llama-cpu-worker-0-0", status=restarted(1))
+    assert single.ids() == []
+    assert Scene().changed(HOST, status=restarted(1, name="proxy")).ids() == []
+
+
+def test_a_host_that_crashes_again_and_again_is_only_said_to_do_that() -> None:
+    waits = {"waiting": {"reason": "CrashLoopBackOff"}}
+    status = unready(300) | restarted(5, 120, state=waits, ready=False)
+    assert Scene().changed(HOST, status=status).ids() == [ids.CONTAINER_WAITS]
+
+
+@pytest.mark.parametrize("text", ["", "null", "{", "[]", '{"last-failed-reason": null}', "7"])
+def test_a_resize_that_has_not_failed_is_no_problem(text: str) -> None:
+    annotations = {names.ANNOTATION_IPPR_STATUS: text}
+    assert Scene().changed(HOST, metadata={"annotations": annotations}).ids() == []
+
+
+def test_a_resize_that_ray_gave_up_explains_the_one_that_is_pending() -> None:
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    conditions = [{"type": "Ready", "status": "True"}, pending]
+    scene = Scene().changed(HOST, status={"conditions": conditions})
+    assert scene.ids() == [ids.RESIZE_STUCK]
+    annotations = {names.ANNOTATION_IPPR_STATUS: '{"last-failed-reason": "not enough cpu"}'}
+    scene.changed(HOST, metadata={"annotations": annotations})
+    assert scene.ids() == [ids.RESIZE_FAILED]
+    assert "not enough cpu" in messages(scene)[0]

@@ -94,7 +94,7 @@ def test_replicas_of_a_group_that_lack_hosts_at_once_are_one_series_until_all_ar
     mended = Scene(cluster).without(*gone[20:], "llama-tpu-worker-45-0")
     still, *complete = tracker.look(mended.examined(NOW + 200)).notices
     assert still.key == tpu.key
-    assert {each.key.reason for each in complete} == {"ReplicaComplete"}
+    assert {each.key.reason for each in complete} == {"ReplicaComplete", "HostMissingResolved"}
     same, later = tracker.look(mended.examined(NOW + 320)).notices
     assert same.key == tpu.key
     assert later.note.startswith("tpu: replica 45 ")
@@ -299,3 +299,41 @@ def test_pods_that_find_a_node_one_after_the_other_do_not_add_up() -> None:
         late = f"llama-cpu-worker-{minutes // 5}-0"
         scene.changed(late, spec={"nodeName": None}, status=PENDING)
         assert told(tracker, scene.examined(NOW + 60 * minutes)) == []
+
+
+@pytest.mark.parametrize(
+    ("diagnosis", "reason"),
+    [(ids.HOST_RESTARTED, "HostRestarted"), (ids.RESIZE_FAILED, "PodResizeFailed")],
+)
+def test_what_is_silent_in_kubernetes_is_reported_at_once(diagnosis: str, reason: str) -> None:
+    notice = only(Tracker(), samples()[diagnosis].scene().examined())
+    assert (notice.key.reason, notice.kind, notice.key.place[0]) == (reason, "Warning", "tpu")
+
+
+def test_a_resize_that_is_pending_is_reported_after_ten_minutes() -> None:
+    tracker, scene = Tracker(), samples()[ids.RESIZE_STUCK].scene()
+    assert told(tracker, scene.examined(NOW)) == []
+    assert told(tracker, scene.examined(NOW + 600)) == [("PodResizeStuck", "tpu")]
+
+
+def test_the_end_of_what_was_reported_is_reported_once() -> None:
+    tracker, scene = Tracker(), samples()[ids.HOST_RESTARTED].scene()
+    begin = only(tracker, scene.examined(NOW))
+    assert told(tracker, scene.examined(NOW + 10)) == [("HostRestarted", "tpu")]
+    end, complete = tracker.look(Scene().examined(NOW + 20)).notices
+    assert complete.key.reason == "ReplicaComplete"
+    assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
+    assert end.key.place == begin.key.place
+    assert end.note.startswith("no longer so: tpu: host 3 of replica 0 ")
+    assert "To mend it" not in end.note
+    assert told(tracker, Scene().examined(NOW + 30)) == []
+
+
+def test_what_was_not_reported_yet_and_what_goes_with_its_raycluster_has_no_end() -> None:
+    tracker, lacking = Tracker(), Scene().without(HOST)
+    assert told(tracker, lacking.examined(NOW)) == []
+    assert told(tracker, Scene().examined(NOW + 10)) == [("ReplicaComplete", "tpu")]
+    restarted = samples()[ids.HOST_RESTARTED].scene()
+    assert told(tracker, restarted.examined(NOW + 20)) == [("HostRestarted", "tpu")]
+    restarted.cluster["metadata"]["deletionTimestamp"] = instant(0)
+    assert told(tracker, restarted.examined(NOW + 30)) == []

@@ -4,23 +4,20 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import uvloop
 
 from webhook.cli.connection import advice_on, place_of
-from webhook.cli.files import read_files
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
 from webhook.cli.process import announce, live
+from webhook.cli.state import add_state, state_in
 from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.stated import observed_in
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
 from webhook.follow.kubeconfig import load_of
 from webhook.follow.snapshot import Snapshot
 from webhook.manifest.errors import ManifestError
-from webhook.manifest.reader import Manifest
 from webhook.runtime import supervise
 from webhook.settings import WrongSettingsError, read_settings
 from webhook.telemetry.log import DescriptorOutput
@@ -45,14 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=port_number, default=8090, help="where it listens; 0 takes any free port"
     )
-    parser.add_argument(
-        "--state",
-        action="append",
-        type=Path,
-        default=[],
-        metavar="PATH",
-        help="a file or folder with RayClusters and pods, in place of a cluster",
-    )
+    add_state(parser)
     parser.add_argument(
         IN_CLUSTER, action="store_true", help="serve everybody with a token; the first flag, if so"
     )
@@ -66,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         return refuse("dashboard", f"{IN_CLUSTER} has to be the first flag, before settings")
     try:
         if arguments.state:
-            observed = observed_in([_certain(each) for each in read_files(arguments.state)])
+            observed = state_in(arguments).observed
             page, access = build_stated(observed, arguments.port, ignoring=arguments.ignoring)
         else:
             path, namespace = place_of(arguments)
@@ -137,9 +127,3 @@ async def _serve(page: Page, access: OwnAccess, port: int) -> int:
     except ExceptionGroup as group:
         return refuse("dashboard", "; ".join(str(error) for error in group.exceptions))
     return 0
-
-
-def _certain(found: Manifest | ManifestError) -> Manifest:
-    if isinstance(found, ManifestError):
-        raise found
-    return found

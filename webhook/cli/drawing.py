@@ -2,7 +2,7 @@
 what to do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -12,7 +12,7 @@ from rich.table import Table
 from webhook.cli.terminal import AtLeast, Column, Text, grid, mark, style, symbols
 from webhook.status import ids, model
 from webhook.status.diagnosis import ERROR, Trouble
-from webhook.status.words import counted, duration
+from webhook.status.words import counted, duration, others
 
 _HOSTS: Final = {
     model.READY: ("■", "#", "fine"),
@@ -32,7 +32,10 @@ _STATES: Final = {
 _DRAWN: Final = 64
 """Hosts that are drawn; more do not fit beside the rest of a row."""
 _ROWS: Final = 12
-"""Replicas of a group that have a row each; of more, those that are complete share one."""
+"""Replicas of a group that have a row each; of more, those that are complete share one, and the
+rest of those in one state too."""
+_ALIKE: Final = 4
+"""Problems of one kind of a group or RayCluster that are shown, where no replica has them."""
 _COLUMNS: Final[tuple[Column, ...]] = (
     "whole",  # empty: it indents
     "folds",  # the group
@@ -61,7 +64,7 @@ def drawing(picture: model.Picture, *, wide: bool = False) -> Lines:
         lines += [
             _title(cluster),
             AtLeast(_table(cluster, picture.now, wide=wide), _LEAST_WIDE if wide else _LEAST),
-            *shown_troubles(cluster.troubles, picture.now),
+            *(shown_troubles if wide else joined_troubles)(cluster.troubles, picture.now),
             Text(),
         ]
     lines += shown_troubles(picture.troubles, picture.now)
@@ -92,23 +95,15 @@ def _table(cluster: model.Cluster, now: float, *, wide: bool) -> Table:
 
 
 def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
-    """Yield the rows of a group. Of many replicas, those that are complete share one, unless all is
-    asked for.
-    """
+    """Yield the rows of a group. Many replicas share rows, unless all is asked for."""
     troubles = cluster.troubles
-    shown = [
-        each
-        for each in group.replicas
-        if wide or len(group.replicas) <= _ROWS or each.state != model.COMPLETE
-    ]
-    rest = [each for each in group.replicas if each not in shown]
-    if rest:
-        first, last = rest[0].index, rest[-1].index
+    shown, shared = _parted(group, wide=wide)
+    for common, replicas in shared.items():
         yield (
-            Text(f"{len(rest)} replicas of {first}-{last}"),
+            Text(f"{len(replicas)} replicas{_between(replicas)}"),
             Text(),
             Text(),
-            Text(model.COMPLETE, style("fine")),
+            Text(common, style(_STATES[common])),
         )
     for replica in shown:
         yield _row(group, replica, troubles, now, wide=wide)
@@ -120,6 +115,28 @@ def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool)
     if not group.replicas and not group.unseated:
         why = "" if cluster.deleting else "as asked for"
         yield Text("no replicas"), Text(), Text(), Text(why, style("dim"))
+
+
+def _parted(
+    group: model.Group, *, wide: bool
+) -> tuple[list[model.Replica], dict[model.ReplicaState, list[model.Replica]]]:
+    """Return the replicas of a group that have a row each, and by state those that share one."""
+    if wide or len(group.replicas) <= _ROWS:
+        return list(group.replicas), {}
+    late = [each for each in group.replicas if each.state != model.COMPLETE]
+    shared: dict[model.ReplicaState, list[model.Replica]] = {}
+    for each in group.replicas:
+        if each.state == model.COMPLETE:
+            shared.setdefault(each.state, []).append(each)
+    for each in late[_ROWS:]:
+        shared.setdefault(each.state, []).append(each)
+    return late[:_ROWS], shared
+
+
+def _between(replicas: list[model.Replica]) -> str:
+    """Return between which indices replicas are, nothing for those without one."""
+    known = [each.index for each in replicas if each.index is not None]
+    return f" of {known[0]}-{known[-1]}" if known else ""
 
 
 def _row(
@@ -179,25 +196,43 @@ def _hosts(hosts: tuple[model.Host, ...]) -> Text:
     return drawn
 
 
-def shown_troubles(troubles: tuple[Trouble, ...], now: float) -> Iterator[RenderableType]:
+def joined_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
+    """Yield what is wrong, one problem for all replicas of a group that have it."""
+    joined: dict[tuple[str, str, bool], list[Trouble]] = {}
+    for each in troubles:
+        joined.setdefault((each.id, each.group, each.replica is None), []).append(each)
+    for alike in joined.values():
+        if alike[0].replica is None:
+            yield from shown_troubles(alike[:_ALIKE], now)
+            if len(alike) > _ALIKE:
+                yield Text(f"  and {len(alike) - _ALIKE} more like it: -o wide shows all")
+        else:
+            yield from _trouble(alike[0], now, others([each.replica for each in alike[1:]]))
+
+
+def shown_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
     """Yield what is wrong: what, since when, what to do, the command."""
     for trouble in troubles:
-        place = f"{trouble.group}: " if trouble.group else ""
-        said = grid("whole", "whole", "folds")
-        what = Text.assemble(
-            (trouble.id, "bold"),
-            f"  {place}{trouble.message}",
-            (_since(trouble, now), style("dim")),
-        )
-        said.add_row(Text(" "), mark(trouble.level), what)
-        said.add_row("", "", Text(f"{trouble.remedy}:"))
-        yield said
-        yield _command(trouble.command)
-        if trouble.change is not None:
-            does = grid("whole", "whole", "folds")
-            does.add_row("", "", Text(f"this {trouble.change.does}:"))
-            yield does
-            yield _command(trouble.change.command)
+        yield from _trouble(trouble, now, "")
+
+
+def _trouble(trouble: Trouble, now: float, more: str) -> Iterator[RenderableType]:
+    place = f"{trouble.group}: " if trouble.group else ""
+    said = grid("whole", "whole", "folds")
+    what = Text.assemble(
+        (trouble.id, "bold"),
+        f"  {place}{trouble.message}{more}",
+        (_since(trouble, now), style("dim")),
+    )
+    said.add_row(Text(" "), mark(trouble.level), what)
+    said.add_row("", "", Text(f"{trouble.remedy}:"))
+    yield said
+    yield _command(trouble.command)
+    if trouble.change is not None:
+        does = grid("whole", "whole", "folds")
+        does.add_row("", "", Text(f"this {trouble.change.does}:"))
+        yield does
+        yield _command(trouble.change.command)
 
 
 def _command(text: str) -> Text:

@@ -4,7 +4,6 @@ a diagnosis means.
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 from inspect import cleandoc
@@ -13,16 +12,15 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.table import Table
 
-from webhook.cli.connection import UNREACHABLE, look
-from webhook.cli.connection import Cluster as Connection
+from webhook.cli.connection import UNREACHABLE
 from webhook.cli.drawing import shown_troubles
 from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
+from webhook.cli.state import State, add_state, read_state
 from webhook.cli.terminal import Text, console, grid, mark, style
-from webhook.follow.snapshot import Snapshot
 from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell
 from webhook.status.examination import DIAGNOSES, examine
 from webhook.status.objects import LivePod
-from webhook.status.observed import Lookups, Observed
+from webhook.status.observed import Lookups
 from webhook.status.standing import Cluster, stand
 from webhook.status.variables import given_variables
 from webhook.status.words import duration
@@ -50,28 +48,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name or id")
     add_connection(parser, all_namespaces=False)
     add_ignoring(parser)
+    add_state(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain one thing."""
     if arguments.kind == "pod":
-        read = look(arguments, _read)
+        read = read_state(arguments)
         return UNREACHABLE if read is None else _pod(read, arguments.name)
     return _EXPLAIN[arguments.kind](arguments.name)
 
 
-async def _read(connection: Connection) -> Observed:
-    where = connection.namespace
-    return await Snapshot(connection.api, where, ignoring=connection.ignoring).take()
-
-
-def _pod(observed: Observed, name: str) -> int:
+def _pod(state: State, name: str) -> int:
+    observed, now = state.observed, state.now
     pod = next((each for each in observed.pods if each.name == name), None)
     if pod is None:
         near = get_close_matches(name, [each.name for each in observed.pods], n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
         return refuse("explain", f"there is no Ray pod {name} in this namespace{meant}")
-    now = time.time()
     owner = pod.controller
     clusters = stand(observed, Lookups(observed, now))
     cluster = next(

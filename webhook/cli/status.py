@@ -13,17 +13,21 @@ from msgspec import structs
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.drawing import draw, drawing
-from webhook.cli.parsing import add_connection, add_ignoring
+from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.screen import Screen
+from webhook.cli.state import add_state, read_state
 from webhook.cli.terminal import console
+from webhook.dashboard.stated import state_of
 from webhook.follow.observing import Observing
 from webhook.follow.snapshot import Snapshot
 from webhook.manifest.writer import as_yaml
+from webhook.status.document import document
 from webhook.status.examination import examine
-from webhook.status.model import Picture, as_data
+from webhook.status.model import Picture
 from webhook.status.survey import Survey
 from webhook.status.world import World
 
+STATE: Final = "state"
 FINE: Final = 0
 WAITS: Final = 1
 
@@ -41,7 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  ray-webhook status                 the namespace of your kubeconfig's context\n"
         "  ray-webhook status -A -o json      everything, for a program\n"
-        "  ray-webhook status llama --watch   one RayCluster, as it changes\n\n"
+        "  ray-webhook status llama --watch   one RayCluster, as it changes\n"
+        "  ray-webhook status -A -o state     all that was read, as a file for --state\n\n"
+        "A state has, of the variables of containers, only values that the webhook gives or\n"
+        "reads.\n\n"
         "hosts: ■ ready  ◧ starts  ◌ has no node  □ missing  ✗ ended  ◆ two pods\n\n"
         "exit status: 0 nothing waits, 1 something does, 2 the cluster cannot be looked at"
     )
@@ -51,20 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        choices=("table", "wide", "json", "yaml"),
+        choices=("table", "wide", "json", "yaml", "state"),
         default="table",
         help="how it is shown (default: table)",
     )
     parser.add_argument("--watch", action="store_true", help="follow what changes, until Ctrl-C")
     add_connection(parser)
     add_ignoring(parser)
+    add_state(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Look once, or again and again."""
     if arguments.watch:
+        if arguments.state or arguments.output == STATE:
+            return refuse("status", f"--watch follows a cluster: leave out --state and -o {STATE}")
         return _report(look(arguments, lambda cluster: _watch(cluster, arguments)), arguments)
-    picture = look(arguments, _take)
+    state = read_state(arguments)
+    if state is None:
+        return UNREACHABLE
+    picture = examine(state.observed, state.now, state.unread)
+    if arguments.output == STATE:
+        file = state_of(state.observed, state.now, state.unread)
+        sys.stdout.write(json.dumps(file, indent=1) + "\n")
+        return _report(picture, arguments)
     return _report(picture, arguments, _PRINTERS[arguments.output])
 
 
@@ -171,11 +188,11 @@ def _wide(picture: Picture) -> None:
 
 
 def _json(picture: Picture) -> None:
-    sys.stdout.write(json.dumps(as_data(picture), indent=2) + "\n")
+    sys.stdout.write(json.dumps(document(picture), indent=2) + "\n")
 
 
 def _yaml(picture: Picture) -> None:
-    sys.stdout.write(as_yaml([as_data(picture)]))
+    sys.stdout.write(as_yaml([document(picture)]))
 
 
 _PRINTERS: Final[dict[str, Callable[[Picture], None]]] = {

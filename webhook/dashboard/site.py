@@ -14,12 +14,12 @@ from markupsafe import Markup
 from webhook.dashboard.access import Access
 from webhook.dashboard.drawing import HtmlDrawer, assets
 from webhook.dashboard.live import Live
-from webhook.dashboard.view import STATES, summary_of, told
+from webhook.dashboard.view import STATES, problems_of, summary_of, told
 from webhook.http.site import NotNowError, Sight
 from webhook.status.account import Account, account_due, seat_labels, tell
 from webhook.status.diagnosis import Trouble
+from webhook.status.document import Status, described, document, written
 from webhook.status.examination import DIAGNOSES
-from webhook.status.model import Picture, as_data
 from webhook.status.objects import LivePod
 from webhook.status.world import owner_of
 
@@ -66,12 +66,9 @@ class DashboardSite:
     @property
     def schemas(self) -> dict[str, Any]:
         """JSON Schemas of `Status` and `Pod`, and what these refer to."""
-        _, found = msgspec.json.schema_components(
-            [Picture, PodStory], ref_template="#/components/schemas/{name}"
-        )
-        status, pod = found.pop("Picture"), found.pop("PodStory")
-        status["properties"] = {"waits": {"type": "boolean"}, **status["properties"]}
-        return {**found, "Status": status | {"title": "Status"}, "Pod": pod | {"title": "Pod"}}
+        found = described((Status, PodStory), "#/components/schemas/{name}")
+        pod = found.pop(PodStory.__name__)
+        return {**found, "Pod": pod | {"title": "Pod"}}
 
     def asset(self, name: str) -> tuple[bytes, str] | None:
         """Return a file that every page needs: content and type."""
@@ -84,8 +81,10 @@ class DashboardSite:
     def page(self, sight: Sight, namespace: str, *, trouble: bool) -> str:
         """Return the page."""
         scope = _scope(sight, namespace)
+        troubles = self._live.survey.troubles if scope is None else ()
         return self._page(
             "page",
+            problems=problems_of(self._live.board.clusters(scope), troubles),
             user=sight.user,
             options=Markup(self._options(sight, namespace)),  # noqa: S704 - of our template
             namespace=namespace,
@@ -213,12 +212,12 @@ class DashboardSite:
         """Return the picture as JSON."""
         live = self._live
         picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
-        return msgspec.json.encode(as_data(picture))
+        return msgspec.json.encode(document(picture))
 
     def pod_json(self, sight: Sight, namespace: str, name: str) -> bytes | None:
         """Return what there is to tell of a pod as JSON."""
         story = self._story(sight, namespace, name)
-        return None if story is None else msgspec.json.encode(story)
+        return None if story is None else msgspec.json.encode(written(story))
 
     def _story(self, sight: Sight, namespace: str, name: str) -> PodStory | None:
         survey = self._live.survey
@@ -256,6 +255,7 @@ class DashboardSite:
         )
         return self._page(
             "beside",
+            problems=problems_of(clusters, troubles),
             summary=summary_of(clusters, len(troubles))
             if live.source.synced
             else "Reading the cluster",

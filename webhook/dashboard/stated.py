@@ -1,16 +1,19 @@
 """A state in files, such as `kubectl get -o yaml` writes it, as what was read of a cluster."""
 
-from collections.abc import Sequence
-from typing import Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import Raw, Struct, structs
 
 from webhook.kube import names
+from webhook.kube.instants import seconds_of, text_of
 from webhook.kube.kinds import POD_KIND
+from webhook.kube.objects import Container, EnvVar
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
+from webhook.status.document import API_VERSION
 from webhook.status.objects import (
     LiveCluster,
     LiveEvent,
@@ -21,6 +24,7 @@ from webhook.status.objects import (
     WebhookConfiguration,
 )
 from webhook.status.observed import Observed
+from webhook.status.variables import given_variables
 
 T = TypeVar("T", bound=Struct)
 
@@ -33,6 +37,28 @@ _FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
     "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
 }
 """The kinds beside RayClusters and pods: one that no file has counts as not looked at."""
+
+_VERSIONS: Final = {
+    names.RAYCLUSTER_KIND: f"{names.RAY_GROUP}/v1",
+    "PodGroup": f"{names.SCHEDULING_GROUP}/v1beta1",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
+}
+"""Those that are not of the core API."""
+
+
+STATE_KIND: Final = "RayState"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which `kubectl apply` keeps a whole manifest, with values of variables."""
+
+
+class _Collected(Struct, frozen=True):
+    """What a file of `status -o state` says of itself: when it was read, in RFC 3339, which kinds
+    could be read, and why the others could not.
+    """
+
+    now: str
+    read: list[str] = []
+    unread: dict[str, str] = {}
 
 
 class Stated:
@@ -67,8 +93,78 @@ def observed_in(manifests: Sequence[Manifest]) -> Observed:
         if known is not None:
             field, kind = known
             others.setdefault(field, []).append(_identified(_view(manifest, kind), manifest))
+    for collected in _collected(manifests):
+        for field in collected.read:
+            if field in {each for each, _ in _FIELDS.values()}:
+                others.setdefault(field, [])
     live = [_identified(_view(each, LivePod), each) for each in pods]
     return structs.replace(Observed(clusters, live), **others)
+
+
+def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
+    """Return when files were written by `status -o state`, None for others, and what could not be
+    read then, and why. Raises ManifestError.
+    """
+    found = _collected(manifests)
+    times = [time for each in found if (time := seconds_of(each.now)) is not None]
+    return max(times, default=None), {
+        name: why for each in found for name, why in each.unread.items()
+    }
+
+
+def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was read as a List of objects that `observed_in` reads: the fields that are read,
+    and of the variables of containers only values of those that the webhook gives or reads.
+    """
+    parts = {field: (kind, getattr(observed, field)) for kind, (field, _) in _FIELDS.items()}
+    read = [field for field, (_, objects) in parts.items() if objects is not None]
+    state = {
+        "apiVersion": API_VERSION,
+        "kind": STATE_KIND,
+        "metadata": {"name": "state"},
+        "now": text_of(now),
+        "read": read,
+        "unread": dict(unread),
+    }
+    kept = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
+    items = [
+        {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind} | _plain(each, kept)
+        for kind, objects in (
+            (names.RAYCLUSTER_KIND, observed.clusters),
+            (POD_KIND, observed.pods),
+            *parts.values(),
+        )
+        for each in objects or ()
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [state, *items]}
+
+
+def _plain(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - JSON has values of every type
+    """Return a value as JSON has it, without fields that are null, and without values of variables
+    that are not `kept`.
+    """
+    if isinstance(value, Struct):
+        fields = {each.encode_name: getattr(value, each.name) for each in structs.fields(value)}
+        if "env" in fields:
+            fields["env"] = _variables(fields["env"], kept)
+        return {key: _plain(each, kept) for key, each in fields.items() if each is not None}
+    if isinstance(value, dict):
+        return {key: _plain(each, kept) for key, each in value.items() if key != _LAST_APPLIED}
+    return [_plain(each, kept) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[EnvVar] | None:
+    if isinstance(env, Raw):
+        try:
+            env = Container(env=env).variables()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+    return [each if each.name in kept else structs.replace(each, value=None) for each in env or ()]
+
+
+def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
+    states = (each for each in manifests if isinstance(each.document, dict))
+    return [_view(each, _Collected) for each in states if each.document.get("kind") == STATE_KIND]
 
 
 def _view(manifest: Manifest, kind: type[T]) -> T:

@@ -3,7 +3,7 @@
 Ids of elements are made of numbers and digests only: no name of a tenant is part of one.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Final
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from webhook.kube.instants import text_of
 from webhook.status import model
 from webhook.status.diagnosis import ERROR, INFO, WARNING, Change, Trouble
 from webhook.status.words import counted
@@ -230,13 +231,20 @@ def instant(seconds: float | None) -> Instant | None:
     """Return seconds since the epoch as machines and people read them; None for what no calendar
     has.
     """
-    if seconds is None:
+    machine = text_of(seconds)
+    if seconds is None or machine is None:
         return None
-    try:
-        at = datetime.fromtimestamp(int(seconds), UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-    return Instant(f"{at:%Y-%m-%dT%H:%M:%SZ}", f"{at.day} {at:%b %H:%M} UTC")
+    at = datetime.fromtimestamp(int(seconds), UTC)
+    return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
+
+
+def problems_of(clusters: Collection[model.Cluster], troubles: Iterable[Trouble]) -> int:
+    """Return how many errors there are: those of RayClusters, a RayCluster that cannot be shown,
+    and `troubles`, which are of none.
+    """
+    found = sum(trouble.level == ERROR for each in clusters for trouble in each.troubles)
+    failed = sum(bool(each.failure) for each in clusters)
+    return found + failed + sum(trouble.level == ERROR for trouble in troubles)
 
 
 def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:

@@ -159,6 +159,8 @@ RAY_KINDS: Final = (RAYCLUSTER_KIND, RAYJOB_KIND, RAYSERVICE_KIND, RAYCRONJOB_KI
 RAY_VERSIONS: Final = ("v1", "v1alpha1")
 HEAD_GROUP_SPEC: Final = "headGroupSpec"
 ANNOTATION_IPPR: Final = "ray.io/ippr"
+ANNOTATION_IPPR_STATUS: Final = "ray.io/ippr-status"
+"""Of a pod: Ray's autoscaler writes what came of resizing it in place, as JSON."""
 ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
 ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
 ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"

@@ -11,6 +11,8 @@ EXPLAINS: Final[Mapping[str, tuple[str, ...]]] = {
     ids.POD_WITHOUT_GROUP: (ids.HOST_MISSING,),
     ids.POD_WITHOUT_SEAT: (ids.HOST_MISSING,),
     ids.SEAT_HELD_TWICE: (ids.HOST_MISSING, ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS),
+    ids.CONTAINER_WAITS: (ids.HOST_RESTARTED,),
+    ids.RESIZE_FAILED: (ids.RESIZE_STUCK,),
     ids.WORKER_ID_DIFFERS: (ids.HOSTNAME_DIFFERS,),
 }
 """The consequences of each cause: its remedy ends them, and theirs do not end it."""

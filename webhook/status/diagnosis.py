@@ -175,9 +175,11 @@ def error(
     return Diagnosis(id_, ERROR, seconds, check, event)
 
 
-def warning(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
+def warning(
+    id_: str, check: Check[T], *, seconds: float = 0.0, event: Event | None = None
+) -> Diagnosis[T]:
     """Return a diagnosis of something that works badly."""
-    return Diagnosis(id_, WARNING, seconds, check)
+    return Diagnosis(id_, WARNING, seconds, check, event)
 
 
 def info(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:

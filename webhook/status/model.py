@@ -1,8 +1,7 @@
 """The picture: RayClusters, their groups, replicas and hosts, and what is wrong with them."""
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
 
 from webhook.status.diagnosis import ERROR, Trouble
@@ -79,7 +78,7 @@ class PodGroup(Struct, frozen=True, omit_defaults=True):
     waits: bool = False
 
 
-class Cluster(Struct, frozen=True, omit_defaults=True):
+class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
     """A RayCluster. The head is a group of one replica of one host.
 
     `failure` says why it could not be examined: of what type a bug of ours is. Nothing else is
@@ -138,9 +137,3 @@ class Picture(Struct, frozen=True, omit_defaults=True):
         return any(trouble.level == ERROR for trouble in self.troubles) or any(
             cluster.waits for cluster in self.clusters
         )
-
-
-def as_data(picture: Picture) -> dict[str, Any]:
-    """Return a picture as the values of JSON."""
-    data: dict[str, Any] = msgspec.to_builtins(picture)
-    return {"waits": picture.waits, **data}

@@ -124,11 +124,19 @@ class ContainerState(Struct, frozen=True, gc=False):
     terminated: Terminated | None = None
 
 
-class ContainerStatus(Struct, frozen=True, gc=False):
+class LastState(Struct, frozen=True, gc=False):
+    """`lastState` of a container: how it ended before it was started again."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct, rename="camel", frozen=True, gc=False):
     """One entry of `status.containerStatuses` or `initContainerStatuses`."""
 
     name: str = ""
     state: ContainerState = field(default_factory=ContainerState)
+    last_state: LastState | None = None
+    restart_count: int = 0
     ready: bool = False
     started: bool | None = None
 
@@ -186,6 +194,13 @@ class LivePod(Pod, frozen=True, gc=False):
     def unscheduled(self) -> bool:
         """Tell whether no node was found for it yet."""
         return self.status.phase in ("", "Pending") and not self.spec.node_name
+
+    @property
+    def ray_status(self) -> ContainerStatus | None:
+        """The status of Ray's container, None before it has one."""
+        ray = self.spec.ray
+        statuses = self.status.container_statuses or ()
+        return next((each for each in statuses if ray and each.name == ray.name), None)
 
     @property
     def pod_group(self) -> str:

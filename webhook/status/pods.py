@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from webhook.kube import names
@@ -236,6 +237,57 @@ def resize_stuck(party: Party) -> Iterator[Symptom]:
             f"free the node, or lower the maximum in {names.ANNOTATION_IPPR}",
             begin=Begin(earliest(_since(pod, "PodResizePending") for pod in pods), None),
         )
+
+
+def resize_failed(party: Party) -> Iterator[Symptom]:
+    """Pods for which Ray's autoscaler has given up resizing in place.
+
+    It writes the reason into the annotation `ray.io/ippr-status`, and does not resize such a pod
+    again while the pod exists: tasks and actors that need more than the pod has wait, or go to
+    other pods.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    failures = {pod.name: _resize_failure(pod) for pod in party.pods}
+    for words, pods in _sorted(party, lambda pod: _cut(failures[pod.name].reason)).items():
+        yield _symptom(
+            party,
+            pods,
+            f"{_has(pods)} not been resized by Ray, which does not try again: {words}",
+            f"lower the maximum in {names.ANNOTATION_IPPR} or use larger nodes; a pod that is "
+            "created again is resized again",
+            begin=Begin(earliest(failures[pod.name].at for pod in pods), None),
+        )
+
+
+class _ResizeStatus(Struct, rename="kebab", frozen=True):
+    """What Ray's autoscaler writes of the resize of a pod: as its `IPPRStatus`."""
+
+    last_failed_at: float | None = None
+    last_failed_reason: str | None = None
+
+
+class _Failure(Struct, frozen=True):
+    """Why and when the resize of a pod failed, in seconds since the epoch."""
+
+    reason: str = ""
+    at: float | None = None
+
+
+def _resize_failure(pod: LivePod) -> _Failure:
+    """Return how the resize of a pod failed, without a reason where it has not."""
+    text = pod.annotations.get(names.ANNOTATION_IPPR_STATUS)
+    if not text:
+        return _Failure()
+    try:
+        status = msgspec.json.decode(text, type=_ResizeStatus)
+    except (msgspec.DecodeError, UnicodeError):
+        return _Failure()
+    return _Failure(status.last_failed_reason or "", status.last_failed_at)
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split())[:_WORDS_MAX]
 
 
 def _symptom(  # noqa: PLR0913 - what a symptom has
@@ -476,5 +528,11 @@ PODS: Final = (
         seconds=120,
         event=Event("PodGroupWaiting", series="group"),
     ),
-    warning(ids.RESIZE_STUCK, resize_stuck, seconds=120),
+    warning(
+        ids.RESIZE_STUCK,
+        resize_stuck,
+        seconds=120,
+        event=Event("PodResizeStuck", 600.0, "group"),
+    ),
+    warning(ids.RESIZE_FAILED, resize_failed, event=Event("PodResizeFailed", series="group")),
 )

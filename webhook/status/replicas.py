@@ -1,13 +1,14 @@
 """Diagnoses of replicas: hosts that are missing, doubled, apart, or told the wrong place."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from webhook.groups.naming import pod_prefix
 from webhook.kube import names
+from webhook.kube.instants import seconds_of
 from webhook.status import ids
 from webhook.status.diagnosis import (
     Begin,
@@ -21,7 +22,7 @@ from webhook.status.diagnosis import (
     warning,
 )
 from webhook.status.expected import Difference, Expected
-from webhook.status.objects import LivePod
+from webhook.status.objects import ContainerStatus, LivePod
 from webhook.status.standing import Group, Replica, newest
 from webhook.status.words import counted, describe, get_pods, hosts, listed, show
 
@@ -411,6 +412,63 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
     )
 
 
+def host_restarted(expected: Expected) -> Iterator[Symptom]:
+    """A replica of which some hosts have restarted and the others have not.
+
+    Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
+    processes of the other hosts still wait for the ranks that ended: collective operations of JAX
+    and NCCL do not finish, and often no error is logged. A replica whose hosts have all restarted
+    equally often starts together. Restarts before the newest pod of the replica was created do not
+    count. The controller repairs such a replica that has the annotation
+    `admission.ray.io/restart`.
+
+    https://docs.jax.dev/en/latest/multi_process.html
+    """
+    replica = expected.replica
+    if replica.group.hosts == 1:
+        return
+    pods = replica.everyone
+    statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
+    least = min(each.restart_count for each in statuses.values())
+    newest_ = replica.newest or 0.0
+    found = {
+        name: each
+        for name, each in statuses.items()
+        if each.restart_count > least and (_last_end(each) or newest_) >= newest_
+    }
+    if not found:
+        return
+    which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
+    count = max(each.restart_count for each in found.values())
+    cluster = replica.group.cluster
+    yield Symptom(
+        f"{hosts(which)} of replica {_called(replica)} restarted ({counted(count, 'restart')}), "
+        f"and the other hosts did not{_last_words(found.values())}",
+        "if what runs on the replica does not go on, start all its hosts again: delete its pods. "
+        "The logs of the container that ended (`kubectl logs --previous`) have the cause",
+        describe("pod", cluster.namespace, next(iter(found))),
+        earliest(map(_last_end, found.values())),
+        tuple(sorted(which)),
+        tuple(found),
+        not_before=replica.newest,
+        change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
+    )
+
+
+def _last_end(status: ContainerStatus) -> float | None:
+    """Return when a container ended before it was started again."""
+    end = status.last_state.terminated if status.last_state else None
+    return seconds_of(end.finished_at) if end else None
+
+
+def _last_words(statuses: Iterable[ContainerStatus]) -> str:
+    """Return how the first of some containers ended before it was started again."""
+    for each in statuses:
+        if each.last_state is not None and (end := each.last_state.terminated) is not None:
+            return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
+    return ""
+
+
 def _called(replica: Replica) -> str:
     """Return the index and name of a replica."""
     return f"{replica.index} ({replica.name})" if replica.name else f"{replica.index}"
@@ -442,4 +500,5 @@ TOLD: Final = (
         ids.WORKER_ID_DIFFERS, worker_id_differs, event=Event("WorkerIdDiffers", series="at once")
     ),
     error(ids.HOSTNAME_DIFFERS, hostname_differs, event=Event("HostnameDiffers", series="at once")),
+    error(ids.HOST_RESTARTED, host_restarted, event=Event("HostRestarted", series="at once")),
 )

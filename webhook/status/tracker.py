@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from webhook.status import ids, model
 from webhook.status.diagnosis import Event, Series, Trouble
 from webhook.status.examination import DIAGNOSES
-from webhook.status.words import counted, numbered
+from webhook.status.words import others
 
 Kind = Literal["Normal", "Warning"]
 
@@ -17,15 +17,14 @@ NOTE_MAX: Final = 1024
 
 https://github.com/kubernetes/api/blob/master/events/v1/types.go
 """
-_NUMBERS_MAX: Final = 300
-"""Characters of it that say which other replicas it is about; of more, only how many."""
-
 _EVENTS: Final[Mapping[str, Event]] = {
     each.id: each.event for each in DIAGNOSES if each.event is not None
 }
 """The events that diagnoses become, by their ids."""
 
 COMPLETE: Final = "ReplicaComplete"
+RESOLVED: Final = "Resolved"
+"""What the reason of an event ends with that says the end of what another one reported."""
 
 
 class Key(NamedTuple):
@@ -83,6 +82,8 @@ class Tracker(Struct):
     troubled: dict[Key, float] = field(default_factory=dict)
     series: dict[Key, Key] = field(default_factory=dict)
     """Of each replica and reason that is told of, the series."""
+    open: dict[Key, Notice] = field(default_factory=dict)
+    """What was reported at the last look, by series."""
     incomplete: dict[Place, float] = field(default_factory=dict)
     complete: set[Place] | None = None
     """The replicas that were complete at the last look; None before the first."""
@@ -131,9 +132,16 @@ class Tracker(Struct):
         told: dict[Key, list[tuple[model.Cluster, Trouble]]] = {}
         for key, each in lasting.items():
             told.setdefault(self.series[key], []).append(each)
+        before, self.open = self.open, {}
         for series, ((cluster, trouble), *more) in told.items():
             note = _note(trouble, [each.replica for _, each in more])
-            yield Notice(series, "Warning", cluster.namespace, cluster.name, note)
+            notice = Notice(series, "Warning", cluster.namespace, cluster.name, note)
+            self.open[series] = notice
+            yield notice
+        there = {each.uid for each in picture.clusters if not (each.failure or each.deleting)}
+        for series, notice in before.items():
+            if series not in self.open and series.uid in there:
+                yield _resolved(notice)
 
     def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
         """Return the series of each replica and reason: what was told of before goes on with its
@@ -170,8 +178,8 @@ class Tracker(Struct):
         for key, series in _at_once(done).items():
             told.setdefault(series, []).append(done[key])
         for series, ((cluster, group, replica), *more) in told.items():
-            others = _others([each.index for _, _, each in more])
-            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{others}"
+            rest = others([each.index for _, _, each in more])
+            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
             yield Notice(series, "Normal", cluster.namespace, cluster.name, note)
 
     def _tally(self, cluster: model.Cluster, group: model.Group) -> Tally:
@@ -190,6 +198,13 @@ class Tracker(Struct):
             sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
             min(times, default=None),
         )
+
+
+def _resolved(notice: Notice) -> Notice:
+    """Return that what was reported is no longer so."""
+    key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
+    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To mend it: ")[0]
+    return structs.replace(notice, key=key, kind="Normal", note=note)
 
 
 def _of_group(key: Key) -> Key:
@@ -247,15 +262,6 @@ def _names(cluster: model.Cluster) -> dict[tuple[str, int | None], str]:
 def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
     """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
     place = f"{trouble.group}: " if trouble.group else ""
-    said = f"{place}{trouble.message}{_others(more)}. To mend it: {trouble.remedy}"
+    said = f"{place}{trouble.message}{others(more)}. To mend it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]
-
-
-def _others(more: Sequence[int | None]) -> str:
-    """Return how many replicas more, and which, as far as that is short."""
-    if not more:
-        return ""
-    which = numbered(index for index in more if index is not None)
-    named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
-    return f" (and {counted(len(more), 'more replica')} like it{named})"

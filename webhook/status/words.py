@@ -5,6 +5,8 @@ from typing import Final
 
 _SHOWN: Final = 4
 """Names that a message gives: enough to go and look."""
+_NUMBERS_MAX: Final = 300
+"""Characters that say which other replicas a message is about; of more, only how many."""
 
 
 def hosts(numbers: Iterable[int]) -> str:
@@ -30,6 +32,15 @@ def listed(names: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """Return `1 pod` or `3 pods`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def others(more: Sequence[int | None]) -> str:
+    """Return how many replicas have the same problem, and which, as far as that is short."""
+    if not more:
+        return ""
+    which = numbered(index for index in more if index is not None)
+    named = f": {which}" if 0 < len(which) <= _NUMBERS_MAX else ""
+    return f" (and {counted(len(more), 'more replica')} like it{named})"
 
 
 def delete_pods(namespace: str, names: Sequence[str]) -> str:
