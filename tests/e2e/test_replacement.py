@@ -51,10 +51,12 @@ def test_a_pod_that_replaces_another_takes_its_seat(control_plane: ControlPlane)
     control_plane.delete_ray_cluster("one", namespace)
 
 
-def members(webhook: Webhook) -> float:
-    """How many pods the webhook knows in seats, once the watch has told of all that it seated."""
-    until_equal(lambda: webhook.metric("ray_webhook_assumed_seats"), 0.0, "the watch tells of them")
-    return webhook.metric("ray_webhook_members")
+def members(webhook: Webhook, known: float, more: int) -> float:
+    """Return how many pods the webhook's cache contains, once it has `more` than it had."""
+    return until(
+        lambda: count if (count := webhook.metric("ray_webhook_members")) >= known + more else 0.0,
+        "the cache contains the new pods",
+    )
 
 
 def wait_for_members(webhook: Webhook, count: float) -> None:
@@ -68,10 +70,11 @@ def test_a_replica_in_the_middle_comes_back_under_a_new_name(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("replaced-replica")
+    empty = webhook.metric("ray_webhook_members")
     with Operator(control_plane, multi_host_indexing=False) as operator:
         api.create(RAY_CLUSTERS, slices("one", 3), namespace)
         before = wait_for_workers(api, namespace, 3 * HOSTS)
-        known = members(webhook)
+        known = members(webhook, empty, 3 * HOSTS)
         operator.stop()  # else it would replace the first of them before the last is gone
         for pod in of_replica(before, 1):
             api.delete(PODS, pod["metadata"]["name"], namespace, grace=0)
@@ -91,6 +94,7 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-by-replica")
+    empty = webhook.metric("ray_webhook_members")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
         assert seats(wait_for_workers(api, namespace, HOSTS)) == whole(0)
@@ -98,7 +102,7 @@ def test_a_group_that_grows_fills_the_replicas_that_an_autoscaler_took(
         scale(api, "one", namespace, 5)
         five = wait_for_workers(api, namespace, 5 * HOSTS)
         assert seats(five) == whole(0, 1, 2, 3, 4)
-        known = members(webhook)
+        known = members(webhook, empty, 5 * HOSTS)
 
         scale(
             api,
@@ -119,12 +123,13 @@ def test_a_group_that_grows_fills_the_holes_that_kuberay_left_at_random(
     control_plane: ControlPlane, webhook: Webhook
 ) -> None:
     api, namespace = control_plane.api, control_plane.namespace("scaled-at-random")
+    empty = webhook.metric("ray_webhook_members")
     with Operator(control_plane, multi_host_indexing=False):
         api.create(RAY_CLUSTERS, slices("one", 1), namespace)
         wait_for_workers(api, namespace, HOSTS)
         scale(api, "one", namespace, 5)
         assert seats(wait_for_workers(api, namespace, 5 * HOSTS)) == whole(0, 1, 2, 3, 4)
-        known = members(webhook)
+        known = members(webhook, empty, 5 * HOSTS)
 
         scale(api, "one", namespace, 2)
         left = seats(wait_for_workers(api, namespace, 2 * HOSTS))

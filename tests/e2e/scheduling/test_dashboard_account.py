@@ -26,6 +26,8 @@ def test_the_account_uses_every_right_it_has_and_lacks_none(
     whole = publisher.rights_of(DASHBOARD)
 
     look(dashboard, token, namespace)
+    # The rights of a user who may not look everywhere are read from the cluster's roles.
+    look(dashboard, token_to_look(gated_plane, "tenant", namespace), namespace)
     until(lambda: account_log.used(DASHBOARD) == whole, "it has used every right")
     with dashboard.replica({"RAY_WEBHOOK_NAMESPACES": namespace}) as fewer:
         look(fewer, token, namespace)
