@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import structs
 
 from webhook.kube import names
+from webhook.status.kept import kept, kept_node
 from webhook.status.objects import (
     LiveCluster,
     LiveEvent,
@@ -37,14 +38,20 @@ class Table(Generic[T]):
     """Objects of one kind by uid, and by what `index` says of them.
 
     `changed` receives each object that is created, deleted, or differs from what it was; the latter
-    twice, as it was and as it is.
+    twice, as it was and as it is. `transform` returns what is kept of an object.
     """
 
-    def __init__(self, index: Callable[[T], str], changed: Callable[[T], None]) -> None:
+    def __init__(
+        self,
+        index: Callable[[T], str],
+        changed: Callable[[T], None],
+        transform: Callable[[T], T] = lambda value: value,
+    ) -> None:
         self.known = False
         """Whether they were ever listed."""
         self._index = index
         self._changed = changed
+        self._transform = transform
         self._handlers: list[Handler[T]] = []
         self._all: dict[str, T] = {}
         self._indexed: dict[str, dict[str, T]] = {}
@@ -56,7 +63,7 @@ class Table(Generic[T]):
     def put(self, value: T) -> None:
         """Take in an object that came or changed."""
         uid = value.metadata.uid or ""
-        old = self._all.get(uid)
+        value, old = self._transform(value), self._all.get(uid)
         if old is not None and _same(old, value):
             return
         if old is not None:
@@ -119,12 +126,12 @@ class World:
         self.installation = True
         self._examined = False
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
-        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed)
+        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed, kept)
         self.pod_groups: Table[LivePodGroup] = Table(_namespace, self._beside_changed)
         self.events: Table[LiveEvent] = Table(_namespace, self._event_changed)
         self._ends: dict[str, Ends] = {}
         self.services: Table[Named] = Table(_namespace, self._beside_changed)
-        self.nodes: Table[Named] = Table(_name, self._node_changed)
+        self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
 
