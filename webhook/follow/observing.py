@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook.follow import live
 from webhook.follow.client import Api
@@ -11,19 +11,12 @@ from webhook.follow.errors import ApiError
 from webhook.follow.listwatch import ListWatch, Resource
 from webhook.follow.mirror import Mirror
 from webhook.follow.timing import Timing
-from webhook.follow.wire import Watched, decoded
+from webhook.follow.wire import decoded
 from webhook.kube import names
-from webhook.status.objects import (
-    LiveCluster,
-    LiveEvent,
-    LivePod,
-    LivePodGroup,
-    Named,
-    WebhookConfiguration,
-)
+from webhook.status.objects import Named
+from webhook.status.world import Live, Table, World
 
-T = TypeVar("T", bound=Watched)
-T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T", bound=Live)
 
 _NAMESPACE_SECONDS: Final = 60.0
 """How often a namespace is read of which only itself may be read."""
@@ -34,56 +27,8 @@ INSTALLATION: Final = ("podgroups", "nodes", "namespaces", live.CONFIGURATION_PL
 ALL: Final = (*INSTALLATION, "events", "services")
 
 
-class Table(Protocol[T_contra]):
-    """Where the objects of one kind are put."""
-
-    known: bool
-
-    def put(self, value: T_contra) -> None:
-        """Take in an object that came or changed."""
-
-    def remove(self, uid: str) -> None:
-        """Take in that an object is gone."""
-
-
-class Tables(Protocol):
-    """Where all objects are put."""
-
-    @property
-    def clusters(self) -> Table[LiveCluster]:
-        """The RayClusters."""
-
-    @property
-    def pods(self) -> Table[LivePod]:
-        """Their pods."""
-
-    @property
-    def pod_groups(self) -> Table[LivePodGroup]:
-        """The PodGroups."""
-
-    @property
-    def events(self) -> Table[LiveEvent]:
-        """The events that a diagnosis reads."""
-
-    @property
-    def services(self) -> Table[Named]:
-        """The Services."""
-
-    @property
-    def nodes(self) -> Table[Named]:
-        """The nodes."""
-
-    @property
-    def namespaces(self) -> Table[Named]:
-        """The namespaces."""
-
-    @property
-    def configurations(self) -> Table[WebhookConfiguration]:
-        """Whose webhooks change objects."""
-
-
 class Observing:
-    """Keeps tables in step with some namespaces, or with all when there are none: RayClusters and
+    """Keeps a world in step with some namespaces, or with all when there are none: RayClusters and
     pods, and the kinds in `beside`.
 
     The accounts of an installation may list namespaces. A `person` who looks at one may often do
@@ -93,7 +38,7 @@ class Observing:
     def __init__(
         self,
         api: Api,
-        tables: Tables,
+        world: World,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
         beside: Collection[str] = ALL,
@@ -103,7 +48,7 @@ class Observing:
         self.api = api
         self.namespaces = namespaces or ("",)
         """The namespaces that are followed; an empty name is all of them."""
-        self._tables = tables
+        self._world = world
         self._timing = timing or Timing()
         self._beside = beside
         self._person = person
@@ -115,10 +60,10 @@ class Observing:
             self._follow(namespace)
         if "nodes" in beside:
             nodes = Resource("nodes", "", "/api/v1/nodes", live.NAMED, metadata_only=True)
-            self._watch("nodes", nodes, tables.nodes)
+            self._watch("nodes", nodes, world.nodes)
         if (webhooks := live.CONFIGURATION_PLURAL) in beside:
             every = Resource(webhooks, "", live.CONFIGURATIONS, live.CONFIGURATION)
-            self._watch(webhooks, every, tables.configurations)
+            self._watch(webhooks, every, world.configurations)
 
     @property
     def synced(self) -> bool:
@@ -168,13 +113,13 @@ class Observing:
 
     def _follow(self, namespace: str) -> None:
         """Prepare the watches of a namespace, or of all."""
-        tables = self._tables
+        world = self._world
         clusters = live.within(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         self._needed += [
             self._watch(
                 "rayclusters",
                 Resource("rayclusters", namespace, clusters, live.CLUSTER),
-                tables.clusters,
+                world.clusters,
             ),
             self._watch(
                 "pods",
@@ -185,7 +130,7 @@ class Observing:
                     live.POD,
                     selector=live.PODS,
                 ),
-                tables.pods,
+                world.pods,
             ),
         ]
         events = live.within("/api/v1", namespace, "events")
@@ -193,11 +138,11 @@ class Observing:
             chosen = Resource(
                 f"events-{reason}", namespace, events, live.EVENT, fields=f"reason={reason}"
             )
-            self._watch("events", chosen, tables.events)
+            self._watch("events", chosen, world.events)
         if "services" in self._beside:
             path = live.within("/api/v1", namespace, "services")
             services = Resource("services", namespace, path, live.NAMED, metadata_only=True)
-            self._watch("services", services, tables.services)
+            self._watch("services", services, world.services)
         if "namespaces" in self._beside and not (namespace and self._person):
             found = Resource(
                 "namespaces",
@@ -207,7 +152,7 @@ class Observing:
                 fields=f"metadata.name={namespace}" if namespace else "",
                 metadata_only=True,
             )
-            self._watch("namespaces", found, tables.namespaces)
+            self._watch("namespaces", found, world.namespaces)
 
     def _watch(self, name: str, resource: Resource[T], table: Table[T]) -> ListWatch[T]:
         watch = ListWatch(self.api, resource, _mirror(table), self._timing)
@@ -219,8 +164,8 @@ class Observing:
         while True:
             try:
                 body = await self.api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
-                self._tables.namespaces.put(decoded(body, Named, "a Namespace"))
-                self._tables.namespaces.known = True
+                self._world.namespaces.put(decoded(body, Named, "a Namespace"))
+                self._world.namespaces.known = True
                 self._unreadable.pop("namespaces", None)
             except ApiError as error:
                 self._unreadable["namespaces"] = error.reason
@@ -230,7 +175,7 @@ class Observing:
         """Watch PodGroups in the version that is served, as long as one is."""
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
-        table = self._tables.pod_groups
+        table = self._world.pod_groups
         mirrors = {each: _mirror(table) for each in self.namespaces}
         watching: list[asyncio.Task[None]] = []
         while True:
