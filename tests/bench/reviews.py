@@ -119,7 +119,7 @@ def worker_pod() -> Object:
                     "controller": True,
                 }
             ],
-            "managedFields": [_managed()],
+            "managedFields": [managed()],
         },
         "spec": {
             "nodeSelector": {
@@ -158,7 +158,7 @@ def worker_pod() -> Object:
     }
 
 
-def _managed() -> Object:
+def managed() -> Object:
     fields: Object = {
         f'k:{{"name":"APP_SETTING_{i}"}}': {".": {}, "f:name": {}, "f:value": {}} for i in range(15)
     }

@@ -8,10 +8,14 @@ from typing import Any
 
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import RAYCLUSTERS, FakeApi, Object
-from tests.follow.following import Following, beside, eventually, following
+from tests.follow.following import QUICK, beside, eventually, plain
+from webhook.control.group_index import GroupIndex
 from webhook.control.publisher import Publisher
+from webhook.follow.client import Api
+from webhook.follow.observing import Observing
 from webhook.follow.timing import PublishingTiming, World
 from webhook.kube import names
+from webhook.status.world import World as Objects
 
 PACE = PublishingTiming(
     poll=0.01, sweep=0.08, first_delay=0.01, first_look=0.02, longest_delay=0.05
@@ -24,7 +28,7 @@ class Publishing:
     """A publisher that runs, and what it looks at."""
 
     publisher: Publisher
-    following: Following
+    index: GroupIndex
     rests: "Rests"
 
 
@@ -53,14 +57,17 @@ async def publishing(
     timing: PublishingTiming = PACE,
 ) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
-    async with following(api, namespaces=namespaces) as followed:
-        rests = Rests()
-        publisher = Publisher(
-            followed.state, followed.clusters, followed.members, timing, World(sleep=rests.sleep)
-        )
-        publisher.serve(version)
-        async with beside(publisher.run()):
-            yield Publishing(publisher, followed, rests)
+    connection, objects, rests = Api(plain(api)), Objects(), Rests()
+    index = GroupIndex(objects)
+    observing = Observing(connection, objects, namespaces, QUICK, beside=())
+    publisher = Publisher(observing, index, timing, World(sleep=rests.sleep))
+    publisher.serve(version)
+    await connection.open()
+    try:
+        async with beside(observing.run()), beside(publisher.run()):
+            yield Publishing(publisher, index, rests)
+    finally:
+        await connection.close()
 
 
 def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:

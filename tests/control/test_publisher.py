@@ -59,7 +59,7 @@ def pod_group_without_owner(name: str) -> Object:
 
 def known_to_ask(p: Publishing) -> bool:
     """Tell whether the RayCluster `ray` is known to ask for a gang."""
-    facts = p.following.clusters.get("default", "ray")
+    facts = p.index.clusters.get("default", "ray")
     return facts is not None and facts.gang.active
 
 
@@ -530,7 +530,7 @@ def test_a_refusal_is_forgotten_as_soon_as_the_cluster_changes_but_an_outage_is_
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP, workerGroupSpecs=groups_of(3)))
             if patient:
                 await eventually(
-                    lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.following.clusters)
+                    lambda: any(facts.groups["tpu"].replicas == 3 for facts in p.index.clusters)
                 )
                 await p.rests.more(5)
                 assert counts(api) == {}

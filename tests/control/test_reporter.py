@@ -14,9 +14,10 @@ from tests.status.scenes import NOW, Scene
 from webhook.control.event_recorder import EventRecorder
 from webhook.control.reporter import NOTHING, Reporter, ReportTiming
 from webhook.follow.client import Api
-from webhook.follow.observing import Observing
+from webhook.follow.observing import INSTALLATION, Observing
 from webhook.status.survey import RESTLESS_SECONDS, Survey
 from webhook.status.tracker import Tracker
+from webhook.status.world import World
 
 
 class Clock:
@@ -31,21 +32,30 @@ class Clock:
 
 
 @asynccontextmanager
-async def reporting(api: FakeApi, clock: Clock) -> AsyncIterator[Reporter]:
-    """Report to a fake API server, until the end of the block."""
-    connection = Api(plain(api))
+async def standing_by(api: FakeApi, clock: Clock) -> AsyncIterator[tuple[Reporter, World]]:
+    """Observe a fake API server until the end of the block, with a reporter that does not run."""
+    connection, world = Api(plain(api)), World()
     await connection.open()
+    observing = Observing(connection, world, timing=QUICK, beside=INSTALLATION)
     reporter = Reporter(
-        lambda world: Observing(connection, world, timing=QUICK, beside=()),
+        world,
+        observing,
         EventRecorder(connection, "one"),
         ReportTiming(period=0.02, poll=0.01),
         now=clock,
     )
     try:
-        async with beside(reporter.run()):
-            yield reporter
+        async with beside(observing.run()):
+            yield reporter, world
     finally:
         await connection.close()
+
+
+@asynccontextmanager
+async def reporting(api: FakeApi, clock: Clock) -> AsyncIterator[Reporter]:
+    """Report to a fake API server, until the end of the block."""
+    async with standing_by(api, clock) as (reporter, _), beside(reporter.run()):
+        yield reporter
 
 
 def run(story: Callable[[FakeApi, Clock], Coroutine[None, None, None]]) -> None:
@@ -95,13 +105,19 @@ def test_a_host_that_is_lost_becomes_an_event_and_its_return_another() -> None:
     run(story)
 
 
-def test_a_process_that_no_longer_leads_knows_nothing() -> None:
+def test_a_process_that_no_longer_leads_reports_nothing_and_everything_when_it_leads_again() -> (
+    None
+):
     async def story(api: FakeApi, clock: Clock) -> None:
-        async with reporting(api, clock) as reporter:
-            await eventually(lambda: states(reporter) == {"complete": 2})
-            assert reporter.watches
-        assert reporter.last == NOTHING
-        assert reporter.watches == []
+        async with standing_by(api, clock) as (reporter, world):
+            async with beside(reporter.run()):
+                await eventually(lambda: states(reporter) == {"complete": 2})
+            assert reporter.last == NOTHING
+            api.delete(PODS, HOST, "team")
+            await eventually(lambda: len(world.pods.all) == 8)
+            assert world.changed == set(), "a process that stands by keeps no changes"
+            async with beside(reporter.run()):
+                await eventually(lambda: states(reporter) == {"complete": 1, "waits": 1})
 
     run(story)
 

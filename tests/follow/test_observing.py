@@ -18,7 +18,7 @@ from tests.follow.fake_api import (
 from tests.follow.following import QUICK, beside, eventually, plain
 from tests.status.scenes import Scene
 from webhook.follow.client import Api
-from webhook.follow.observing import Observing
+from webhook.follow.observing import INSTALLATION, Observing
 from webhook.status.world import World
 
 HOST = "llama-tpu-worker-0-3"
@@ -43,7 +43,7 @@ class Observed:
 
     def __init__(self, api: Api) -> None:
         self.world = World()
-        self.observing = Observing(api, self.world, timing=QUICK, beside=())
+        self.observing = Observing(api, self.world, timing=QUICK, beside=INSTALLATION)
 
     @property
     def pods(self) -> set[str]:
@@ -85,6 +85,7 @@ def test_it_holds_what_is_there_and_follows_what_changes() -> None:
             assert len(world.nodes.all) == 9
             assert [each.metadata.name for each in world.configurations.all] == ["ray-webhook"]
             assert observed.observing.unread == {}
+            world.begin()
             world.changed.clear()
             api.delete(PODS, HOST, "team")
             await eventually(lambda: HOST not in observed.pods)

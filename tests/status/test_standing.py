@@ -14,7 +14,7 @@ from webhook.kube import names
 from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.model import Host, Replica
-from webhook.status.objects import LivePod, Selector
+from webhook.status.objects import Selector
 
 SEAT = dict.fromkeys(names.SEAT_LABELS)
 LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
@@ -333,23 +333,6 @@ def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
     assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not look")
     assert none.remedy == "delete them"
     assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
-
-
-def test_variables_that_are_not_utf_8_are_no_seat() -> None:
-    spec = {
-        "containers": [{"name": "w", "env": [], "resources": {"limits": {"google.com/tpu": 4}}}]
-    }
-    former = {names.LABEL_LEGACY_REPLICA_INDEX: "tpu-0"}
-    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | former}, spec=spec)
-    observed = scene.observed()
-    broken = [
-        msgspec.json.decode(
-            msgspec.json.encode(pod).replace(b'"env":[]', b'"env":["\x80"]'), type=LivePod
-        )
-        for pod in observed.pods
-    ]
-    picture = examine(structs.replace(observed, pods=broken), NOW)
-    assert picture.clusters[0].groups[0].unseated == ("llama-tpu-worker-0-3",)
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,16 @@ from typing import Final
 from msgspec import Struct, field
 
 from webhook.control.failures import pause_of, reason_of, tell
+from webhook.control.group_index import GroupIndex
 from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.control.reconcile_state import ReconcileState, new_state
 from webhook.follow.errors import ApiError
-from webhook.follow.state import ClusterState
+from webhook.follow.observing import Observing
 from webhook.follow.timing import Backoff, PublishingTiming, World
 from webhook.gangs.lifecycle import Action, Actual, Create, Delete, decide, strangers, waits
 from webhook.gangs.podgroups import Desired, Occupied, desired_of, occupied
-from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.groups.clusters import ClusterFacts
 from webhook.status.bugs import UNEXPECTED
 
 _log: Final = logging.getLogger("webhook.control")
@@ -63,8 +63,7 @@ class PublishCounters(Struct):
 
 
 class Publisher:
-    """Follows the cluster index and the membership that a cluster state keeps, from when both are
-    in step.
+    """Reads the index of worker groups, from when the objects that it is made from were listed.
 
     It does nothing until `serve` has named a version of the API. What fails for one RayCluster is
     tried again later, and does not keep the others.
@@ -72,16 +71,15 @@ class Publisher:
 
     def __init__(
         self,
-        state: ClusterState,
-        clusters: ClusterIndex,
-        members: Membership,
+        observing: Observing,
+        index: GroupIndex,
         timing: PublishingTiming | None = None,
         world: World | None = None,
     ) -> None:
         self.counters = PublishCounters()
-        self._state = state
-        self._clusters = clusters
-        self._members = members
+        self._observing = observing
+        self._clusters = index.clusters
+        self._members = index.members
         self._timing = timing or PublishingTiming()
         self._world = world or World()
         self._store: PodGroupStore | None = None
@@ -101,7 +99,7 @@ class Publisher:
 
     def serve(self, version: str | None) -> None:
         """Speak this version of the API from now on, or be silent."""
-        self._store = PodGroupStore(self._state.api, VERSIONS[version]) if version else None
+        self._store = PodGroupStore(self._observing.api, VERSIONS[version]) if version else None
         self._sweep_at = 0.0
         for state in self._states.values():
             state.reconciled = None
@@ -114,7 +112,7 @@ class Publisher:
         self._sweeping, self._sweep_at = False, 0.0
         async with asyncio.TaskGroup() as tasks:
             while True:
-                if self._store is not None and self._state.synced():
+                if self._store is not None and self._observing.synced:
                     self._tick(self._store, tasks)
                 await self._world.sleep(self._timing.poll)
 
@@ -163,7 +161,7 @@ class Publisher:
         """
         try:
             found: dict[Place, Actual] = {}
-            for namespace in self._state.feeds:
+            for namespace in self._observing.namespaces:
                 found |= await store.all(namespace)
         # Also our own bug, which one object brings out: RayClusters are worked on all the same
         except Exception as error:  # noqa: BLE001

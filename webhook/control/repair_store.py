@@ -1,7 +1,7 @@
 """What repair looks at and does: RayClusters and worker pods in the API server."""
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from msgspec import Struct, field
@@ -15,22 +15,15 @@ from webhook.groups.clusters import ClusterFacts, facts_of
 from webhook.groups.seat import MAX_HOSTS
 from webhook.kube import names
 from webhook.kube.marks import mark, marked
-from webhook.kube.objects import (
-    Container,
-    ObjectMeta,
-    PodSpec,
-    RayCluster,
-    RayClusterSpec,
-    WorkerGroup,
-)
+from webhook.kube.objects import Container
 from webhook.kube.paths import pointer
 from webhook.kube.review import Denied
 from webhook.repair.model import Action, Delete, Group, Host, Mark
+from webhook.status.objects import ContainerStatus, LiveCluster, LivePod
 
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 _PAGE_ITEMS: Final = 500
-_ENDED: Final = ("Failed", "Succeeded")
 POLICY: Final = "ray-webhook-seat-labels"
 """In `manifests/policies/tenants`, with a binding of this name: who may write identity labels."""
 _POLICY_KINDS: Final = {
@@ -52,49 +45,6 @@ class PodApi(Protocol):
 
     async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
         """Delete an object that is still of this uid and version."""
-
-
-class _Meta(ObjectMeta, rename="camel", frozen=True):
-    resource_version: str = ""
-    generation: int = 0
-
-
-class _State(Struct, frozen=True):
-    running: dict[str, Any] | None = None
-
-
-class _ContainerStatus(Struct, rename="camel", frozen=True):
-    name: str = ""
-    restart_count: int = 0
-    state: _State = field(default_factory=_State)
-
-
-class _Status(Struct, rename="camel", frozen=True):
-    phase: str = ""
-    container_statuses: list[_ContainerStatus] | None = None
-
-
-class _Pod(Struct, frozen=True):
-    metadata: _Meta = field(default_factory=_Meta)
-    spec: PodSpec = field(default_factory=PodSpec)
-    status: _Status = field(default_factory=_Status)
-
-
-class _ScaleStrategy(Struct, rename="camel", frozen=True):
-    workers_to_delete: list[str] | None = None
-
-
-class _Group(WorkerGroup, rename="camel", frozen=True):
-    scale_strategy: _ScaleStrategy | None = None
-
-
-class _ClusterSpec(RayClusterSpec, rename="camel", frozen=True):
-    worker_group_specs: list[_Group] | None = None  # type: ignore[assignment] # views are read-only
-
-
-class _Cluster(RayCluster, frozen=True):
-    metadata: _Meta = field(default_factory=_Meta)
-    spec: _ClusterSpec = field(default_factory=_ClusterSpec)
 
 
 class _PolicySpec(Struct, rename="camel", frozen=True):
@@ -140,7 +90,7 @@ class RepairStore:
         """
         path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
         found = await self._list(
-            path, [("fieldSelector", f"metadata.name={known.name}")], Page[_Cluster]
+            path, [("fieldSelector", f"metadata.name={known.name}")], Page[LiveCluster]
         )
         cluster = next((each for each in found if each.metadata.uid == known.uid), None)
         if cluster is None:
@@ -161,7 +111,7 @@ class RepairStore:
                 repair=facts.repair,
                 restart=facts.restart,
                 suspended=facts.suspended or bool(group.suspend),
-                leaving=frozenset((group.scale_strategy or _NO_STRATEGY).workers_to_delete or ()),
+                leaving=group.leaving,
             )
             for group in cluster.spec.worker_group_specs or ()
             if group.num_of_hosts > 1
@@ -183,18 +133,15 @@ class RepairStore:
         version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
         await self._api.patch(path, [version, change], _SECONDS)
 
-    async def _pods(self, facts: ClusterFacts) -> list[_Pod]:
+    async def _pods(self, facts: ClusterFacts) -> list[LivePod]:
         """Return the head and worker pods that are a RayCluster's own."""
         types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
         selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
         path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
         return [
             pod
-            for pod in await self._list(path, [("labelSelector", selector)], Page[_Pod])
-            if any(
-                owner.controller and owner.uid == facts.uid
-                for owner in pod.metadata.owner_references or ()
-            )
+            for pod in await self._list(path, [("labelSelector", selector)], Page[LivePod])
+            if pod.controller is not None and pod.controller.uid == facts.uid
         ]
 
     async def _list(self, path: str, selector: Query, kind: type[Page[T]]) -> list[T]:
@@ -207,21 +154,17 @@ class RepairStore:
         return found
 
 
-_NO_STRATEGY: Final = _ScaleStrategy()
-
-
-def _is_lasting_head(pod: _Pod) -> bool:
+def _is_lasting_head(pod: LivePod) -> bool:
     """Return whether a pod is a head that neither ended nor is being deleted."""
-    meta = pod.metadata
-    is_head = (meta.labels or {}).get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
-    return is_head and meta.deletion_timestamp is None and pod.status.phase not in _ENDED
+    is_head = pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+    return is_head and not pod.leaves and not pod.ended
 
 
-def _hosts_of(pods: Sequence[_Pod]) -> dict[str, list[Host]]:
+def _hosts_of(pods: Sequence[LivePod]) -> dict[str, list[Host]]:
     """Return the seated worker pods, by group."""
     found: dict[str, list[Host]] = {}
     for pod in pods:
-        labels = pod.metadata.labels or {}
+        labels = pod.labels
         if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
             continue
         host = _host_of(pod)
@@ -230,27 +173,26 @@ def _hosts_of(pods: Sequence[_Pod]) -> dict[str, list[Host]]:
     return found
 
 
-def _host_of(pod: _Pod) -> Host | None:
+def _host_of(pod: LivePod) -> Host | None:
     """Return a pod in its seat, or None for one that has none."""
-    meta, labels = pod.metadata, pod.metadata.labels or {}
+    meta, labels = pod.metadata, pod.labels
     try:
         seat = seat_of(labels.get(names.LABEL_GROUP, ""), labels, None, MAX_HOSTS)
     except Denied:
         return None
     if seat is None:
         return None
-    annotations = meta.annotations or {}
     ray = (pod.spec.ray or Container()).name
     statuses = {each.name: each for each in pod.status.container_statuses or ()}
-    status = statuses.get(ray, _ContainerStatus())
+    status = statuses.get(ray, ContainerStatus())
     return Host(
-        name=meta.name or "",
+        name=pod.name,
         uid=meta.uid or "",
         version=meta.resource_version,
         seat=seat,
-        ours=annotations.get(names.ANNOTATION_SEAT) == names.SEAT_ASSIGNED,
-        deleting=meta.deletion_timestamp is not None,
-        ended=pod.status.phase in _ENDED,
+        ours=pod.annotations.get(names.ANNOTATION_SEAT) == names.SEAT_ASSIGNED,
+        deleting=pod.leaves,
+        ended=pod.ended,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
         marked=bool(marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or "")),

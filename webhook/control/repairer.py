@@ -43,10 +43,11 @@ Place = tuple[str, str]
 
 
 class State(Protocol):
-    """Who knows whether RayClusters are known."""
+    """The store of objects."""
 
+    @property
     def synced(self) -> bool:
-        """Tell whether they were listed."""
+        """Whether RayClusters and pods were listed."""
 
 
 class Events(Protocol):
@@ -99,7 +100,7 @@ class Repairer:
         self._memories.clear()
         self._store.records.forget()
         while True:
-            if self._state.synced() and await self._protected():
+            if self._state.synced and await self._protected():
                 await self._round()
             await self._world.sleep(EVERY)
 

@@ -6,13 +6,12 @@ See docs/decisions/0024-events-from-the-controller.md.
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from webhook.control.event_recorder import EventCounters, EventRecorder
 from webhook.control.failures import tell
-from webhook.follow.listwatch import ListWatch
 from webhook.follow.observing import Observing
 from webhook.follow.timing import World as Clock
 from webhook.status.bugs import INSTALLATION, Bugs, named
@@ -34,26 +33,22 @@ class ReportTiming(Struct, frozen=True):
 
 
 class Reporter:
-    """Examines what has changed in the world that it observes. `last` is what it has found.
-
-    Each run begins with a world of its own: while another process led, nothing was followed. With
-    `ignoring`, RayClusters may be left alone by their label.
+    """Examines what has changed in the objects that the process observes. `last` is what it has
+    found. Each run begins by examining all of them.
     """
 
     def __init__(
         self,
-        observe: Callable[[World], Observing],
+        world: World,
+        observing: Observing,
         recorder: EventRecorder,
         timing: ReportTiming | None = None,
         clock: Clock | None = None,
         now: Callable[[], float] = time.time,
-        *,
-        ignoring: bool = True,
     ) -> None:
         self.last = NOTHING
-        self._ignoring = ignoring
-        self._observe = observe
-        self._observing: Observing | None = None
+        self._world = world
+        self._observing = observing
         self._recorder = recorder
         self._timing = timing or ReportTiming()
         self._sleep = (clock or Clock()).sleep
@@ -64,25 +59,18 @@ class Reporter:
         """What was written."""
         return self._recorder.counters
 
-    @property
-    def watches(self) -> list[ListWatch[Any]]:
-        """The list-watches, while it runs."""
-        return self._observing.watches if self._observing is not None else []
-
     async def run(self) -> None:
         """Look until cancelled."""
-        survey, tracker, bugs = Survey(World(ignoring=self._ignoring)), Tracker(), Bugs()
-        observing = self._observing = self._observe(survey.world)
+        survey, tracker, bugs = Survey(self._world), Tracker(), Bugs()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(observing.run(), name="observing")
-                while not observing.listed:
-                    await self._sleep(self._timing.poll)
-                while True:
-                    await self._look(survey, tracker, bugs, observing.unread)
-                    await self._sleep(self._timing.period)
+            while not self._observing.listed:
+                await self._sleep(self._timing.poll)
+            while True:
+                await self._look(survey, tracker, bugs, self._observing.unread)
+                await self._sleep(self._timing.period)
         finally:
-            self.last, self._observing = NOTHING, None
+            self._world.end()
+            self.last = NOTHING
 
     async def _look(
         self, survey: Survey, tracker: Tracker, bugs: Bugs, unread: dict[str, str]

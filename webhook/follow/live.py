@@ -24,7 +24,8 @@ PODS: Final = f"{names.LABEL_NODE_TYPE} in ({names.NODE_TYPE_HEAD},{names.NODE_T
 REASONS: Final = (*REFUSALS, END)
 """Of the events, those that a diagnosis reads."""
 
-CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+CONFIGURATION_PLURAL: Final = "mutatingwebhookconfigurations"
+CONFIGURATIONS: Final = f"/apis/admissionregistration.k8s.io/v1/{CONFIGURATION_PLURAL}"
 
 
 def _codec(kind: type[T]) -> Codec[T]:

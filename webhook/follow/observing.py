@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from webhook.follow import live
 from webhook.follow.client import Api
@@ -10,77 +10,26 @@ from webhook.follow.discovery import Discovery, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.listwatch import ListWatch, Resource
 from webhook.follow.mirror import Mirror
-from webhook.follow.timing import DISCOVERY_SECONDS, Timing
-from webhook.follow.wire import Codec, Watched, decoded
+from webhook.follow.timing import Timing
+from webhook.follow.wire import decoded
 from webhook.kube import names
-from webhook.status.objects import (
-    LiveCluster,
-    LiveEvent,
-    LivePod,
-    LivePodGroup,
-    Named,
-    WebhookConfiguration,
-)
+from webhook.status.objects import Named
+from webhook.status.world import Live, Table, World
 
-T = TypeVar("T", bound=Watched)
-T_contra = TypeVar("T_contra", contravariant=True)
+T = TypeVar("T", bound=Live)
 
 _NAMESPACE_SECONDS: Final = 60.0
 """How often a namespace is read of which only itself may be read."""
 _DEADLINE: Final = 10.0
 
-
-class Table(Protocol[T_contra]):
-    """Where the objects of one kind are put."""
-
-    known: bool
-
-    def put(self, value: T_contra) -> None:
-        """Take in an object that came or changed."""
-
-    def remove(self, uid: str) -> None:
-        """Take in that an object is gone."""
-
-
-class Tables(Protocol):
-    """Where all objects are put."""
-
-    @property
-    def clusters(self) -> Table[LiveCluster]:
-        """The RayClusters."""
-
-    @property
-    def pods(self) -> Table[LivePod]:
-        """Their pods."""
-
-    @property
-    def pod_groups(self) -> Table[LivePodGroup]:
-        """The PodGroups."""
-
-    @property
-    def events(self) -> Table[LiveEvent]:
-        """The events that a diagnosis reads."""
-
-    @property
-    def services(self) -> Table[Named]:
-        """The Services."""
-
-    @property
-    def nodes(self) -> Table[Named]:
-        """The nodes."""
-
-    @property
-    def namespaces(self) -> Table[Named]:
-        """The namespaces."""
-
-    @property
-    def configurations(self) -> Table[WebhookConfiguration]:
-        """Whose webhooks change objects."""
+INSTALLATION: Final = ("podgroups", "nodes", "namespaces", live.CONFIGURATION_PLURAL)
+"""Kinds that a diagnosis reads beside RayClusters and pods, and that change rarely."""
+ALL: Final = (*INSTALLATION, "events", "services")
 
 
 class Observing:
-    """Keeps tables in step with some namespaces, or with all when there are none. Of what not
-    everybody may read, `beside` are followed.
+    """Keeps a world in step with some namespaces, or with all when there are none: RayClusters and
+    pods, and the kinds in `beside`.
 
     The accounts of an installation may list namespaces. A `person` who looks at one may often do
     no more than read it, so that it is read again and again.
@@ -89,35 +38,41 @@ class Observing:
     def __init__(
         self,
         api: Api,
-        tables: Tables,
+        world: World,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
-        beside: Collection[str] = ("events", "services"),
+        beside: Collection[str] = ALL,
         *,
         person: bool = False,
     ) -> None:
-        self._api = api
-        self._tables = tables
-        self._namespaces = namespaces
-        self._timing = timing
+        self.api = api
+        self.namespaces = namespaces or ("",)
+        """The namespaces that are followed; an empty name is all of them."""
+        self._world = world
+        self._timing = timing or Timing()
         self._beside = beside
         self._person = person
         self._needed: list[ListWatch[Any]] = []
         self._watches: dict[str, list[ListWatch[Any]]] = {}
         self._unreadable: dict[str, str] = {}
-        self.discovery = Discovery(PodGroupsServed(api), DISCOVERY_SECONDS)
-        for namespace in namespaces or ("",):
+        self.discovery = Discovery(PodGroupsServed(api), self._timing.discovery)
+        for namespace in self.namespaces:
             self._follow(namespace)
-        nodes = _resource("nodes", "", "/api/v1/nodes", live.NAMED, metadata_only=True)
-        self._watch("nodes", nodes, tables.nodes)
-        webhooks = "mutatingwebhookconfigurations"
-        every = _resource(webhooks, "", live.CONFIGURATIONS, live.CONFIGURATION)
-        self._watch(webhooks, every, tables.configurations)
+        if "nodes" in beside:
+            nodes = Resource("nodes", "", "/api/v1/nodes", live.NAMED, metadata_only=True)
+            self._watch("nodes", nodes, world.nodes)
+        if (webhooks := live.CONFIGURATION_PLURAL) in beside:
+            every = Resource(webhooks, "", live.CONFIGURATIONS, live.CONFIGURATION)
+            self._watch(webhooks, every, world.configurations)
 
     @property
     def synced(self) -> bool:
         """Whether RayClusters and pods were listed."""
         return all(watch.synced for watch in self._needed)
+
+    def has_listed(self, plural: str) -> bool:
+        """Return whether all objects of a kind were listed."""
+        return all(watch.synced for watch in self._watches[plural])
 
     @property
     def listed(self) -> bool:
@@ -150,44 +105,46 @@ class Observing:
         async with asyncio.TaskGroup() as group:
             for watch in self.watches:
                 group.create_task(watch.run(), name=watch.name)
-            for namespace in self._namespaces if self._person else ():
+            for namespace in filter(None, self.namespaces if self._person else ()):
                 group.create_task(self._read_namespace(namespace), name=f"namespace {namespace}")
-            group.create_task(self._follow_pod_groups(group), name="discovery")
+            if "podgroups" in self._beside:
+                group.create_task(self._follow_pod_groups(group), name="PodGroups")
+            group.create_task(self.discovery.run(), name="discovery of PodGroups")
 
     def _follow(self, namespace: str) -> None:
         """Prepare the watches of a namespace, or of all."""
-        tables = self._tables
+        world = self._world
         clusters = live.within(f"/apis/{names.RAY_GROUP}/v1", namespace, "rayclusters")
         self._needed += [
             self._watch(
                 "rayclusters",
-                _resource("rayclusters", namespace, clusters, live.CLUSTER),
-                tables.clusters,
+                Resource("rayclusters", namespace, clusters, live.CLUSTER),
+                world.clusters,
             ),
             self._watch(
                 "pods",
-                _resource(
+                Resource(
                     "pods",
                     namespace,
                     live.within("/api/v1", namespace, "pods"),
                     live.POD,
                     selector=live.PODS,
                 ),
-                tables.pods,
+                world.pods,
             ),
         ]
         events = live.within("/api/v1", namespace, "events")
         for reason in live.REASONS if "events" in self._beside else ():
-            chosen = _resource(
+            chosen = Resource(
                 f"events-{reason}", namespace, events, live.EVENT, fields=f"reason={reason}"
             )
-            self._watch("events", chosen, tables.events)
+            self._watch("events", chosen, world.events)
         if "services" in self._beside:
             path = live.within("/api/v1", namespace, "services")
-            services = _resource("services", namespace, path, live.NAMED, metadata_only=True)
-            self._watch("services", services, tables.services)
-        if not (namespace and self._person):
-            found = _resource(
+            services = Resource("services", namespace, path, live.NAMED, metadata_only=True)
+            self._watch("services", services, world.services)
+        if "namespaces" in self._beside and not (namespace and self._person):
+            found = Resource(
                 "namespaces",
                 namespace,
                 "/api/v1/namespaces",
@@ -195,10 +152,10 @@ class Observing:
                 fields=f"metadata.name={namespace}" if namespace else "",
                 metadata_only=True,
             )
-            self._watch("namespaces", found, tables.namespaces)
+            self._watch("namespaces", found, world.namespaces)
 
     def _watch(self, name: str, resource: Resource[T], table: Table[T]) -> ListWatch[T]:
-        watch = ListWatch(self._api, resource, _mirror(table), self._timing)
+        watch = ListWatch(self.api, resource, _mirror(table), self._timing)
         self._watches.setdefault(name, []).append(watch)
         return watch
 
@@ -206,9 +163,9 @@ class Observing:
         """Read one namespace again and again: who may list in it may not list it."""
         while True:
             try:
-                body = await self._api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
-                self._tables.namespaces.put(decoded(body, Named, "a Namespace"))
-                self._tables.namespaces.known = True
+                body = await self.api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
+                self._world.namespaces.put(decoded(body, Named, "a Namespace"))
+                self._world.namespaces.known = True
                 self._unreadable.pop("namespaces", None)
             except ApiError as error:
                 self._unreadable["namespaces"] = error.reason
@@ -218,9 +175,8 @@ class Observing:
         """Watch PodGroups in the version that is served, as long as one is."""
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
-        group.create_task(self.discovery.run(), name="discovery of PodGroups")
-        table = self._tables.pod_groups
-        mirrors = {each: _mirror(table) for each in self._namespaces or ("",)}
+        table = self._world.pod_groups
+        mirrors = {each: _mirror(table) for each in self.namespaces}
         watching: list[asyncio.Task[None]] = []
         while True:
             version = await served.get()
@@ -234,21 +190,10 @@ class Observing:
             for namespace, mirror in mirrors.items() if version is not None else ():
                 root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
                 path = live.within(root, namespace, "podgroups")
-                resource = _resource("podgroups", namespace, path, live.POD_GROUP)
-                watch = ListWatch(self._api, resource, mirror, self._timing)
+                resource = Resource("podgroups", namespace, path, live.POD_GROUP)
+                watch = ListWatch(self.api, resource, mirror, self._timing)
                 self._watches.setdefault("podgroups", []).append(watch)
                 watching.append(group.create_task(watch.run(), name=watch.name))
-
-
-def _resource(
-    plural: str,
-    namespace: str,
-    path: str,
-    codec: Codec[T],
-    **more: Any,  # noqa: ANN401 - of a Resource
-) -> Resource[T]:
-    """Return a resource by a name that no other watch of the process has."""
-    return Resource(f"observed-{plural}", namespace, path, codec, **more)
 
 
 def _mirror(table: Table[T]) -> Mirror[T]:

@@ -41,6 +41,8 @@ class Timing(Struct, frozen=True):
     first_delay: float = 0.25
     longest_delay: float = 30.0
     """Delays double up to this, and a `Retry-After` counts up to this."""
+    discovery: float = DISCOVERY_SECONDS
+    """How often the process asks whether PodGroups are served, where it follows them."""
 
 
 class PublishingTiming(Struct, frozen=True):

@@ -3,7 +3,18 @@
 from msgspec import Struct, field
 
 from webhook.kube.instants import seconds_of
-from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, SchedulingGroup, Strings
+from webhook.kube.objects import (
+    Container,
+    EnvVar,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    RayCluster,
+    RayClusterSpec,
+    SchedulingGroup,
+    Strings,
+    WorkerGroup,
+)
 
 
 class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
@@ -50,6 +61,7 @@ class Manager(Struct, rename="camel", frozen=True, gc=False):
 class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
     """The metadata of a RayCluster that lives."""
 
+    generation: int = 0
     managed_fields: list[Manager] | None = None
 
     @property
@@ -90,9 +102,21 @@ class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
     pod_group_name: str = ""
 
 
+class LiveContainer(Container, rename="camel", frozen=True, gc=False):
+    """One container or init container of a pod that lives: its variables are read at once."""
+
+    env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
+
+    def variables(self) -> list[EnvVar]:
+        """Return `env`."""
+        return list(self.env or ())
+
+
 class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
     """The part of a live pod's `spec` that we read."""
 
+    containers: list[LiveContainer] | None = None  # type: ignore[assignment] # views are read-only
+    init_containers: list[LiveContainer] | None = None  # type: ignore[assignment] # the same
     node_name: str | None = None
     scheduling_group: GroupReference | None = None
 
@@ -220,10 +244,35 @@ class ClusterStatus(Struct, frozen=True, gc=False):
     conditions: list[Condition] | None = None
 
 
+class ScaleStrategy(Struct, rename="camel", frozen=True, gc=False):
+    """`scaleStrategy` of a worker group."""
+
+    workers_to_delete: list[str] | None = None
+
+
+class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
+    """A worker group of a RayCluster that lives."""
+
+    scale_strategy: ScaleStrategy | None = None
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Return the names of the pods that KubeRay is to delete."""
+        strategy = self.scale_strategy
+        return frozenset((strategy and strategy.workers_to_delete) or ())
+
+
+class LiveClusterSpec(RayClusterSpec, rename="camel", frozen=True, gc=False):
+    """The part of a live RayCluster's `spec` that we read."""
+
+    worker_group_specs: list[LiveGroup] | None = None  # type: ignore[assignment] # views are read-only
+
+
 class LiveCluster(RayCluster, frozen=True, gc=False):
     """A RayCluster that lives."""
 
     metadata: ClusterMeta = field(default_factory=ClusterMeta)
+    spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
     status: ClusterStatus = field(default_factory=ClusterStatus)
 
 

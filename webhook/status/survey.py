@@ -25,6 +25,7 @@ class Survey:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        world.begin()
         self.clusters: dict[str, model.Cluster] = {}
         self.troubles: tuple[Trouble, ...] = ()
         self._looked: dict[str, float] = {}

@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import structs
 
 from webhook.kube import names
+from webhook.status.kept import kept, kept_node
 from webhook.status.objects import (
     LiveCluster,
     LiveEvent,
@@ -29,45 +30,54 @@ class Live(Protocol):
 
 
 T = TypeVar("T", bound=Live)
+Handler = Callable[[T | None, T | None], None]
+"""Receives a change: the object before and after, None where it did not or does not exist."""
 
 
 class Table(Generic[T]):
     """Objects of one kind by uid, and by what `index` says of them.
 
-    `changed` is told of each object that comes, goes, or differs from what it was; of the latter
-    twice, as it was and as it is.
+    `changed` receives each object that is created, deleted, or differs from what it was; the latter
+    twice, as it was and as it is. `transform` returns what is kept of an object.
     """
 
-    def __init__(self, index: Callable[[T], str], changed: Callable[[T], None]) -> None:
+    def __init__(
+        self,
+        index: Callable[[T], str],
+        changed: Callable[[T], None],
+        transform: Callable[[T], T] = lambda value: value,
+    ) -> None:
         self.known = False
         """Whether they were ever listed."""
         self._index = index
         self._changed = changed
+        self._transform = transform
+        self._handlers: list[Handler[T]] = []
         self._all: dict[str, T] = {}
         self._indexed: dict[str, dict[str, T]] = {}
+
+    def subscribe(self, handler: Handler[T]) -> None:
+        """Call `handler` for every change from now on."""
+        self._handlers.append(handler)
 
     def put(self, value: T) -> None:
         """Take in an object that came or changed."""
         uid = value.metadata.uid or ""
-        old = self._all.get(uid)
+        value, old = self._transform(value), self._all.get(uid)
         if old is not None and _same(old, value):
             return
-        self.remove(uid)
+        if old is not None:
+            self._forget(uid, old)
         self._all[uid] = value
         self._indexed.setdefault(self._index(value), {})[uid] = value
-        self._changed(value)
+        self._notify(old, value)
 
     def remove(self, uid: str) -> None:
         """Take in that an object is gone."""
-        old = self._all.pop(uid, None)
-        if old is None:
-            return
-        key = self._index(old)
-        beside = self._indexed[key]
-        del beside[uid]
-        if not beside:
-            del self._indexed[key]
-        self._changed(old)
+        old = self._all.get(uid)
+        if old is not None:
+            self._forget(uid, old)
+            self._notify(old, None)
 
     def get(self, uid: str) -> T | None:
         """Return an object, if it is there."""
@@ -86,10 +96,26 @@ class Table(Generic[T]):
         """Return objects; None when none of this kind were ever listed."""
         return list(values) if self.known else None
 
+    def _forget(self, uid: str, old: T) -> None:
+        del self._all[uid]
+        key = self._index(old)
+        beside = self._indexed[key]
+        del beside[uid]
+        if not beside:
+            del self._indexed[key]
+
+    def _notify(self, old: T | None, new: T | None) -> None:
+        for value in (old, new):
+            if value is not None:
+                self._changed(value)
+        for handle in self._handlers:
+            handle(old, new)
+
 
 class World:
     """All tables. `changed` are the uids of RayClusters that may look different by now;
-    `installation` tells that of what belongs to no RayCluster.
+    `installation` says that of what belongs to no RayCluster. Both are kept between `begin` and
+    `end`.
 
     With `ignoring`, RayClusters may be left alone by their label.
     """
@@ -98,15 +124,27 @@ class World:
         self.ignoring = ignoring
         self.changed: set[str] = set()
         self.installation = True
+        self._examined = False
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
-        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed)
+        self.pods: Table[LivePod] = Table(owner_of, self._pod_changed, kept)
         self.pod_groups: Table[LivePodGroup] = Table(_namespace, self._beside_changed)
         self.events: Table[LiveEvent] = Table(_namespace, self._event_changed)
         self._ends: dict[str, Ends] = {}
         self.services: Table[Named] = Table(_namespace, self._beside_changed)
-        self.nodes: Table[Named] = Table(_name, self._node_changed)
+        self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
+
+    def begin(self) -> None:
+        """Note that changes are examined from now on: everything is new."""
+        self._examined = True
+        self.installation = True
+        self.changed = {each.metadata.uid or "" for each in self.clusters.all}
+
+    def end(self) -> None:
+        """Note that changes are not examined any more: none is kept."""
+        self._examined = False
+        self.changed = set()
 
     def around(self, cluster: LiveCluster) -> Observed:
         """Return all that says something about a RayCluster: with `ends`, enough to examine it
@@ -159,10 +197,10 @@ class World:
         _fill(self.configurations, observed.configurations)
 
     def _cluster_changed(self, cluster: LiveCluster) -> None:
-        self.changed.add(cluster.metadata.uid or "")
+        self._mark([cluster.metadata.uid or ""])
 
     def _pod_changed(self, pod: LivePod) -> None:
-        self.changed.add(owner_of(pod))
+        self._mark([owner_of(pod)])
 
     def _event_changed(self, event: LiveEvent) -> None:
         self._ends.pop(_namespace(event), None)
@@ -177,14 +215,18 @@ class World:
     def _node_changed(self, node: Named) -> None:
         name = _name(node)
         on_it = (pod for pod in self.pods.all if pod.spec.node_name == name)
-        self.changed.update(owner_of(pod) for pod in on_it)
+        self._mark(owner_of(pod) for pod in on_it)
 
     def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
-        self.changed.update(each.metadata.uid or "" for each in self.clusters.all)
+        self._mark(each.metadata.uid or "" for each in self.clusters.all)
 
     def _all_in(self, namespace: str) -> None:
-        self.changed.update(each.metadata.uid or "" for each in self.clusters.of(namespace))
+        self._mark(each.metadata.uid or "" for each in self.clusters.of(namespace))
+
+    def _mark(self, uids: Iterable[str]) -> None:
+        if self._examined:
+            self.changed.update(uids)
 
 
 def owner_of(pod: LivePod) -> str:

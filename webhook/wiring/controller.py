@@ -12,6 +12,7 @@ from typing import Final
 from uuid import uuid4
 
 from webhook.control.event_recorder import EventCounters, EventRecorder
+from webhook.control.group_index import GroupIndex
 from webhook.control.leader import Leader, Work, Works
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
@@ -19,12 +20,9 @@ from webhook.control.repair_records import RepairRecords
 from webhook.control.repair_store import RepairStore
 from webhook.control.repairer import Repairer
 from webhook.control.reporter import Reporter
-from webhook.follow.discovery import Discovery, PodGroupsServed
-from webhook.follow.observing import Observing
-from webhook.follow.state import ClusterState, Known
-from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
+from webhook.follow.client import Api
+from webhook.follow.observing import INSTALLATION, Observing
+from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming, Timing
 from webhook.http.application import admin_application
 from webhook.http.server import HttpServer
 from webhook.repair.plan import Limits
@@ -32,12 +30,13 @@ from webhook.runtime import Runnable
 from webhook.serving.gate import Gate
 from webhook.settings import Settings
 from webhook.status.tracker import Look, Tally
+from webhook.status.world import World
 from webhook.telemetry import table
 from webhook.telemetry.log import Log, Output, follow_logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.readable import form_of
 from webhook.wiring.connection import connection, own_namespace
-from webhook.wiring.following import follow_metrics
+from webhook.wiring.following import Connected, watch_metrics
 
 _STATES: Final = ("complete", "coming", "waits", "missing")
 
@@ -73,57 +72,47 @@ def build(
     )
     follow_logs(log)
     ignoring = settings.ignore.rayclusters
-    clusters = ClusterIndex(ignoring=ignoring)
-    members = Membership()
-    known = Known(clusters, members)
-    cluster = ClusterState(connection(settings.kubeconfig), known, settings.namespaces)
-    served = Discovery(PodGroupsServed(cluster.api), discovery)
+    api, world = Api(connection(settings.kubeconfig)), World(ignoring=ignoring)
+    index = GroupIndex(world)
+    timing = Timing(discovery=discovery)
+    kinds = INSTALLATION if settings.controller.events else ()
+    observing = Observing(api, world, settings.namespaces, timing, kinds)
     identity = f"{gethostname()}_{uuid4()}"
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
     works: list[Work] = []
-    reporter: Reporter | None = None
     if settings.scheduling.publish:
-        publisher = Publisher(cluster, clusters, members, publishing)
-        served.subscribe(publisher.serve)
+        publisher = Publisher(observing, index, publishing)
+        observing.discovery.subscribe(publisher.serve)
         _publisher_metrics(metrics, publisher)
         works.append(publisher)
     if settings.controller.events:
-        reporter = Reporter(
-            lambda world: Observing(cluster.api, world, settings.namespaces, beside=()),
-            EventRecorder(cluster.api, identity),
-            ignoring=ignoring,
-        )
+        reporter = Reporter(world, observing, EventRecorder(api, identity))
         replica_metrics(metrics, lambda: reporter.last, reporter.counters)
         works.append(reporter)
     if settings.repair.enabled:
         limits = Limits(per_hour=settings.repair.per_hour)
         repairer = Repairer(
-            cluster,
-            clusters,
-            RepairStore(
-                cluster.api,
-                RepairRecords(cluster.api, namespace, name),
-                ignoring=ignoring,
-            ),
-            EventRecorder(cluster.api, identity),
+            observing,
+            index.clusters,
+            RepairStore(api, RepairRecords(api, namespace, name), ignoring=ignoring),
+            EventRecorder(api, identity),
             limits,
         )
         _repairer_metrics(metrics, repairer)
         works.append(repairer)
-    lease = Lease(cluster.api, namespace, name)
-    leader = Leader(lease, identity, Works(works))
-    cluster.beside |= {"discovery": served, "leader": leader}
+    leader = Leader(Lease(api, namespace, name), identity, Works(works))
 
-    metrics.expose(table.MEMBERS, lambda: len(members))
-    metrics.expose(table.CLUSTERS, lambda: len(clusters))
+    metrics.expose(table.MEMBERS, lambda: len(index.members))
+    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
+    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
     metrics.expose(table.LEADER, lambda: leader.leading)
-    follow_metrics(metrics, cluster, lambda: reporter.watches if reporter else ())
+    watch_metrics(metrics, lambda: observing.watches)
     gate = Gate(
         {
-            "worker pods": cluster.pods_synced,
-            "RayClusters": cluster.clusters_synced,
-            "discovery": lambda: served.answered,
+            "worker pods": lambda: observing.has_listed("pods"),
+            "RayClusters": lambda: observing.has_listed("rayclusters"),
+            "discovery": lambda: observing.discovery.answered,
             "leader election": lambda: leader.answered,
         },
         {
@@ -138,6 +127,7 @@ def build(
     async def drain() -> None:
         gate.draining = True
 
+    cluster = Connected(api, {"observing": observing, "leader": leader})
     return Controller({"admin": admin, "cluster": cluster}, admin, drain, log)
 
 

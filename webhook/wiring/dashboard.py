@@ -26,7 +26,7 @@ from webhook.telemetry.log import Log, Output, follow_logs
 from webhook.telemetry.metrics import Metrics
 from webhook.telemetry.readable import form_of
 from webhook.wiring.connection import connection
-from webhook.wiring.following import watch_metrics
+from webhook.wiring.following import Connected, watch_metrics
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,6 @@ class Dashboard:
     admin: HttpServer
     drain: Callable[[], Awaitable[None]]
     log: Log
-
-
-@dataclass(frozen=True)
-class _Followed:
-    """Follows a cluster while its connection is open."""
-
-    api: Api
-    observing: Observing
-
-    async def run(self) -> None:
-        """Follow until cancelled. Raises ConfigurationError."""
-        await self.api.open()
-        try:
-            await self.observing.run()
-        finally:
-            await self.api.close()
 
 
 def build(settings: Settings, output: Output) -> Dashboard:
@@ -96,7 +80,11 @@ def build(settings: Settings, output: Output) -> Dashboard:
         gate.draining = True
         await page.drain()
 
-    runnables = {**page.runnables, "cluster": _Followed(api, observing), "admin": admin}
+    runnables = {
+        **page.runnables,
+        "cluster": Connected(api, {"observing": observing}),
+        "admin": admin,
+    }
     return Dashboard(runnables, page.server, admin, drain, log)
 
 
@@ -105,7 +93,7 @@ def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple
     api, world, access = Api(load), World(ignoring=ignoring), OwnAccess()
     observing = Observing(api, world, [namespace] if namespace else [], person=True)
     page = _page(observing, world, access, "127.0.0.1", port, LOOPBACK)
-    page.runnables["cluster"] = _Followed(api, observing)
+    page.runnables["cluster"] = Connected(api, {"observing": observing})
     return page, access
 
 

@@ -1,20 +1,42 @@
-"""The metrics of what follows a cluster, which every process that does so has."""
+"""What every process that follows a cluster has: an open connection, and metrics of its watches."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from webhook.follow.client import Api
 from webhook.follow.listwatch import ListWatch
 from webhook.follow.state import ClusterState
+from webhook.runtime import Runnable
 from webhook.telemetry import table
 from webhook.telemetry.metrics import Metrics
 
 Watches = Callable[[], Iterable[ListWatch[Any]]]
 
 
-def follow_metrics(metrics: Metrics, cluster: ClusterState, others: Watches = lambda: ()) -> None:
-    """Expose the watches of a cluster and others, live reads, and invalid seat labels."""
-    watch_metrics(metrics, lambda: [*cluster.watches, *others()])
+@dataclass(frozen=True)
+class Connected:
+    """Parts of a process, by name, that run while its connection to the API server is open."""
+
+    api: Api
+    parts: Mapping[str, Runnable]
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises ConfigurationError without a connection to configure."""
+        await self.api.open()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, part in self.parts.items():
+                    group.create_task(part.run(), name=name)
+        finally:
+            await self.api.close()
+
+
+def follow_metrics(metrics: Metrics, cluster: ClusterState) -> None:
+    """Expose the watches of a cluster, live reads, and invalid seat labels."""
+    watch_metrics(metrics, lambda: cluster.watches)
     metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
     metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
     metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)

@@ -1,0 +1,92 @@
+"""Every process lists and watches each kind of object once."""
+
+import asyncio
+import io
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.control.publishing import a_cluster
+from tests.control.scheduling_rules import PODGROUPS
+from tests.follow.fake_api import (
+    CONFIGURATIONS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+    FakeApi,
+)
+from tests.follow.following import eventually
+from tests.follow.objects import a_pod
+from tests.operation.test_scheduling import KEPT, beside, configured
+from webhook.groups.optins import REPLICA
+from webhook.groups.seat import Seat
+from webhook.runtime import Runnable
+from webhook.settings import Controller, Repair, Settings
+from webhook.wiring import controller, dashboard
+
+FOLLOWED = {PODS, RAYCLUSTERS}
+REPORTED = {*FOLLOWED, PODGROUPS, NODES, NAMESPACES, CONFIGURATIONS}
+PODS_STORED = 3
+
+
+def of_controller(settings: Settings) -> dict[str, Runnable]:
+    """Return what a controller runs that does everything."""
+    settings = settings.model_copy(update={"repair": Repair(enabled=True)})
+    return controller.build(settings, io.BytesIO()).runnables
+
+
+def of_silent_controller(settings: Settings) -> dict[str, Runnable]:
+    """Return what a controller runs that writes no events."""
+    settings = settings.model_copy(update={"controller": Controller(events=False)})
+    return controller.build(settings, io.BytesIO()).runnables
+
+
+def of_dashboard(settings: Settings) -> dict[str, Runnable]:
+    """Return what a dashboard runs."""
+    own = settings.dashboard.model_copy(update={"host": "127.0.0.1", "port": 0})
+    settings = settings.model_copy(update={"dashboard": own})
+    return dashboard.build(settings, io.BytesIO()).runnables
+
+
+@pytest.mark.parametrize(
+    ("process", "kinds"),
+    [
+        (of_controller, REPORTED),
+        (of_silent_controller, FOLLOWED),
+        (of_dashboard, {*REPORTED, EVENTS, SERVICES}),
+    ],
+)
+def test_a_process_lists_and_watches_every_kind_once(
+    process: Callable[[Settings], dict[str, Runnable]], kinds: set[str], tmp_path: Path
+) -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api:
+            api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
+            for host in range(PODS_STORED):
+                api.put(PODS, a_pod(f"p{host}", Seat(0, host, "tpu-bcdfg")))
+            settings = configured(api, tmp_path, KEPT)
+
+            def count(verb: str) -> Counter[tuple[str, str]]:
+                """Return how often each kind was asked for, and with which field selector."""
+                return Counter(
+                    (each.resource, each.query.get("fieldSelector", ""))
+                    for each in api.requests
+                    if each.verb == verb
+                    and each.resource in kinds
+                    # The publisher looks up objects of its own by label
+                    and "app.kubernetes.io/managed-by" not in each.query.get("labelSelector", "")
+                )
+
+            async with beside(*(each.run() for each in process(settings).values())):
+                await eventually(lambda: {kind for kind, _ in count("watch")} == kinds)
+                assert set(count("watch").values()) == {1}
+                assert set(count("list").values()) == {1}
+                watched = {each.resource for each in api.requests if each.verb == "watch"}
+                assert watched == kinds
+
+    asyncio.run(story())
