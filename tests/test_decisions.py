@@ -35,7 +35,7 @@ def test_each_record_in_force_is_named_by_what_it_governs() -> None:
     root = FOLDER.parents[1]
     text = "\n".join(
         path.read_text(encoding="utf-8")
-        for folder in ("webhook", "manifests", "certs")
+        for folder in ("webhook", "manifests")
         for path in sorted((root / folder).rglob("*"))
         if path.suffix in {".py", ".yaml"}
     )

@@ -86,7 +86,7 @@ def _topologies(said: dict[str, Any]) -> Iterator[Fact]:
 
 
 def _generations(said: dict[str, Any]) -> Iterator[Fact]:
-    place = "webhook.accelerators.topology:_GENERATIONS"
+    place = "webhook.accelerators.topology:GENERATIONS"
     ours = {label: (_rays(found.name), found.cores) for label, found in value(place).items()}
     newest = value("webhook.accelerators.topology:_V7X")
     for label, (generation, cores) in said["generations"].items():

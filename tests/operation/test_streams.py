@@ -30,7 +30,7 @@ def test_each_line_has_the_form_of_the_log_from_the_start_on(
         words = [command, *COMMANDS[command], f"--log.format={form}", config]
         program = [sys.executable, *PROGRAM, *words]
         with subprocess.Popen(program, stdout=out, stderr=subprocess.STDOUT) as process:
-            until(lambda: "started" in log.read_text() or process.poll() is not None, 60)
+            until(lambda: "/readyz" in log.read_text() or process.poll() is not None, 60)
             process.kill()
     lines = log.read_text().splitlines()
     assert any("/readyz" in line for line in lines)
