@@ -165,7 +165,7 @@ workflows: $(READY)  ## Lint the workflows of .github with actionlint, built fro
 docs:  ## Build the site of the pages into .cache/docs/site; a link that leads nowhere fails
 	$(PYTHON) -m venv .cache/docs
 	.cache/docs/bin/python -m pip install $(PIP) $(VERIFIED) -r docs/requirements.txt
-	mkdir -p .cache/docs/pages
+	rm -rf .cache/docs/pages && mkdir -p .cache/docs/pages
 	ln -sfn $(PAGES:%=$(CURDIR)/%) .cache/docs/pages
 	NO_MKDOCS_2_WARNING=1 .cache/docs/bin/mkdocs build --quiet --strict --config-file docs/mkdocs.yml
 

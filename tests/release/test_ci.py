@@ -14,6 +14,7 @@ PARTS = (
     "tests.meeting.hosts",
     "tests.parity --mutants 20000 1.6.2",
     "tests.parity --mutants 5000 1.4.2",
+    "tests.parity.templates",
     "tests.parity.unit_cases",
     "tests.e2e.build",
 )
