@@ -7,7 +7,7 @@ PARTS = (
     "reviews_over_https",
     "layers",
     "instructions",
-    "leases",
+    "reservations",
     "memory",
     "dashboard",
     "seating",

@@ -9,7 +9,7 @@ from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, terminating
 from webhook.admission.errors import ClusterUnreadable
 from webhook.follow.reader import Flights, LiveReader
-from webhook.groups.reads import ReadCluster, ReadGroup
+from webhook.groups.reads import ReadCluster, ReadClusters, ReadGroup
 from webhook.groups.seat import GroupKey, Seat
 
 RAY = ReadCluster("default", "ray", "uid-of-ray")
@@ -59,6 +59,19 @@ def test_a_group_is_read_with_its_cluster_and_older_events_do_not_undo_that() ->
                 lambda: len(f.members) == 4 + 1
             )  # the watch also tells of the pod of the other cluster
             assert f.seats(KEY) == expected
+
+    asyncio.run(story())
+
+
+def test_a_raycluster_that_cannot_be_read_any_more_is_not_gone_by_a_live_read() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            api.put(RAYCLUSTERS, a_raycluster())
+            await eventually(lambda: len(f.clusters) == 1)
+            api.put(RAYCLUSTERS, {**a_raycluster(), "spec": "nothing that is known"})
+            with pytest.raises(ClusterUnreadable, match="not of the expected shape"):
+                await f.state.reader.read(ReadClusters("default"))
+            assert f.clusters.get("default", "ray") is not None
 
     asyncio.run(story())
 

@@ -6,7 +6,7 @@ prints what caught each.
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from typing import Any, Final
@@ -39,9 +39,9 @@ def _patched(owner: Any, name: str, new: Any) -> Mutation:  # noqa: ANN401 - any
 
 
 async def _does_not_wait(
-    self: Reservations, wanted: Wanted, block: int, table: Table, pause: float
+    self: Reservations, wanted: Wanted, block: int, table: Table, pauses: Iterator[float]
 ) -> bool:
-    writing = _WRITE(self, wanted, block, table, pause)
+    writing = _WRITE(self, wanted, block, table, pauses)
     _left.append(asyncio.get_running_loop().create_task(writing))
     return True
 
@@ -133,14 +133,21 @@ MUTANTS: Final[dict[str, Mutation]] = {
 CAUGHT_BY: Final = {
     "a write is not conditional": 0,
     "the answer does not wait for the write": 0,
-    "entries are vacant after 60 s without a list": 11,
-    "entries are vacant after 5 s": 2,
-    "a silent watch is believed": 99,
-    "a new name does not depend on the block": 99,
-    "a pod without labels is unknown": 3,
-    "the first list is dated by the clock of the node": 0,
+    "entries are vacant after 60 s without a list": 2,
+    "entries are vacant after 5 s": 0,
+    "a silent watch is believed": 70,
+    "a pod without labels is unknown": 8,
+    "the first list is dated by the clock of the node": 1,
+    "tables are deleted by age": 53,
+    "entries hold no place": 0,
+    "pods hold no place": 6,
+    "an index entry is returned as it is": 63,
+    "an index is free when its RayCluster is gone": 0,
+    "a name is not taken from entries": 0,
 }
-"""The first story that is wrong without a rule, as this module found it."""
+"""The first story that is wrong without a rule, as this module found it. A change of the product
+may move it: then one of the first ones must be wrong.
+"""
 
 
 @contextmanager
@@ -150,7 +157,7 @@ def mutated(name: str) -> Iterator[None]:
         yield
 
 
-def catch(name: str, seeds: range = range(SEEDS)) -> tuple[int, str]:
+def catch(name: str, seeds: Iterable[int] = range(SEEDS)) -> tuple[int, str]:
     """Return the first seed whose story is wrong without a rule, and what is wrong; -1 when there
     is none.
     """

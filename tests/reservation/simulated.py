@@ -129,7 +129,8 @@ class Process:
         self.identities = Identities(self.members, self.lists, self.reservations)
         self.indices = Indices(self.clusters, self.lists, self.reservations)
         self.tasks: list[asyncio.Task[Any]] = []
-        self.listing: asyncio.Task[None] | None = None
+        self.listings: dict[bool, asyncio.Task[None]] = {}
+        """The last list of pods, and of RayClusters."""
         self.list()
 
     def clock(self) -> float:
@@ -169,52 +170,72 @@ class Process:
     # The watches
 
     def list(self) -> None:
-        """List pods and RayClusters, and watch from there."""
-        if self.listing is None or self.listing.done():
-            self.listing = self.start(self._list())
-
-    async def _list(self) -> None:
-        server = self.model.server
-        for feed in (self.feeds.pods, self.feeds.clusters):
-            pods = feed is self.feeds.pods
-            begun = self.api.server_time.now()
-            at: list[int] = []
-
-            def everything(*, pods: bool = pods, at: list[int] = at) -> bytes:
-                at[:] = [server.version, len(server.history if pods else server.ray_history)]
-                bodies = server.pod_bodies if pods else server.ray_bodies
-                return msgspec.json.encode(list(bodies.values()))
-
-            try:
-                body = await cast("SimulatedApi", self.api).ask(lambda _: everything(), 60.0)
-            except ApiError:
+        """List pods and RayClusters, each by itself, and watch from there."""
+        for pods in (True, False):
+            if not self.watching(pods=pods):
                 continue
-            feed.begin(at[0])
+            self.listings[pods] = self.start(self._list(pods=pods))
+
+    async def _list(self, *, pods: bool) -> None:
+        """List until a list is complete, as a list-watch does."""
+        while True:
+            try:
+                await self._list_once(pods=pods)
+            except ApiError:
+                await self._sleep(0.5)
+            else:
+                return
+
+    async def _list_once(self, *, pods: bool) -> None:
+        """List in two pages, both as of the version of the first."""
+        server, api = self.model.server, cast("SimulatedApi", self.api)
+        begun = api.server_time.now()
+        at: list[int] = []
+        bodies: list[Any] = []
+
+        def first(_: Server) -> bytes:
+            at[:] = [server.version, len(server.history if pods else server.ray_history)]
+            bodies[:] = (server.pod_bodies if pods else server.ray_bodies).values()
+            return msgspec.json.encode(bodies[::2])
+
+        def second(_: Server) -> bytes:
+            return msgspec.json.encode(bodies[1::2])
+
+        for page in (first, second):
+            body = await api.ask(page, 60.0)
             if pods:
+                if page is first:
+                    self.feeds.pods.begin(at[0])
                 for pod in _pods.decode(body):
                     self.feeds.pods.item(pod)
-                self.cursor, self.behind = at[1], 0
             else:
+                if page is first:
+                    self.feeds.clusters.begin(at[0])
                 for ray in _rays.decode(body):
                     self.feeds.clusters.item(ray)
-                self.ray_cursor = at[1]
-            feed.end(begun)
-            feed.heard(0.0, begun)
-            self.known.add(pods)
+        feed = self.feeds.pods if pods else self.feeds.clusters
+        feed.end(begun)
+        feed.heard(0.0, begun)
+        if pods:
+            self.cursor, self.behind = at[1], 0
+        else:
+            self.ray_cursor = at[1]
+        self.known.add(pods)
 
     @property
     def synced(self) -> bool:
         """Whether pods and RayClusters were listed."""
         return len(self.known) == 2
 
-    @property
-    def watching(self) -> bool:
-        """Whether the watches are open: not while lists are in progress."""
-        return self.listing is not None and self.listing.done()
+    def watching(self, *, pods: bool) -> bool:
+        """Whether a watch is open: not while the list before it is in progress. The other watch
+        goes on, and so do the live lists of reviews, beside both.
+        """
+        return pods not in self.listings or self.listings[pods].done()
 
     def watch_pods(self, count: int) -> None:
         """Receive some of what happened to pods."""
-        if not self.watching:
+        if not self.watching(pods=True):
             return
         feed, history = self.feeds.pods, self.model.server.history
         count = max(count, self.behind - self.cursor)
@@ -225,11 +246,13 @@ class Process:
                 feed.put(_pod.decode(body))
             feed.reach(version)
         self.cursor = min(len(history), self.cursor + count)
+        if self.cursor == len(history):
+            feed.reach(self.model.server.version)  # a bookmark
         feed.heard(0.0, self.api.server_time.now())
 
     def watch_rays(self, count: int) -> None:
         """Receive some of what happened to RayClusters."""
-        if not self.watching:
+        if not self.watching(pods=False):
             return
         feed, history = self.feeds.clusters, self.model.server.ray_history
         for version, uid, body in history[self.ray_cursor : self.ray_cursor + count]:
@@ -239,6 +262,8 @@ class Process:
                 feed.put(_ray.decode(body))
             feed.reach(version)
         self.ray_cursor = min(len(history), self.ray_cursor + count)
+        if self.ray_cursor == len(history):
+            feed.reach(self.model.server.version)
         feed.heard(0.0, self.api.server_time.now())
 
 
@@ -354,7 +379,7 @@ class Model:
         process = self._any_process()
         if process is not None and process.tasks:
             task = self.random.choice(process.tasks)
-            if task is not process.listing:
+            if task not in process.listings.values():
                 task.cancel()
 
     def store(self) -> None:

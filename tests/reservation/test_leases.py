@@ -10,6 +10,7 @@ import pytest
 from tests.follow.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
 from tests.follow.following import beside, eventually, plain
 from tests.follow.objects import a_raycluster
+from tests.reservation.leases import Direct, lease_store
 from webhook.follow.client import Api
 from webhook.follow.reservation_leases import LeaseStore
 from webhook.groups.seat import GroupKey
@@ -17,7 +18,7 @@ from webhook.groups.shards import ShardKey
 from webhook.kube import names
 from webhook.kube.review import Denied
 from webhook.reservation.allocation import Reserved
-from webhook.reservation.stores import Conflict, StoreError, TableKey
+from webhook.reservation.stores import Conflict, StoreError, TableKey, at_once
 
 HOME = "ray-webhook"
 KEY = TableKey(GroupKey("default", "uid-of-ray", "tpu"), 0)
@@ -134,6 +135,51 @@ def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
             await store.get(KEY)
 
     play(story)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"-1": {"name": "", "made": 1.5, "hosts": {"0": "0123456789ab"}}},
+        {"0": {"name": "", "made": 1.5, "hosts": {"-1": "0123456789ab"}}},
+        {"0": {"name": "", "made": 1.5, "hosts": {"9000000000": "0123456789ab"}}},
+    ],
+)
+def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
+    entries: Object,
+) -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        await store.create(KEY, TABLE, "ray")
+        edited = json.dumps({**content(fake), "entries": entries})
+        (lease,) = fake.objects(LEASES).values()
+        lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: edited}
+        fake.put(LEASES, lease)
+        with pytest.raises(StoreError, match="delete Lease ray-webhook-reservations-"):
+            await store.get(KEY)
+
+    play(story)
+
+
+def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        table = {
+            index: Reserved(f"ray-{index:060}", 1.5, {0: "0123456789ab"}) for index in range(2400)
+        }
+        with pytest.raises(Denied, match=r"of shard group search .*: begin another shard group"):
+            await store.create(SHARDS, table, "ray")
+        assert fake.objects(LEASES) == {}
+
+    play(story)
+
+
+def test_a_write_to_a_table_that_was_deleted_is_a_conflict_and_makes_no_other() -> None:
+    api = Direct()
+    store = lease_store(api)
+    known = at_once(store.create(KEY, TABLE, "ray"))
+    api.server.leases.clear()
+    with pytest.raises(Conflict):
+        at_once(store.replace(KEY, TABLE, "ray", known))
+    assert api.server.leases == {}
 
 
 def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -> None:

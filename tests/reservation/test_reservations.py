@@ -1,21 +1,29 @@
 """Reservations of one group, step by step: conflicts, unknown outcomes, clocks and bounds."""
 
 import asyncio
+import gc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+from weakref import ref
 
 import pytest
 
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
+from webhook.follow.client import Api
+from webhook.follow.lists import ClusterLists
+from webhook.follow.pods import PodFeed
+from webhook.follow.rayclusters import RayClusterFeed
+from webhook.follow.reader import Feeds, LiveReader
 from webhook.follow.server_time import ServerTime
+from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
 from webhook.groups.seating import Wanted
 from webhook.kube.review import Denied, NotNow
-from webhook.reservation.allocation import RENEW_SECONDS, VACANT_SECONDS, Table
+from webhook.reservation.allocation import BLOCK, RENEW_SECONDS, VACANT_SECONDS, Table
 from webhook.reservation.identities import Identities
-from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
+from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX, Reservations, Times
 from webhook.reservation.stores import Conflict, MemoryStore, Stored, StoreError, TableKey, at_once
 
 KEY = GroupKey("ns", "uid", "g")
@@ -299,3 +307,124 @@ def test_the_time_of_the_api_server_never_goes_back_and_is_unknown_at_first() ->
     time.observe("no date")
     time.observe("")
     assert time.now() == first + 60
+
+
+def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns(
+    world: World,
+) -> None:
+    assert world.reserve("a", 1)[0].name == ""
+    seat, _ = world.reserve("a", 2)
+    assert (seat.replica, seat.host) == (0, 0)
+    assert world.table()[0].name == seat.name != ""
+    assert world.reserve("b", 2)[0] == Seat(0, 1, seat.name)
+
+
+def test_conflicts_make_no_later_pause_long() -> None:
+    store, lists, slept = Scripted(), Lists(), list[float]()
+    store.before = {number: Conflict() for number in range(1, 11)}
+    store.before[11] = StoreError("500")
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    times = Times(lambda: lists.now, lambda: lists.now, sleep)
+    identities = Identities(Membership(), lists, Reservations(store, times))
+    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, "a")
+    assert at_once(identities.reserve(wanted, lambda seat, _: seat)) == Seat(0, 0, "")
+    assert slept == [0.05]
+
+
+def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(
+    world: World,
+) -> None:
+    def stand_still(number: int) -> None:
+        if number == 1:
+            world.lists.stopped += VACANT_SECONDS
+
+    world.store.while_writing = stand_still
+    world.store.after = {1: StoreError("the response was lost")}
+    asyncio.run(_with_sleep(world, "a"))
+    assert world.table()[0].made == world.lists.now + world.lists.stopped
+
+
+def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_one_reads(
+    world: World,
+) -> None:
+    world.reserve("a")
+    world.store.after = {2: asyncio.CancelledError()}  # type: ignore[dict-item]
+    with pytest.raises(asyncio.CancelledError):
+        world.reserve("b")
+    assert [world.place("b"), world.place("c")] == [(1, 0), (2, 0)]
+    assert [*world.table()] == [0, 1, 2]
+
+
+def test_a_dry_run_writes_nothing(world: World) -> None:
+    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, "a")
+    assert world.identities.preview(wanted, lambda seat, _: seat) == Seat(0, 0, "")
+    assert world.store.writes == 0
+
+
+def test_a_raycluster_that_was_created_again_has_tables_of_its_own(world: World) -> None:
+    assert world.place("a") == (0, 0)
+    again, _ = world.reserve("b", key=GroupKey("ns", "uid-2", "g"))
+    assert again == Seat(0, 0, "")
+    assert world.place("c") == (1, 0)
+
+
+def test_a_full_block_is_left_for_the_next_one(world: World) -> None:
+    places = [world.place(f"a{number}") for number in range(2 * BLOCK + 1)]
+    assert places == [(index, 0) for index in range(2 * BLOCK + 1)]
+    assert at_once(world.store.get(TableKey(KEY, 2))) is not None
+
+
+def test_a_request_that_gets_places_of_two_blocks_names_their_replicas_differently(
+    world: World,
+) -> None:
+    first, _ = world.reserve("a", 2)
+    another = World()
+    another.store = world.store
+    another.identities = another.lists.identities(another.members, another.store)
+    for index in range(BLOCK):
+        for host in range(2):
+            another.show(f"pod-{index}-{host}", Seat(index, host, f"other-{index}"))
+    second, _ = another.reserve("a", 2)
+    assert (first.replica, second.replica) == (0, BLOCK)
+    assert first.name != second.name
+
+
+def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
+    clock = [100.0]
+    time = ServerTime(lambda: clock[0])
+    time.observe("Tue, 24 Nov 2026 10:00:00 GMT")
+    begun = time.now()
+
+    class Slow:
+        server_time = time
+
+        async def get(self, *_: object) -> bytes:
+            clock[0] += 2
+            return b'{"metadata": {"resourceVersion": "7"}, "items": []}'
+
+    feeds = {"": Feeds(PodFeed(Membership()), RayClusterFeed(ClusterIndex()))}
+    lists = ClusterLists(feeds, LiveReader(cast("Api", Slow()), feeds))
+    asyncio.run(lists.read(KEY, "ray"))
+    assert (lists.listed(KEY), lists.contact(KEY), time.now()) == (begun, begun, begun + 2)
+
+
+def test_a_group_whose_time_is_over_is_forgotten_when_many_others_follow() -> None:
+    clock, lists = Lists(), Lists()
+    reservations, kept = clock.reservations(), ref(lists)
+
+    def reserve(lists: Lists, group: str) -> None:
+        wanted = Wanted("ray", GroupKey("ns", "uid", group), 1, MAX_REPLICAS, "a")
+        identities = Identities(Membership(), lists, reservations)
+        at_once(identities.reserve(wanted, lambda seat, _: seat))
+
+    reserve(lists, "first")
+    del lists
+    assert kept() is not None
+    clock.now += VACANT_SECONDS
+    for number in range(1100):
+        reserve(clock, f"g{number}")
+    gc.collect()
+    assert kept() is None

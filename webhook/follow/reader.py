@@ -145,7 +145,7 @@ class LiveReader:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
         begun, server_time = monotonic(), self._server_time()
-        clusters, version = await self._all(resource.path, [], resource.codec)
+        clusters, version = await self._all(resource.path, [], resource.codec, absent=False)
         feeds.clusters.read_all(namespace, clusters, version, server_time)
         feeds.clusters.note_read(namespace, "", begun)
 

@@ -14,12 +14,12 @@ from msgspec import Struct, field
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError
 from webhook.follow.timing import Backoff
-from webhook.follow.wire import Codec, Event, Page, decoded, read_pages
+from webhook.follow.wire import Codec, Event, Page, decoded, pages, read_pages
 from webhook.groups.optins import SHARD_GROUP
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
 from webhook.kube.review import FORBIDDEN, Cause, Denied
-from webhook.reservation.allocation import VACANT_SECONDS, Table
+from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
 from webhook.reservation.stores import Conflict, Stored, StoreError, TableKey
 
 _log: Final = logging.getLogger("webhook.follow")
@@ -174,16 +174,15 @@ class LeaseStore:
 
     async def _list(self, label: str) -> AsyncIterator[_Object]:
         """Yield the Leases that have a label, page by page."""
-        token = ""
-        while True:
-            query = [("labelSelector", f"{label}=true"), ("limit", str(_PAGE_ITEMS))]
-            query += [("continue", token)] if token else []
-            meta, found = _OBJECTS.page(await self._api.get(self._path, query, _LIST_SECONDS))
-            for lease in found:
+        found = pages(
+            lambda page: self._api.get(self._path, page, _LIST_SECONDS),
+            _OBJECTS.page,
+            [("labelSelector", f"{label}=true")],
+            _PAGE_ITEMS,
+        )
+        async for _, leases in found:
+            for lease in leases:
                 yield lease
-            token = meta.token or ""
-            if not token:
-                return
 
     async def _delete(self, meta: _Meta) -> None:
         try:
@@ -287,7 +286,11 @@ def _failed(done: str, key: TableKey, error: ApiError) -> StoreError:
 
 
 def _too_large(key: TableKey, size: int) -> str:
+    group = key.group
+    what, then = f"of shard group {group.group}", "begin another shard group"
+    if isinstance(group, GroupKey):
+        what, then = f"of {BLOCK} replicas of group {group.group}", "lower numOfHosts"
     return (
-        f"the reservations of 16 replicas of group {key.group.group} would have {size} bytes, and "
-        f"a Lease has at most {BYTES_MAX}: lower numOfHosts"
+        f"the reservations {what} would have {size} bytes, and a Lease has at most {BYTES_MAX}: "
+        f"{then}"
     )

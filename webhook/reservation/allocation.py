@@ -8,13 +8,14 @@ See docs/decisions/0021-reservations-in-tables-of-their-own.md.
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from itertools import count
-from typing import Final, Protocol
+from typing import Annotated, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from webhook.groups.indexset import lowest_bit
 from webhook.groups.naming import replica_name
+from webhook.groups.seat import MAX_HOSTS
 
 BLOCK: Final = 16
 """Consecutive replica indices of a worker group that share a table."""
@@ -34,10 +35,10 @@ class Reserved(Struct, gc=False):
 
     name: str = ""
     made: float = 0.0
-    hosts: dict[int, str] = {}
+    hosts: dict[Annotated[int, Meta(ge=0, lt=MAX_HOSTS)], str] = {}
 
 
-Table = dict[int, Reserved]
+Table = dict[Annotated[int, Meta(ge=0)], Reserved]
 """Entries by replica index, or by shard index. It is replaced, never changed."""
 
 
@@ -139,7 +140,8 @@ def allocate(
     own = _own(table, request, holder)
     if own is not None and not objects.other(*own, request, holder):
         place = _place(table, objects, request, own, block)
-        fresh = now - table[own[0]].made <= RENEW_SECONDS and not request.index
+        entry = table[own[0]]
+        fresh = now - entry.made <= RENEW_SECONDS and entry.name == place.name and not request.index
         return place if fresh else _written(table, place, now)
     if overdue(table, objects, now):
         return Overdue()

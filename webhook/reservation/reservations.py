@@ -5,7 +5,8 @@ docs/reservation.md numbers the steps, as the comments here do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from itertools import chain, repeat
 from math import inf
 from time import monotonic
 from typing import Final, Protocol, TypeVar, cast
@@ -49,8 +50,8 @@ LATE_SECONDS: Final = 10.0
 _GROUPS_MAX: Final = 1024
 _AT_ONCE: Final = 8
 """Requests in progress for one namespace."""
-_PAUSE: Final = 0.05
-"""After a request whose outcome is unknown; each further pause is twice as long."""
+_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""After each request whose outcome is unknown; the last one repeats."""
 
 
 class Lists(Protocol):
@@ -158,7 +159,7 @@ class Reservations:
     async def _reserve(self, wanted: Wanted, accept: Accept[T], deadline: float) -> T:
         key = wanted.key
         tried: tuple[int, ...] = ()
-        pause = _PAUSE
+        pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
         while self._times.monotonic() < deadline:
             now = self._times.server()
             if now == -inf or wanted.lists.contact(key) < now - FRESH_SECONDS:
@@ -179,12 +180,11 @@ class Reservations:
                 return answer
             self._check_unseen(key)
             tried = (*tried, block) if block not in tried else tried
-            if await self._write(wanted, block, found.table, pause):
+            if await self._write(wanted, block, found.table, pauses):
                 self._note(wanted, found, now)
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
                 continue  # this machine stood still
-            pause *= 2
         msg = (
             f"no identity can be reserved in group {key.group}: the API server did not answer in "
             f"time, or other processes wrote its table each time within {TRY_SECONDS:g} s"
@@ -212,7 +212,9 @@ class Reservations:
                 return found, block, searched
             block += 1
 
-    async def _write(self, wanted: Wanted, block: int, table: Table, pause: float) -> bool:
+    async def _write(
+        self, wanted: Wanted, block: int, table: Table, pauses: Iterator[float]
+    ) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
@@ -228,7 +230,7 @@ class Reservations:
         except Conflict:
             self.counters.conflicts += 1
         except StoreError as error:
-            await self._failed(error, pause)
+            await self._failed(error, pauses)
         else:
             self._keep(key, stored)
             return True
@@ -237,13 +239,13 @@ class Reservations:
             # A table that was deleted by hand: the entries that are known stay
             self._keep(key, found or (known and Stored(known.table)))
         except StoreError as error:
-            await self._failed(error, pause)
+            await self._failed(error, pauses)
         return False
 
-    async def _failed(self, error: StoreError, pause: float) -> None:
+    async def _failed(self, error: StoreError, pauses: Iterator[float]) -> None:
         if error.final:
             raise NotNow(str(error)) from error
-        await self._times.sleep(pause)
+        await self._times.sleep(next(pauses))
 
     async def _list(self, wanted: Wanted) -> None:
         self.counters.lists += 1
@@ -266,6 +268,8 @@ class Reservations:
         if self._unseen_max < inf:
             _, entries = self._unseen.setdefault(wanted.key, (wanted, {}))
             entries[place.index, place.name, place.holder] = made
+        if len(self._unseen) > _GROUPS_MAX:
+            self._purged(next(iter(self._unseen)))
 
     def _purged(self, key: Key) -> Mapping[tuple[int, str, str], float]:
         """Return the entries of a group that have no object and are younger than 60 s."""

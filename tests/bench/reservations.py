@@ -1,0 +1,81 @@
+"""Requests to the API server for each pod without an identity: one process, and two by turns.
+
+`python -m tests.bench.reservations`. Requests are counted, so other load does not matter.
+"""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+
+from tests.follow.fake_api import LEASES, FakeApi
+from tests.follow.following import plain
+from tests.reservation.alone import Lists
+from webhook.follow.client import Api
+from webhook.follow.reservation_leases import LeaseStore
+from webhook.groups.membership import Member, Membership
+from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
+from webhook.groups.seating import Wanted
+from webhook.reservation.identities import Identities
+
+PODS = 256
+KEY = GroupKey("default", "uid-of-ray", "tpu")
+VERBS = {"create": "create", "update": "update", "get": "list"}
+"""By name, as the API server of the tests calls them."""
+
+
+class _Process:
+    def __init__(self, api: Api) -> None:
+        self.members = Membership()
+        reservations = Lists().reservations(LeaseStore(api, "ray-webhook"))
+        self.identities = Identities(self.members, Lists(), reservations)
+
+    async def reserve(self, uid: str, hosts: int) -> Member:
+        wanted = Wanted("ray", KEY, hosts, MAX_REPLICAS, uid)
+        found = await self.identities.reserve(wanted, Member)
+        assert isinstance(found, Member)
+        return found
+
+
+async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, float]:
+    """Return requests by name for each of 256 pods of one group. Processes take turns, each with
+    `at_once` pods in progress; every process observes a pod before the next ones come.
+    """
+    async with FakeApi().serving() as fake, AsyncExitStack() as stack:
+        all_of_them = []
+        for _ in range(processes):
+            api = Api(plain(fake))
+            await api.open()
+            stack.push_async_callback(api.close)
+            all_of_them.append(_Process(api))
+        places: set[Seat | None] = set()
+        for first in range(0, PODS, at_once):
+            uids = range(first, first + at_once)
+            found = await asyncio.gather(
+                *(all_of_them[uid % processes].reserve(f"r-{uid}", hosts) for uid in uids)
+            )
+            for uid, member in zip(uids, found, strict=True):
+                places.add(member.seat)
+                for each in all_of_them:
+                    each.members.put(f"pod-{uid}", KEY, member)
+        assert len(places) == PODS
+        return {name: fake.count(verb, LEASES) / PODS for name, verb in VERBS.items()}
+
+
+def main() -> None:
+    """Count and print."""
+    sys.stdout.write("\nreservations: requests a pod, 256 pods of one group\n")
+    sys.stdout.write(f"  {'':<54}" + "".join(f"{verb:>8}" for verb in VERBS) + f"{'all':>8}\n")
+    for hosts in (1, 4):
+        for processes, at_once, what in (
+            (1, 1, "one process"),
+            (2, 1, "two by turns, one pod at a time"),
+            (2, 8, "two by turns, eight pods at a time"),
+        ):
+            found = asyncio.run(requests(processes, hosts, at_once))
+            figures = [*found.values(), sum(found.values())]
+            name = f"{what}, {hosts} host{'s' * (hosts > 1)} a replica"
+            sys.stdout.write(f"  {name:<54}" + "".join(f"{each:>8.2f}" for each in figures) + "\n")
+
+
+if __name__ == "__main__":
+    main()
