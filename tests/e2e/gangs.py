@@ -77,10 +77,14 @@ def counted(desired: int, made_with: int) -> int:
 
 
 def unused() -> set[tuple[str, str, str]]:
-    """The rights that the controller may have for nothing: counts of v1alpha2 are not changed."""
+    """The rights that may not have been used: `serve` sweeps Leases a minute after it starts, and
+    the controller changes no counts of v1alpha2.
+    """
+    sweep = {("coordination.k8s.io", "leases", verb) for verb in ("list", "delete")}
     if needs.MUTABLE_MIN_COUNT.met(chosen()):
-        return set()
-    return {("scheduling.k8s.io", resource, "patch") for resource in ("podgroups", "workloads")}
+        return sweep
+    patched = {("scheduling.k8s.io", each, "patch") for each in ("podgroups", "workloads")}
+    return sweep | patched
 
 
 def workload_of(found: Json) -> str | None:

@@ -276,6 +276,17 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
     assert world.place("d") == (0, 0)
 
 
+def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: World) -> None:
+    (first, holder), (second, other) = (world.reserve(uid, 2) for uid in ("r0", "r1"))
+    world.show("pod-1", second, other)
+    world.members.put("pod-0", KEY, Member(first, holder, condemned=True))  # no host beside it
+    world.members.remove("pod-1")
+    wanted = Wanted("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
+    found = at_once(world.identities.reserve(wanted, lambda *found: found))
+    assert isinstance(found, tuple)
+    assert (found[0].replica, found[0].host) == (1, 0)
+
+
 def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() -> None:
     lists, api, members = Lists(), Direct(), Membership()
     identities = lists.identities(members, lease_store(api))

@@ -12,7 +12,14 @@ from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import Wanted as WantedIdentity
 from webhook.kube import names
 from webhook.kube.review import DUPLICATE, FORBIDDEN, Cause, Denied
-from webhook.reservation.allocation import VACANT_SECONDS, Request, Table, Taken, pending
+from webhook.reservation.allocation import (
+    VACANT_SECONDS,
+    Request,
+    Table,
+    Taken,
+    pending,
+    without_vacant,
+)
 from webhook.reservation.reservations import Found, Lists, Reservations, Times, Wanted
 from webhook.reservation.stores import Key, MemoryStore
 
@@ -172,7 +179,9 @@ def _refuse_while_unseen(wanted: WantedIdentity, objects: _Pods, searched: list[
 
     Their time is short, and a pod beyond them would leave a replica incomplete for good.
     """
-    unseen = sum(pending(table, objects, wanted.desired) for table in searched)
+    unseen = sum(
+        pending(without_vacant(table, objects), objects, wanted.desired) for table in searched
+    )
     if not unseen:
         return
     text = (
