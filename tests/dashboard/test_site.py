@@ -330,21 +330,6 @@ def test_a_diagnosis_is_explained() -> None:
     played(a_stage(), play)
 
 
-def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
-        for address, title, problems in (
-            ("/", "(1) ray-webhook", "1"),
-            ("/?namespace=team", "(1) ray-webhook", "1"),
-            ("/?namespace=other", "ray-webhook", "0"),
-        ):
-            page = parsed((await client.get(address)).text)
-            assert [each.text for each in page.every("title")] == [title]
-            (summary,) = (each for each in page if each.attributes.get("id") == "summary")
-            assert summary.attributes["data-problems"] == problems
-
-    played(a_stage(), play)
-
-
 def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
     async def play(client: httpx.AsyncClient, _: Stage) -> None:
         found = (await client.get("/api/v1/status")).json()
@@ -510,8 +495,8 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
         stage.live.tell()
         await feed.take()
         assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
-            "team/ llama",
             "other/ qwen",
+            "team/ llama",
         ]
         feed.sight = Sight("", frozenset())
         stage.live.tell()

@@ -20,7 +20,6 @@ from webhook.dashboard.view import (
     key_of,
     row_of,
     rows_of,
-    state_of,
     top_of,
 )
 from webhook.status import model
@@ -91,20 +90,8 @@ class Gone(Struct, frozen=True):
     id: str
 
 
-_RANKS: Final = {"waits": 0, "warns": 1}
-"""The states of RayClusters that are shown before the others."""
-
-
-def _place(section: Section) -> tuple[int, str, str]:
-    """Return where on the page a RayCluster is."""
-    cluster = section.cluster
-    return _RANKS.get(state_of(cluster), len(_RANKS)), cluster.namespace, cluster.name
-
-
 class Board:
-    """Keeps the pieces of all RayClusters: those with problems first, then in the order of
-    namespace and name.
-    """
+    """Keeps the pieces of all RayClusters, in the order of namespace and name."""
 
     def __init__(self, drawer: Drawer) -> None:
         self.version = 1
@@ -128,13 +115,9 @@ class Board:
         if old is None:
             self._sections[uid] = section = self._new(cluster)
             self._order.append(section)
-            self._order.sort(key=_place)
-            return
-        before = _place(old)
-        self._update(old, cluster)
-        if _place(old) != before:
-            old.born = self._drawing  # at its new place, where it is put instead of the old one
-            self._order.sort(key=_place)
+            self._order.sort(key=lambda each: (each.cluster.namespace, each.cluster.name))
+        else:
+            self._update(old, cluster)
 
     def publish(self) -> bool:
         """Let everything that was put be seen, as one version. Tell whether there is anything."""

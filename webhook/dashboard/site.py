@@ -14,7 +14,7 @@ from markupsafe import Markup
 from webhook.dashboard.access import Access
 from webhook.dashboard.drawing import HtmlDrawer, assets
 from webhook.dashboard.live import Live
-from webhook.dashboard.view import STATES, problems_of, summary_of, told
+from webhook.dashboard.view import STATES, summary_of, told
 from webhook.http.site import NotNowError, Sight
 from webhook.status.account import Account, account_due, seat_labels, tell
 from webhook.status.diagnosis import Trouble
@@ -81,10 +81,8 @@ class DashboardSite:
     def page(self, sight: Sight, namespace: str, *, trouble: bool) -> str:
         """Return the page."""
         scope = _scope(sight, namespace)
-        troubles = self._live.survey.troubles if scope is None else ()
         return self._page(
             "page",
-            problems=problems_of(self._live.board.clusters(scope), troubles),
             user=sight.user,
             options=Markup(self._options(sight, namespace)),  # noqa: S704 - of our template
             namespace=namespace,
@@ -255,7 +253,6 @@ class DashboardSite:
         )
         return self._page(
             "beside",
-            problems=problems_of(clusters, troubles),
             summary=summary_of(clusters, len(troubles))
             if live.source.synced
             else "Reading the cluster",

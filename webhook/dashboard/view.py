@@ -3,7 +3,7 @@
 Ids of elements are made of numbers and digests only: no name of a tenant is part of one.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Final
@@ -236,15 +236,6 @@ def instant(seconds: float | None) -> Instant | None:
         return None
     at = datetime.fromtimestamp(int(seconds), UTC)
     return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
-
-
-def problems_of(clusters: Collection[model.Cluster], troubles: Iterable[Trouble]) -> int:
-    """Return how many errors there are: those of RayClusters, a RayCluster that cannot be shown,
-    and `troubles`, which are of none.
-    """
-    found = sum(trouble.level == ERROR for each in clusters for trouble in each.troubles)
-    failed = sum(bool(each.failure) for each in clusters)
-    return found + failed + sum(trouble.level == ERROR for trouble in troubles)
 
 
 def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:

@@ -30,13 +30,7 @@ tellTimes(document);
 document.addEventListener("htmx:sse:before:message", (event) => {
   event.detail.waitUntil(new Promise((done) => setTimeout(done)));
 });
-function countProblems() {
-  const problems = document.getElementById("summary")?.dataset.problems;
-  if (problems) document.title = problems === "0" ? "ray-webhook" : `(${problems}) ray-webhook`;
-}
-document.addEventListener("htmx:after:swap", countProblems);
 document.addEventListener("htmx:sse:after:message", () => {
-  countProblems();
   tellTimes(live());
   stale = true;
 });
