@@ -71,7 +71,7 @@ def test_a_person_finds_the_missing_host_and_what_to_do(page: Page) -> None:
     expect(missing).to_have_count(1)
     expect(missing).to_have_attribute("title", "host 3: missing")
     trouble = page.locator(".trouble")
-    expect(trouble).to_contain_text("replica 0 (tpu-9gjw8) lacks host 3")
+    expect(trouble).to_contain_text("replica 0 (tpu-s6kpg) lacks host 3")
     expect(trouble.locator("code")).to_have_text("kubectl describe raycluster -n team llama")
     expect(trouble.locator("time")).to_have_count(0)  # no event says since when
 
@@ -151,7 +151,7 @@ def test_an_open_host_is_followed(page: Page, shown: Shown) -> None:
     expect(panel).to_contain_text("Failed: host 3 of replica 0")
     shown.cluster.delete(PODS, HOST)
     expect(title).to_have_text("host 3 of replica 0")
-    expect(panel).to_contain_text("replica 0 (tpu-9gjw8) lacks host 3")
+    expect(panel).to_contain_text("replica 0 (tpu-s6kpg) lacks host 3")
     expect(panel.locator("button.close")).to_be_focused()
 
 

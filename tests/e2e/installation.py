@@ -51,6 +51,9 @@ RESOURCES = (
     "customresourcedefinitions.apiextensions.k8s.io",
     "tokenreviews.authentication.k8s.io",
     "subjectaccessreviews.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "rolebindings.rbac.authorization.k8s.io",
 )
 REGISTRATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
