@@ -9,7 +9,8 @@ from enum import StrEnum
 from itertools import count
 from typing import Any
 
-from tests.apiserver import pod_review
+from tests.apiserver import object_review, pod_review
+from tests.validation.builders import a_cluster
 
 Object = dict[str, Any]
 
@@ -232,3 +233,52 @@ def review_bodies(kind: Body = Body.FRESH) -> Iterator[bytes]:
         }
         parts[1::2] = [own[part] for part in made_up]
         yield b"".join(parts)
+
+
+_HEADS = 400
+_LARGE = 69_000
+"""Bytes of a review of a large pod."""
+
+
+def head_bodies() -> Iterator[bytes]:
+    """Yield the reviews of the heads of RayClusters in turn, each with a uid of its own."""
+    pod = worker_pod()
+    pod["metadata"]["labels"] |= {"ray.io/group": "headgroup", "ray.io/node-type": "head"}
+    pod["spec"]["nodeSelector"] = {}
+    (container,) = pod["spec"]["containers"]
+    container["resources"] = {"limits": {"cpu": "8", "memory": "40Gi"}}
+    heads = []
+    for number in range(_HEADS):
+        name = f"bench-{number}"
+        pod["metadata"]["labels"]["ray.io/cluster"] = name
+        pod["metadata"]["generateName"] = f"{name}-head-"
+        pod["metadata"]["ownerReferences"][0] |= {"name": name, "uid": f"{number:036}"}
+        heads.append(_with_uids(pod_review(pod, uid=_UID)))
+    for number in count():
+        yield next(heads[number % _HEADS])
+
+
+def large_bodies() -> Iterator[bytes]:
+    """Yield the reviews of a pod of some 69 KB, most of it variables."""
+    pod = worker_pod()
+    env = pod["spec"]["containers"][0]["env"]
+    while len(json.dumps(pod)) < _LARGE:
+        env.append({"name": f"MORE_{len(env)}", "value": "a value of some length " * 4})
+    return _with_uids(pod_review(pod, uid=_UID))
+
+
+def ray_bodies(groups: int) -> Iterator[bytes]:
+    """Yield the reviews of the creation of a RayCluster with as many worker groups."""
+    cluster = a_cluster()
+    for number in range(groups):
+        cluster.group(f"tpu-{number}", hosts=64, replicas=2).tpu("16x16", 4)
+        for variable in range(6):
+            cluster.env(f"VARIABLE_{variable}", "value")
+    return _with_uids(object_review(cluster.build(), uid=_UID))
+
+
+def _with_uids(review: Object) -> Iterator[bytes]:
+    text = json.dumps(review, separators=(",", ":")).encode()
+    before, after = text.split(_UID.encode(), 1)
+    for number in count():
+        yield b"%b%0*d%b" % (before, len(_UID), number, after)
