@@ -492,9 +492,11 @@ def test_what_is_wrong_is_seen_and_gone_after_its_remedy(
         group["template"]["spec"]["nodeSelector"][TOPOLOGY] = "2x2x4"
         api.patch(RAY_CLUSTERS, "refused", {"spec": {"workerGroupSpecs": [group]}}, NAMESPACE)
         operator.start()
-        until_equal(partial(_after_remedies, stage), {}, "every remedy is done and has helped", 400)
-        until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
         nothing: Troubles = {}
+        until_equal(
+            partial(_after_remedies, stage), nothing, "every remedy is done and has helped", 400
+        )
+        until(lambda: told(api, NAMESPACE, "ReplicaComplete"), "replicas are complete again")
         until_equal(lambda: page.troubles(NAMESPACE), nothing, "nothing is left on the page")
         until_equal(partial(dashboard.troubles, token, NAMESPACE), nothing, "nor is it in JSON")
         until_equal(lambda: controller.troubles(NAMESPACE), nothing, "nothing is left to tell")

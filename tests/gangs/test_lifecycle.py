@@ -23,7 +23,7 @@ from webhook.gangs.lifecycle import (
     SeenPodGroup,
     SeenWorkload,
     decide,
-    strangers,
+    foreign,
     waits,
 )
 from webhook.gangs.podgroups import BASIC, Desired, PodGroup, Template, Workload
@@ -218,7 +218,7 @@ def models(draw: st.DrawFn, counts: st.SearchStrategy[bool] = st.booleans()) -> 
     return model
 
 
-def foreign(actual: Actual) -> list[Seen]:
+def not_ours(actual: Actual) -> list[Seen]:
     return [seen for seen in actual.all if seen.identity.controller != UID]
 
 
@@ -226,15 +226,15 @@ def foreign(actual: Actual) -> list[Seen]:
 def test_from_any_state_the_wish_is_reached_and_nothing_of_others_is_touched(
     desired: Desired, model: Model, live: frozenset[str]
 ) -> None:
-    of_others = foreign(model.actual)
+    of_others = not_ours(model.actual)
     model.settle(desired, live)
     model.time_passes()
     for _ in range(2):  # a Workload may go only after the PodGroups that referred to it
         model.settle(desired)
         model.time_passes()
     model.settle(desired)
-    assert foreign(model.actual) == [seen for seen in of_others if not seen.identity.deleting]
-    taken = set(strangers(desired, model.actual))
+    assert not_ours(model.actual) == [seen for seen in of_others if not seen.identity.deleting]
+    taken = set(foreign(desired, model.actual))
     ours = {
         group.identity.name: group
         for group in model.actual.pod_groups
@@ -386,7 +386,7 @@ def test_a_pod_group_that_pods_keep_from_going_is_let_go_when_another_is_wanted(
     model.groups["c-a"] = SeenPodGroup(going, 2, "", protection=1)
     assert next_actions(replace(ONE, pod_groups=()), model) == [("Create", WORKLOAD)]
     assert next_actions(ONE, model, "c-a") == [("Release", "c-a"), ("Create", WORKLOAD)]
-    assert strangers(ONE, model.actual) == []
+    assert foreign(ONE, model.actual) == []
     model.settle(ONE, frozenset({"c-a"}))
     assert (model.groups["c-a"].min_count, model.groups["c-a"].identity.controller) == (4, UID)
 
@@ -420,7 +420,7 @@ def test_a_workload_that_is_not_ours_leaves_pod_groups_alone(model: Model) -> No
     )
     model.settle(ONE)
     assert model.groups["c-a"].workload == ""
-    assert strangers(ONE, model.actual) == [WORKLOAD]
+    assert foreign(ONE, model.actual) == [WORKLOAD]
 
 
 def test_labels_that_somebody_took_off_come_back(model: Model) -> None:

@@ -31,11 +31,11 @@ _LEVELS: Final = (
 
 
 class Slice(Struct, frozen=True, gc=False):
-    """The slice that the hosts of a replica form; with an empty topology where nobody knows it.
+    """The slice that the hosts of a replica form; with an empty topology if it is unknown.
 
     `selected` is the topology by which the pods select nodes: that of the slice itself, or of the
-    `parent` which it is a part of. `annotated` tells that an annotation names the slice. `placed`
-    tells that Kueue chooses its nodes. `unchecked` tells that the user wants no check of it.
+    `parent` which it is a part of. `annotated`: an annotation names the slice. `placed`:
+    Kueue chooses its nodes. `unchecked`: the user wants no check of it.
     """
 
     accelerator: str = ""

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from webhook.control.failures import kind_of, reason_of, tell
+from webhook.control.failures import kind_of, log_failure, reason_of
 from webhook.follow.client import Operation, Query
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
@@ -24,9 +24,9 @@ _SECONDS: Final = 10.0
 _AT_ONCE: Final = 100
 """Writes of one look; what is left comes with the next ones."""
 _AGAIN: Final = 300.0
-"""Seconds between two writes of one series, when what it tells has ended meanwhile."""
+"""Seconds between two writes of one series, when its condition has ended in the meantime."""
 _STILL: Final = 1800.0
-"""The same while it goes on. An API server forgets an event an hour after its last write."""
+"""The same while the condition lasts. An API server forgets an event after an hour."""
 _FORGET: Final = 2 * 3600.0
 _LOST: Final = frozenset({"missing", "forbidden", "invalid", "status"})
 """Failures of one event, which say nothing of the next: its namespace may be going."""
@@ -84,7 +84,7 @@ class EventCounters(Struct):
 class EventRecorder:
     """Writes notices as events. `instance` is this process, as events name who reported them.
 
-    The name of an event follows from its series, so that another process goes on with it. The API
+    The name of an event follows from its series, so that another process continues it. The API
     server lets nothing of an event change but its count and when it was last observed.
     """
 
@@ -92,29 +92,31 @@ class EventRecorder:
         self.counters = EventCounters()
         self._api = api
         self._instance = instance[:128]
-        self._told: dict[Key, _Told] = {}
+        self._series: dict[Key, _Told] = {}
         self._waiting: dict[Key, Notice] = {}
         self._trouble = ""
 
     async def record(self, notices: Iterable[Notice], now: float) -> None:
         """Write what is new, and what still is so from time to time."""
         current = {notice.key: notice for notice in notices}
-        for key, told in self._told.items():
-            told.lasting = told.lasting and key in current
-        self._told = {key: told for key, told in self._told.items() if now - told.at < _FORGET}
+        for key, one in self._series.items():
+            one.lasting = one.lasting and key in current
+        self._series = {
+            key: series for key, series in self._series.items() if now - series.at < _FORGET
+        }
         self._waiting |= {key: notice for key, notice in current.items() if self._due(key, now)}
         for key, notice in [*self._waiting.items()][:_AT_ONCE]:
             try:
-                self._told[key] = _Told(await self._write(notice, now), now)
+                self._series[key] = _Told(await self._write(notice, now), now)
             except ApiError as error:
                 self._failed(error)
                 if error.reason not in _LOST:
                     return
-                self._told[key] = _Told(0, now)
+                self._series[key] = _Told(0, now)
             # Our own bug, which one notice brings out: the others are written all the same
             except Exception as error:  # noqa: BLE001
                 self._stumbled(notice, error)
-                self._told[key] = _Told(0, now, bug=kind_of(error))
+                self._series[key] = _Told(0, now, bug=kind_of(error))
             else:
                 self._trouble = ""
                 reason = key.reason
@@ -122,16 +124,16 @@ class EventRecorder:
             del self._waiting[key]
 
     def _due(self, key: Key, now: float) -> bool:
-        told = self._told.get(key)
-        at, wait = (told.at, _STILL if told.lasting else _AGAIN) if told else (-inf, 0.0)
+        series = self._series.get(key)
+        at, wait = (series.at, _STILL if series.lasting else _AGAIN) if series else (-inf, 0.0)
         return now - at >= wait
 
     async def _write(self, notice: Notice, now: float) -> int:
         """Create an event or go on with its series, and return its count. Raises ApiError."""
-        told = self._told.get(notice.key)
-        if told is not None and told.count:
+        series = self._series.get(notice.key)
+        if series is not None and series.count:
             try:
-                return await self._repeat(notice, told.count + 1, now)
+                return await self._repeat(notice, series.count + 1, now)
             except ApiError as error:
                 if error.reason != "missing":  # it was forgotten
                     raise
@@ -178,15 +180,15 @@ class EventRecorder:
         self.counters.count(error)
         if error.reason != self._trouble:
             self._trouble = error.reason
-            tell(error, "events: one cannot be written: %s (%s)")
+            log_failure(error, "events: one cannot be written: %s (%s)")
 
     def _stumbled(self, notice: Notice, error: Exception) -> None:
         """Count a bug of ours, and say so when it is a new one of a series."""
         self.counters.count(error)
-        told = self._told.get(notice.key)
-        if told is None or told.bug != kind_of(error):
+        series = self._series.get(notice.key)
+        if series is None or series.bug != kind_of(error):
             text = "events: one of RayCluster %s/%s cannot be written: %s (%s)"
-            tell(error, text, notice.namespace, notice.cluster)
+            log_failure(error, text, notice.namespace, notice.cluster)
 
 
 def timestamp(seconds: float) -> str:

@@ -15,7 +15,9 @@ def reason_of(error: Exception) -> str:
 
 
 def kind_of(error: Exception) -> str:
-    """Return what tells a failure from the one before: its reason, or of what type a bug is."""
+    """Return what distinguishes a failure from the previous one: its reason, or the type of a
+    bug.
+    """
     return error.reason if isinstance(error, ApiError) else type(error).__name__
 
 
@@ -24,7 +26,7 @@ def pause_of(error: Exception) -> float:
     return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
 
 
-def tell(error: Exception, text: str, *words: object) -> None:
+def log_failure(error: Exception, text: str, *words: object) -> None:
     """Log a failure, which `text` names by the last two places: a bug as an error with its
     traceback, what the API server answered as a warning.
     """

@@ -1,6 +1,6 @@
 """The index of worker groups: what the controller knows of them, derived from the store of objects.
 
-It holds no objects: whoever keeps the store in step keeps the index in step.
+It holds no objects: the store's handlers keep the index up to date.
 """
 
 import msgspec

@@ -91,7 +91,7 @@ class Leader:
     ) -> None:
         self.leading = False
         self.answered = False
-        """Whether the API server has told who leads: a condition of readiness."""
+        """Whether the leader is known from the API server: a condition of readiness."""
         self._lease = lease
         self._identity = identity
         self._work = work
@@ -152,7 +152,7 @@ class Leader:
         )
 
     async def _try(self, seconds: float = _REQUEST_SECONDS) -> bool:
-        """Take the Lease or renew it, and tell whether this process holds it now."""
+        """Take or renew the Lease, and return whether this process holds it now."""
         seconds = min(seconds, _REQUEST_SECONDS)
         try:
             holding, version = await self._lease.read(seconds)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.control.failures import pause_of, reason_of, tell
+from webhook.control.failures import log_failure, pause_of, reason_of
 from webhook.control.group_index import GroupIndex
 from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
@@ -20,7 +20,7 @@ from webhook.control.reconcile_state import ReconcileState, new_state
 from webhook.follow.errors import ApiError
 from webhook.follow.observing import Observing
 from webhook.follow.timing import Backoff, PublishingTiming, World
-from webhook.gangs.lifecycle import Action, Actual, Create, Delete, decide, strangers, waits
+from webhook.gangs.lifecycle import Action, Actual, Create, Delete, decide, foreign, waits
 from webhook.gangs.podgroups import Desired, Occupied, desired_of, occupied
 from webhook.groups.clusters import ClusterFacts
 from webhook.status.bugs import UNEXPECTED
@@ -95,7 +95,7 @@ class Publisher:
     @property
     def taken_names(self) -> int:
         """The number of names that are wanted, but that objects of others have."""
-        return sum(len(state.strangers) for state in self._states.values())
+        return sum(len(state.foreign) for state in self._states.values())
 
     def serve(self, version: str | None) -> None:
         """Speak this version of the API from now on, or be silent."""
@@ -106,7 +106,7 @@ class Publisher:
 
     async def run(self) -> None:
         """Publish until cancelled. It begins with a look at everything: another process may have
-        published meanwhile.
+        published until then.
         """
         self._states.clear()
         self._sweeping, self._sweep_at = False, 0.0
@@ -220,13 +220,13 @@ class Publisher:
     async def _bring_about(
         self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired
     ) -> bool:
-        """Look and act until there is nothing left to do, and tell whether something is still
+        """Reconcile until nothing is left to do, and return whether something is still
         missing. Raises ApiError.
         """
         for _ in range(_ROUNDS):
             actual = await store.of(facts, sorted(state.names))
             state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
-            self._report(state, facts, tuple(strangers(desired, actual)))
+            self._report(state, facts, tuple(foreign(desired, actual)))
             actions = await self._decide(store, facts, desired, actual)
             if not actions:
                 return waits(desired, actual)
@@ -279,13 +279,13 @@ class Publisher:
             raise refusal
 
     def _report(self, state: ReconcileState, facts: ClusterFacts, names: tuple[str, ...]) -> None:
-        if names and names != state.strangers:
+        if names and names != state.foreign:
             text = (
                 "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; "
                 "delete or rename them"
             )
             _log.warning(text, facts.namespace, facts.name, ", ".join(names))
-        state.strangers = names
+        state.foreign = names
 
     def _failed(self, state: ReconcileState, facts: ClusterFacts, error: Exception) -> None:
         """Note a failure; say so when it is a new one."""
@@ -300,13 +300,15 @@ class Publisher:
         if state.trouble != said:
             state.trouble = said
             text = "scheduling groups of RayCluster %s/%s: %s (%s)"
-            tell(error, text, facts.namespace, facts.name)
+            log_failure(error, text, facts.namespace, facts.name)
 
     def _warn_once(self, error: Exception, what: str) -> None:
         """Say once that something is wrong which is not one RayCluster's."""
         if self._outage != reason_of(error):
             self._outage = reason_of(error)
-            tell(error, "scheduling groups: %s: %s (%s); asking again with growing delays", what)
+            log_failure(
+                error, "scheduling groups: %s: %s (%s); asking again with growing delays", what
+            )
 
     def _count(self, error: Exception) -> None:
         reason = reason_of(error)

@@ -27,22 +27,22 @@ class ReconcileState(Struct):
     hold: float = 0.0
     """Nothing is tried before this, after a failure."""
     refused: ClusterFacts | None = None
-    """Facts for which the API server refused something: others are tried at once, as whoever
-    changed them may have mended it.
+    """Facts for which the API server refused something: others are tried at once, since
+    the change may have fixed it.
     """
     look: float = _NEVER
     """Another look is due at this, for what only time can change."""
     running: bool = False
     names: set[Named] = field(default_factory=set)
     """Objects that are looked up by their names, as we could not create them."""
-    strangers: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
     """Names that objects of others have."""
     trouble: str = ""
 
     def due(self, facts: ClusterFacts, taken: Occupied, now: float) -> bool:
         """Tell whether there is something to do now."""
-        mended = self.refused is not None and self.refused is not facts
-        if self.running or (now < self.hold and not mended):
+        fixed = self.refused is not None and self.refused is not facts
+        if self.running or (now < self.hold and not fixed):
             return False
         if self.reconciled is None or now >= self.look:
             return True

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from webhook.control.failures import kind_of, reason_of, tell
+from webhook.control.failures import kind_of, log_failure, reason_of
 from webhook.control.repair_records import Records
 from webhook.control.repair_store import RepairStore
 from webhook.follow.errors import ApiError
@@ -51,7 +51,7 @@ class State(Protocol):
 
 
 class Events(Protocol):
-    """Who tells RayClusters."""
+    """Writes events on RayClusters."""
 
     async def record(self, notices: Iterable[Notice], now: float) -> None:
         """Write events. What cannot be written is tried again with the next."""
@@ -146,7 +146,7 @@ class Repairer:
             await self._attempt(facts.uid, name, self._repair(facts))
 
     async def _attempt(self, key: str, name: str, work: Awaitable[None]) -> None:
-        """Count what fails, and log it when it is new; the rest of the round goes on."""
+        """Count what fails, and log it when it is new; the rest of the round continues."""
         try:
             await work
         # Also our own bug, which one RayCluster brings out
@@ -155,7 +155,7 @@ class Repairer:
             self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
             if self._trouble.get(key) != kind:
                 self._trouble[key] = kind
-                tell(error, "repair: %s: %s (%s); trying again", name)
+                log_failure(error, "repair: %s: %s (%s); trying again", name)
         else:
             self._trouble.pop(key, None)
 
@@ -192,7 +192,7 @@ class Repairer:
         return any(not isinstance(action, Unmark) for action in found.actions)
 
     async def _delete(self, facts: ClusterFacts, group: str, actions: Sequence[Delete]) -> None:
-        """Delete pods at once, and tell of those that were: KubeRay replaces the first one that is
+        """Delete pods at once, and report those that were: KubeRay replaces the first one that is
         gone, and the index of a replica is free when all are on their way. Raises ApiError.
         """
         results = await asyncio.gather(
@@ -211,7 +211,7 @@ class Repairer:
                 raise error
 
     async def _perform(self, facts: ClusterFacts, action: Action) -> bool:
-        """Do one thing, and tell whether it was done; not where somebody else was faster."""
+        """Do one action, and return whether it was done: not if another process was faster."""
         try:
             await self._store.perform(facts, action)
         except ApiError as error:

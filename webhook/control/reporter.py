@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from webhook.control.event_recorder import EventCounters, EventRecorder
-from webhook.control.failures import tell
+from webhook.control.failures import log_failure
 from webhook.follow.observing import Observing
 from webhook.follow.timing import World as Clock
 from webhook.status.bugs import INSTALLATION, Bugs, named
@@ -93,5 +93,5 @@ class Reporter:
             self.counters.count(error)
         for uid, error in bugs.news().items():
             text = "events: %s cannot be looked at: %s (%s)"
-            tell(error, text, named(uid, survey.world))
+            log_failure(error, text, named(uid, survey.world))
         await self._recorder.record(self.last.notices, now)

@@ -1,8 +1,8 @@
 """The lifecycle of a RayCluster's Workload and PodGroups: from what should exist and what does, the
 next actions.
 
-An object that another RayCluster controls, or nobody, is never touched. What cannot be changed is
-left until no pod depends on it, then deleted, and made anew when it is gone. Pods keep a PodGroup
+An object that this RayCluster does not control is never touched. What cannot be changed is left
+until no pod depends on it, then deleted, and created again when it is gone. Pods keep a PodGroup
 that is being deleted, and those that come after them name the next one by the same name: so that it
 can come, the protection is taken off the one that goes.
 """
@@ -118,7 +118,7 @@ def decide(
 ) -> list[Action]:
     """Return what to do next, in order; nothing when only time can help, or nothing is left to do.
 
-    `resizable` tells whether minimal counts can be changed; `live` names PodGroups that must not be
+    `resizable`: whether minimal counts can be changed; `live` names PodGroups that must not be
     deleted for a difference.
     """
     wanted = {group.name: group for group in desired.pod_groups}
@@ -135,7 +135,7 @@ def decide(
         isinstance(action, Delete) and action.seen.identity.name == desired.workload.name
         for action in before
     ):
-        return [*done, *before]  # PodGroups are made once the new Workload is there to refer to
+        return [*done, *before]  # PodGroups are made once the new Workload exists
     missing = desired.workload is not None and desired.workload.name not in {
         seen.identity.name for seen in actual.workloads
     }
@@ -168,7 +168,7 @@ def waits(desired: Desired, actual: Actual) -> bool:
     return not fine or (desired.workload is not None and desired.workload.name not in workloads)
 
 
-def strangers(desired: Desired, actual: Actual) -> list[str]:
+def foreign(desired: Desired, actual: Actual) -> list[str]:
     """Return the names that are desired, but that objects have which are not this RayCluster's,
     and do not go by themselves.
     """

@@ -62,7 +62,7 @@ class Desired(Struct, frozen=True, gc=False):
     live: frozenset[str] = frozenset()
     """PodGroups of which worker pods are known."""
     heads: frozenset[str] = frozenset()
-    """PodGroups that the head is in; nobody here knows whether it lives."""
+    """PodGroups that the head is in; whether the head exists is not known here."""
 
 
 class _Kind(Struct, gc=False):

@@ -1,1 +1,1 @@
-"""The doorway to FastAPI and uvicorn: applications, connections and listeners."""
+"""The HTTP server: FastAPI applications, connections and listeners."""

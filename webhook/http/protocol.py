@@ -47,8 +47,8 @@ class LimitedProtocol(HttpToolsProtocol):
         certificate, wanted = transport.get_extra_info("peercert"), self.limits.client_names
         if certificate:
             self.prove()
-        stranger = wanted and names_of(certificate or {}).isdisjoint(wanted)
-        for each in (self,) if stranger else _excess(self, self.limits.connections):
+        unknown = wanted and names_of(certificate or {}).isdisjoint(wanted)
+        for each in (self,) if unknown else _excess(self, self.limits.connections):
             self.connections.discard(each)
             each.transport.abort()
 
@@ -205,7 +205,7 @@ def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
     new.refused(503, f"more than {limit} connections, or {limit // 2} of one address")
     crowd = [each for each in addresses if crowded or addresses[each] == addresses[new]]
     waiting = [each for each in crowd if each is not new and each.patience() < inf]
-    strangers = [each for each in waiting if not each.proven]
-    strangers.sort(key=lambda each: (-counts[addresses[each]], each.born))
+    unproven = [each for each in waiting if not each.proven]
+    unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
     idle = sorted(waiting, key=lambda each: each.since)
-    return strangers[: 1 + limit // 50] or idle[:1] or [new]
+    return unproven[: 1 + limit // 50] or idle[:1] or [new]

@@ -72,12 +72,12 @@ class Site(Protocol):
         """Return the page."""
 
     def pod(self, sight: Sight, namespace: str, name: str, *, part: bool) -> str | None:
-        """Return what there is to tell of a pod, as a page or as a part of one, which tells also
+        """Return the details of a pod, as a page or as a part of one, which shows also
         that there is none.
         """
 
     def host(self, sight: Sight, place: dict[str, str], *, part: bool) -> str | None:
-        """Return what there is to tell of a host without a pod, in the same ways."""
+        """Return the details of a host without a pod, in the same ways."""
 
     def diagnosis(self, name: str, *, part: bool) -> str | None:
         """Return what a diagnosis means."""
@@ -88,13 +88,13 @@ class Site(Protocol):
     def events(
         self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
     ) -> AsyncIterator[bytes]:
-        """Yield messages that keep a page up to date, until nobody looks any more."""
+        """Yield messages that keep a page up to date, until the browser disconnects."""
 
     def status_json(self, sight: Sight, namespace: str) -> bytes:
         """Return the picture as JSON."""
 
     def pod_json(self, sight: Sight, namespace: str, name: str) -> bytes | None:
-        """Return what there is to tell of a pod as JSON."""
+        """Return the details of a pod as JSON."""
 
 
 class _Guard:
@@ -247,7 +247,7 @@ def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
         if session is None:
             return HTMLResponse(site.sign_in("This token is not accepted."), 401)
         answer = RedirectResponse("/", 303)
-        # A browser sends a secure cookie to loopback only over TLS, where nobody listens in.
+        # A browser sends a secure cookie to loopback only over TLS, where no one can listen in.
         secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
         name = _of_port(cookie, request)
         answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)

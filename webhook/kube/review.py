@@ -76,7 +76,7 @@ CAUSE_TYPES: Final = frozenset({INVALID, REQUIRED, NOT_FOUND, DUPLICATE, NOT_SUP
 
 
 class Place(Struct, frozen=True, gc=False):
-    """Where a worker has its seat, as log and audit tell it."""
+    """The identity of a worker, for log and audit."""
 
     cluster: str
     group: str
@@ -89,7 +89,7 @@ class Answer(Struct, frozen=True, gc=False):
     text, or None.
 
     `rules` are those of ours that refused the object, `warned` those that warned of it, each once.
-    Of them and of the `place` of a worker only audit and log tell.
+    They and the `place` of a worker appear in audit and log only.
     """
 
     causes: tuple[Cause, ...] = ()

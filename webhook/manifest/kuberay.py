@@ -50,7 +50,7 @@ def count_pods(cluster: RayCluster) -> int:
 
 def cluster_for(document: Object) -> Object | None:
     """Return the RayCluster that KubeRay makes for a RayJob, RayService or RayCronJob; None for one
-    that runs on a RayCluster which is there already.
+    that runs on an existing RayCluster.
 
     The suffix of its name, which KubeRay draws, is the same for the same object. Labels and
     annotations are those of the RayJob or RayService; a RayCronJob passes none on.

@@ -1,9 +1,9 @@
 """The plan: from a worker group and its record, the next record and the next actions.
 
 A replica of which all hosts run is recorded with the uids of these hosts. A recorded replica that
-lacks one of them has lost a host, even if another pod has its identity; one that was never
-recorded has lost nothing. A replica that is to be deleted is recorded first, then marked, pod by
-pod, so that admission assigns no further host of it, and then deleted. Any process goes on from the
+lacks one of them has lost a host, even if another pod has its identity; one that was never recorded
+has lost nothing. A replica that is to be deleted is recorded first, then marked, pod by pod, so
+that admission assigns no further host of it, and then deleted. Any process continues from the
 record where another one stopped; nothing that others can write on a pod is a reason to delete one.
 """
 
@@ -88,7 +88,7 @@ def plan(
     hold = broken and _hold(group, record, memory, limits, now, date)
     if hold or not ripe:
         return Plan(record, _actions(record, replicas), dict.fromkeys(broken, hold or TOO_NEW))
-    # What is left of a torn one may yet be filled, in place of one that goes before it.
+    # What is left of an incomplete one may yet be filled, in place of one that goes before it.
     first = min(
         ripe,
         key=lambda name: (broken[name] == TORN, memory.broken[name], len(replicas[name]), name),

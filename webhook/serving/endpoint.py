@@ -35,7 +35,7 @@ class Reviewer(Protocol):
 
 
 class Observer(Protocol):
-    """Is told of every review."""
+    """Observes every review."""
 
     def reviewed(self, outcome: Outcome, seconds: float) -> None:
         """Note a review that was answered."""

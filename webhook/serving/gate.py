@@ -31,12 +31,12 @@ class Gate:
 
     def lines(self, *, verbose: bool) -> list[str]:
         """Return a line for each condition, `[+]` when it holds and `[-]` when it does not."""
-        told = {name: tell() for name, tell in self.details.items()} if verbose else {}
+        texts = {name: text() for name, text in self.details.items()} if verbose else {}
         report = self.report()
         return [
-            f"[{'+' if holds else '-'}] {name}{': ' if name in told else ''}{told.get(name, '')}"
+            f"[{'+' if holds else '-'}] {name}{': ' if name in texts else ''}{texts.get(name, '')}"
             for name, holds in report.items()
-        ] + [f"{name}: {text}" for name, text in told.items() if name not in report]
+        ] + [f"{name}: {text}" for name, text in texts.items() if name not in report]
 
     def closed(self) -> str | None:
         """Return why no review can be answered now, or None when they can, which they can while

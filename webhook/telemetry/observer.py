@@ -20,7 +20,7 @@ REFUSALS_A_SECOND: Final = 10
 class ReviewObserver:
     """Tells log and metrics of reviews. `quiet` leaves out the line of a review that was allowed.
 
-    Both are told a moment later; `flush` writes them now.
+    Both are written a moment later; `flush` writes them now.
     """
 
     def __init__(self, log: Log, counts: ReviewCounts, *, quiet: bool = False) -> None:

@@ -201,7 +201,7 @@ DASHBOARD_PODS = _gauge("ray_webhook_pods", "Pods of Ray known.")
 DASHBOARD_LOOKS = _gauge("ray_webhook_dashboard_looks", "Looks at changes.")
 DASHBOARD_SECONDS = _gauge("ray_webhook_dashboard_seconds", "CPU of these.")
 DASHBOARD_REMEMBERED = _gauge("ray_webhook_dashboard_remembered", "Replicas remembered.")
-DASHBOARD_WORKED_OUT = _gauge("ray_webhook_dashboard_worked_out", "Replicas worked out anew.")
+DASHBOARD_WORKED_OUT = _gauge("ray_webhook_dashboard_worked_out", "Replicas examined again.")
 DASHBOARD_FAILURES = _counter(
     "ray_webhook_dashboard_failures",
     "Times a RayCluster, or the installation, could not be looked at.",

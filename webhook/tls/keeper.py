@@ -28,7 +28,7 @@ class CertificateSource(Protocol):
 
 
 class Observer(Protocol):
-    """Is told what becomes of certificates."""
+    """Observes changes of certificates."""
 
     def loaded(self, expires: datetime) -> None:
         """Note that a pair is served from now on."""
@@ -76,8 +76,8 @@ class Keeper:
         self._clock = clock
 
     def take(self, pair: Pair) -> bool:
-        """Serve with this pair, and tell whether it is another one. Raises CertificateError, and
-        goes on with the old one.
+        """Serve with this pair, and return whether it is a new one. Raises CertificateError, and
+        continues with the old one.
         """
         material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
         if material == self._served:
@@ -91,7 +91,7 @@ class Keeper:
         return True
 
     async def run(self) -> None:
-        """Look for a new pair until cancelled. A pair that was taken before is told of now."""
+        """Look for a new pair until cancelled. A pair that was taken before is reported now."""
         if self._served is not None:
             self._tell_loaded()
         while True:
@@ -99,7 +99,7 @@ class Keeper:
             await asyncio.sleep(self._seconds)
 
     async def look(self) -> None:
-        """Look once, and tell the observer, of the same complaint once."""
+        """Check once, and report the same failure to the observer once."""
         try:
             new = self.take(await self._source.fetch())
         except CertificateError as error:

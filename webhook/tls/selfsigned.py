@@ -19,7 +19,7 @@ class Vault(Protocol):
         """Return the data of the Secret and its resourceVersion."""
 
     async def write(self, data: Mapping[str, bytes], version: str) -> bool:
-        """Replace the data unless the Secret has changed since `version`; tell whether it was
+        """Replace the data unless the Secret has changed since `version`; return whether it was
         replaced.
         """
 

@@ -16,7 +16,7 @@ class Validity(NamedTuple):
 
     def worn(self, now: datetime) -> bool:
         """Tell whether two thirds of the time are over: then cert-manager renews too, unless it is
-        told otherwise.
+        given otherwise.
         """
         return now >= self.start + (self.end - self.start) * 2 / 3
 

@@ -68,7 +68,7 @@ class Service:
     drain: Callable[[], Awaitable[None]]
     log: Log
     flush: Callable[[], None]
-    """Writes what the log has still to tell of reviews."""
+    """Writes the pending log lines of reviews."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
 
 
 def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:
-    """Let pods know zone and region where this release of Kubernetes tells them."""
+    """Give pods their zone and region where this release of Kubernetes supplies them."""
     pods.policy = structs.replace(pods.policy, zones=release is not None and release >= ZONES_SINCE)
 
 
