@@ -46,7 +46,7 @@ demo: $(READY)  ## Run the main job end to end on loopback, and show it
 
 run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
-		--tls.certificate .cache/certs/tls.crt --tls.key .cache/certs/tls.key
+		--tls.cert-dir .cache/certs
 
 tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
 	$(BIN)/python -m tests.e2e.build helm kustomize

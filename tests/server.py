@@ -51,12 +51,7 @@ def serving(
     log = directory / "log.jsonl"
     command = [*launcher, sys.executable, *program, "serve", "--standalone", "--host", "127.0.0.1"]
     command += ["--port", "0", "--admin-port", "0", *flags]
-    command += [
-        "--tls.certificate",
-        str(directory / "tls.crt"),
-        "--tls.key",
-        str(directory / "tls.key"),
-    ]
+    command += ["--tls.cert-dir", str(directory)]
     for path in state:
         command += ["--state", str(path)]
     with (

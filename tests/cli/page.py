@@ -35,7 +35,7 @@ def _command(name: str) -> Iterator[str]:
         yield f"Needs `pip install '{PROGRAM}[{EXTRAS[name]}]'`.\n"
     if name in _PROCESSES:
         yield (
-            "Its flags are the [settings](settings.md), `--file` that of a file with them, and "
+            "Its flags are the [settings](settings.md), `--config` that of a file with them, and "
             "`--kubeconfig`, without which it uses the account of its pod.\n"
         )
         return

@@ -147,7 +147,7 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         installation=Installation(namespace="ray-webhook"),
         listen=Listen(host="127.0.0.1", admin_port=0),
         serving=Serving(port=0),
-        tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
+        tls=Tls(cert_dir=directory),
         scheduling=scheduling,
         kubeconfig=config,
     )
