@@ -15,7 +15,7 @@ from webhook.cli.state import add_state, state_in
 from webhook.dashboard.access import OwnAccess
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
-from webhook.follow.kubeconfig import load_of
+from webhook.follow.location import load_of
 from webhook.follow.snapshot import Snapshot
 from webhook.manifest.errors import ManifestError
 from webhook.runtime import supervise
