@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from webhook.cli.main import main
 
-READY_SECONDS = 30
+SECONDS = 180
+"""How long a test waits for what always comes: a busy machine takes its time."""
 
 PROGRAM = ("-m", "webhook.cli.main")
 """What Python runs."""
@@ -64,7 +65,7 @@ def serving(
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(10)
+                process.wait(SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
 
