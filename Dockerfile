@@ -1,9 +1,8 @@
-# docker build --build-arg BASE_DIGEST=sha256:... --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) \
-#   -t ray-webhook:0.1.0 .
-# A tag of the base moves, so there is no build without its digest; docs/install.md says how to get it.
+# `make image` looks the digest of the base up, and builds this. A tag of the base moves, so there is no build without it;
+# docs/install.md has the command.
 
 ARG BASE_DIGEST
-FROM python:3.11.13-slim-bookworm@${BASE_DIGEST} AS build
+FROM python:3.13-slim-trixie@${BASE_DIGEST} AS build
 ARG SOURCE_DATE_EPOCH=0
 ENV SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH PYTHONHASHSEED=0 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -11,19 +10,22 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY webhook ./webhook
 # Wheels alone, each with its hash in constraints.txt, those of the build itself as well: the index is asked by the first
-# command only.
+# command only. Without the extra `cluster`: pods have a service account, and kubeconfigs need 128 MB.
 RUN pip download --require-hashes --no-deps --only-binary :all: --dest /wheels --requirement constraints.txt \
     && export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels \
     && pip wheel --no-deps --wheel-dir /wheels . \
     && python -m venv --without-pip /opt/ray-webhook \
-    && pip --python /opt/ray-webhook/bin/python install --no-compile 'ray-webhook[serve,cluster]' \
-    && python -m compileall --quiet --invalidation-mode unchecked-hash /opt/ray-webhook/lib \
+    && pip --python /opt/ray-webhook/bin/python install --no-compile 'ray-webhook[serve]' \
+    && python -m compileall -q --invalidation-mode unchecked-hash /opt/ray-webhook/lib \
     && find /opt/ray-webhook -exec touch --no-dereference --date=@$SOURCE_DATE_EPOCH {} +
 
-FROM python:3.11.13-slim-bookworm@${BASE_DIGEST}
+FROM python:3.13-slim-trixie@${BASE_DIGEST}
 ARG SOURCE_DATE_EPOCH=0
 ENV PATH=/opt/ray-webhook/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-RUN rm -rf /usr/local/lib/python3.11/site-packages/* /usr/local/lib/python3.11/ensurepip /usr/local/bin/pip* ~/.cache
+LABEL org.opencontainers.image.title=ray-webhook \
+    org.opencontainers.image.description="Admission webhook for Ray pods on Kubernetes" \
+    org.opencontainers.image.licenses=Apache-2.0
+RUN rm -rf /usr/local/lib/python3.13/site-packages/* /usr/local/lib/python3.13/ensurepip /usr/local/bin/pip* ~/.cache
 COPY --from=build /opt/ray-webhook /opt/ray-webhook
 USER 65532:65532
 EXPOSE 10250 8080

@@ -20,7 +20,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins workflows docs sbom release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins workflows docs sbom image release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -46,7 +46,7 @@ demo: $(READY)  ## Run the main job end to end on loopback, and show it
 
 run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
-		--tls.certificate .cache/certs/tls.crt --tls.key .cache/certs/tls.key
+		--tls.cert-dir .cache/certs
 
 tools: $(READY)  ## Build helm and kustomize, which the tests of the manifests run, from their Go modules
 	$(BIN)/python -m tests.e2e.build helm kustomize
@@ -179,10 +179,13 @@ sbom: .cache/wheels  ## Write dist/ray-webhook.cdx.json, what the image is made 
 	$(PYTHON) -m venv .cache/sbom
 	.cache/sbom/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/release/sbom.txt
 	$(PYTHON) -m venv --without-pip .cache/image
-	$(FROM_WHEELS) $(BIN)/python -m pip --python .cache/image/bin/python install $(PIP) '.[serve,cluster]'
+	$(FROM_WHEELS) $(BIN)/python -m pip --python .cache/image/bin/python install $(PIP) '.[serve]'
 	mkdir -p dist
 	.cache/sbom/bin/cyclonedx-py environment .cache/image/bin/python --pyproject pyproject.toml \
 		--output-reproducible --validate --output-file dist/ray-webhook.cdx.json
+
+image: $(READY)  ## Build the image with docker or buildah; where neither works, try the steps of the Dockerfile in a folder
+	$(BIN)/python -m tests.release.image
 
 release: $(READY) tools  ## Build wheel, source distribution, chart, manifests and release notes into dist/, and check them, also against TAG
 	$(BIN)/python -m tests.release.build $(TAG)

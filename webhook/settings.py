@@ -1,53 +1,28 @@
-"""Settings of the service: flags, then environment, then a file, then the defaults here, each with
-its reason.
-"""
+"""Settings of the processes: every section with its defaults, and the JSON Schema of a file."""
 
-import argparse
-import json
-import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, get_origin
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     WithJsonSchema,
     model_validator,
 )
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    CliSettingsSource,
-    EnvSettingsSource,
-    InitSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic.alias_generators import to_camel
 
 from webhook.groups.drain import SECONDS_MAX
-from webhook.manifest.errors import ManifestError
-from webhook.manifest.reader import read
 from webhook.time_zones import TIME_ZONES
-from webhook.validation.rule_settings import RuleSettings, parse_kuberay
-from webhook.validation.ruleset import unknown_names
+from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
+from webhook.validation.ruleset import RULES, unknown_names
 
-PREFIX: Final = "RAY_WEBHOOK_"
-"""Of every environment variable that is a setting; two underscores stand between a section and its
-setting.
-"""
-
-API_VERSION: Final = "config.admission.ray.io/v1alpha1"
-KIND: Final = "Settings"
+API_VERSION: Final = "config.ray-webhook.dev/v1alpha1"
+KIND: Final = "Configuration"
 """Of a file with settings."""
-
-_BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(ge=0, le=600)]
@@ -56,11 +31,23 @@ Level = Annotated[
     BeforeValidator(lambda value: "off" if value is False else value),
     WithJsonSchema({"enum": ["off", "warn", "deny", False]}),
 ]
-"""What YAML reads `off` as, without quotes, means the same."""
+"""YAML reads `off` without quotes as false."""
+
+
+def _names(known: Iterable[str]) -> Any:  # noqa: ANN401 - pydantic's metadata
+    """Return what lists the names of a map in the schema."""
+    return Field(json_schema_extra={"propertyNames": {"enum": [*known]}})
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
 
 
 class Installation(_Section):
@@ -114,11 +101,10 @@ class Tls(_Section):
     empty.
     """
 
-    certificate: Path = Path("/etc/ray-webhook/tls/tls.crt")
-    """Certificate chain in PEM, as cert-manager names it in a Secret."""
-
-    key: Path = Path("/etc/ray-webhook/tls/tls.key")
-    """Private key in PEM, without a password."""
+    cert_dir: Path = Path("/etc/ray-webhook/tls")
+    """Directory of `tls.crt`, the certificate chain in PEM, and `tls.key`, its private key without
+    a password. These are the names in a Secret of cert-manager.
+    """
 
     client_ca: Path | None = None
     """Authorities in PEM; with them, only clients with a certificate of one of these are served.
@@ -127,17 +113,13 @@ class Tls(_Section):
 
     client_names: list[str] = []
     """Names (common name or DNS name) that a client's certificate may bear; empty allows every
-    name. Needs `tls.client_ca`.
+    name. Needs `tls.clientCa`.
     """
 
     @model_validator(mode="after")
     def _names_need_authorities(self) -> Self:
         if self.client_names and self.client_ca is None:
-            msg = (
-                "client_names needs client_ca: a name means nothing without an authority that "
-                "vouches for it"
-            )
-            raise ValueError(msg)
+            raise ValueError("clientNames needs clientCa, the authorities that sign these names")
         return self
 
 
@@ -156,10 +138,10 @@ class Log(_Section):
 class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
-    levels: dict[str, Level] = {}
+    levels: Annotated[dict[str, Level], _names(rule.id for rule in RULES)] = {}
     """Level of a rule by its id, where it is not the default: `off`, `warn` or `deny`."""
 
-    gates: dict[str, bool] = {}
+    gates: Annotated[dict[str, bool], _names(GATES)] = {}
     """Feature gates of the KubeRay operator, where they are not the defaults of KubeRay 1.7."""
 
     kuberay: Annotated[str, Field(pattern=r"^([0-9]{1,3}\.[0-9]{1,3})?$")] = ""
@@ -274,9 +256,6 @@ class Repair(_Section):
     enabled: bool = False
     """Whether `controller` repairs them. It needs the right to patch and delete pods."""
 
-    per_hour: Annotated[int, Field(ge=1, le=1000)] = 6
-    """How many replicas of one worker group are replaced within an hour."""
-
 
 class Topology(_Section):
     """Where nodes of Ray are; `docs/locality.md` tells more."""
@@ -299,26 +278,8 @@ class Ignore(_Section):
     """
 
 
-class Settings(BaseSettings):
+class Settings(_Section):
     """Everything that can be set."""
-
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_nested_delimiter="__",
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        nested_model_default_partial_update=True,
-        cli_kebab_case=True,
-        cli_implicit_flags=True,
-        cli_hide_none_type=True,
-        cli_avoid_json=True,
-        cli_shortcuts={
-            "listen.host": "host",
-            "listen.admin-port": "admin-port",
-            "serving.port": "port",
-        },
-    )
 
     installation: Installation = Installation()
     listen: Listen = Listen()
@@ -335,11 +296,6 @@ class Settings(BaseSettings):
     ignore: Ignore = Ignore()
     controller: Controller = Controller()
     dashboard: Dashboard = Dashboard()
-
-    file: Path | None = None
-    """YAML file with settings, nested as here; environment variables and flags override it. It
-    begins with `apiVersion: config.admission.ray.io/v1alpha1` and `kind: Settings`.
-    """
 
     standalone: bool = False
     """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted
@@ -361,146 +317,35 @@ class Settings(BaseSettings):
     elsewhere.
     """
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Return the sources, the strongest first; flags stand before all of them."""
-        del env_settings, dotenv_settings, file_secret_settings
-        file = (
-            init_settings.init_kwargs.get("file")
-            if isinstance(init_settings, InitSettingsSource)
-            else None
-        )
-        document = _document(file) if file else {}
-        return (
-            init_settings,
-            _Environment(settings_cls),
-            InitSettingsSource(settings_cls, init_kwargs=document),
-        )
 
-
-class _Environment(EnvSettingsSource):
-    """Variables whose lists and maps are JSON, or as people write them: `a,b` and
-    `key=value,other=value`.
-    """
-
-    # What the setting is
-    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: str) -> Any:  # noqa: ANN401
-        """Return a list or a map; everything else is JSON."""
-        kind = get_origin(field.annotation) if field else None
-        if kind not in {list, dict} or value.lstrip()[:1] in {"[", "{"}:
-            return json.loads(value)
-        items = [item.strip() for item in value.split(",") if item.strip()]
-        if kind is list:
-            return items
-        pairs = [item.partition("=") for item in items]
-        if not all(separator for _, separator, _ in pairs):
-            msg = f"{field_name} is a map: write key=value,other=value"
-            raise ValueError(msg)
-        return {key.strip(): text.strip() for key, _, text in pairs}
-
-
-class _ControllerSettings(Settings):
-    """The same settings, with the short flags of `controller`."""
-
-    model_config = SettingsConfigDict(
-        cli_shortcuts={"listen.host": "host", "listen.admin-port": "port"},
-    )
-
-
-class _DashboardSettings(Settings):
-    """The same settings, with the usage and the short flags of `dashboard`."""
-
-    model_config = SettingsConfigDict(
-        cli_prog_name="ray-webhook dashboard --in-cluster",
-        cli_shortcuts={"dashboard.host": "host", "dashboard.port": "port"},
-    )
-
-
-_OF: Final = {
-    "serve": Settings,
-    "controller": _ControllerSettings,
-    "dashboard": _DashboardSettings,
-}
-"""Settings by the command that reads them."""
-
-
-class WrongSettingsError(Exception):
-    """Settings that cannot be used. The message has a line for each, with its name, what it was,
-    and what is allowed.
-    """
-
-
-Flags = CliSettingsSource[Settings]
-"""The flags of a command, which a parser reads."""
-
-_WORDS: Final = {
-    "str": "TEXT",
-    "int": "NUMBER",
-    "float": "SECONDS",
-    "Path": "PATH",
-    "list[str]": "A,B",
-    "list[Path]": "PATH,PATH",
-    "dict[str,bool]": "NAME=BOOL,...",
-    "dict[str,{off,warn,deny}]": "ID=LEVEL,...",
-}
-"""What a value is called in the help, by what pydantic calls it."""
-
-_DEFAULT: Final = re.compile(r" \(default: (None|\[\]|\{\}|)\)")
-_LIST: Final = re.compile(r"(?<=\(default: )\['(.*)'\](?=\))")
-
-
-def flags(command: str, parser: argparse.ArgumentParser) -> Flags:
-    """Add the flags of `serve` or `controller` to a parser, in words for people."""
-    source: Flags = CliSettingsSource(_OF[command], root_parser=parser)
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to what was added
-        if isinstance(action.metavar, str):
-            action.metavar = _WORDS.get(action.metavar, action.metavar)
-        said = _DEFAULT.sub("", action.help or "")
-        said = said.replace("(default: True)", "(default)").replace(
-            "(default: False)", "(default: no)"
-        )
-        action.help = _LIST.sub(lambda found: found[1].replace("', '", ","), said)
-    return source
-
-
-def read_settings(
-    arguments: Sequence[str], command: str = "serve", parser: argparse.ArgumentParser | None = None
-) -> Settings:
-    """Return the settings in flags, environment and file. Raises WrongSettingsError; prints usage
-    and exits for a wrong flag.
-
-    `command` is the process: `serve`, `controller` or `dashboard`. `parser` has no flags yet.
-    """
-    _refuse_unknown(os.environ)
-    file = _file(arguments, os.environ)
-    source = flags(command, parser or argparse.ArgumentParser(f"ray-webhook {command}"))
-    try:
-        return _OF[command](_cli_settings_source=source(args=list(arguments)), file=file)
-    except ValidationError as error:
-        lines = [
-            _explain(item["loc"], item["type"], item["msg"], item["input"])
-            for item in error.errors()
-        ]
-        raise WrongSettingsError("\n".join(lines)) from None
-    except SettingsError as error:
-        cause = f": {error.__cause__}" if error.__cause__ else ""
-        raise WrongSettingsError(f"settings cannot be read: {error}{cause}") from None
-
-
+@cache
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of a file with settings, without references."""
     found = Settings.model_json_schema()
     inlined: dict[str, Any] = _inlined(
         {key: value for key, value in found.items() if key != "$defs"}, found["$defs"]
     )
-    return inlined
+    head = {"apiVersion": {"const": API_VERSION}, "kind": {"const": KIND}}
+    return inlined | {
+        "properties": head | inlined["properties"],
+        "required": [*head],
+    }
+
+
+@cache
+def known() -> dict[str, Mapping[str, Any]]:
+    """Return the schema of every setting by its dotted name, in order, without the sections."""
+    return dict(_leaves("", schema()["properties"]))
+
+
+def _leaves(
+    section: str, properties: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, node in properties.items():
+        if "properties" in node:
+            yield from _leaves(f"{section}{name}.", node["properties"])
+        elif "const" not in node:
+            yield f"{section}{name}", node
 
 
 def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
@@ -520,106 +365,3 @@ def _inlined(node: Any, definitions: Mapping[str, Any]) -> Any:  # noqa: ANN401 
         else _inlined(value, definitions)
         for key, value in node.items()
     }
-
-
-def known(model: type[BaseModel] = Settings) -> dict[str, FieldInfo]:
-    """Return every setting with its dotted name, in order; sections themselves are left out."""
-    found: dict[str, FieldInfo] = {}
-    for name, field in model.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found |= {f"{name}.{inner}": info for inner, info in known(field.annotation).items()}
-        else:
-            found[name] = field
-    return found
-
-
-def variable(name: str) -> str:
-    """Return the environment variable of a setting."""
-    return PREFIX + name.upper().replace(".", "__")
-
-
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    """pydantic-settings skips variables that it does not know; a misspelt one would be silently
-    without effect.
-    """
-    variables = {variable(name) for name in known()}
-    sections = {variable(name.partition(".")[0]) for name in known()}
-    wrong = sorted(
-        name
-        for name in environ
-        if name.startswith(PREFIX) and not {name, name.partition("__")[0]} & sections
-    )
-    if wrong:
-        close = [f"{name}{_neighbour(name, variables)}" for name in wrong]
-        text = (
-            f"unknown environment variables {', '.join(close)}; known are "
-            f"{', '.join(sorted(variables))}"
-        )
-        hint = (
-            "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
-            if _of_service(wrong)
-            else ""
-        )
-        raise WrongSettingsError(text + hint)
-
-
-def _of_service(variables: Iterable[str]) -> bool:
-    return any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in variables)
-
-
-def _file(arguments: Sequence[str], environ: Mapping[str, str]) -> Path | None:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--file", type=Path)
-    named: Path | None = parser.parse_known_args(arguments)[0].file
-    text = environ.get(variable("file"))
-    file = named or (Path(text) if text else None)
-    if file is not None and not file.is_file():
-        raise WrongSettingsError(f"setting file: {file} is not there, or is not a file")
-    return file
-
-
-def _document(file: Path) -> dict[str, Any]:
-    """Return the settings in a file, without its first two lines. Raises WrongSettingsError."""
-    try:
-        documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
-    except (ManifestError, OSError) as error:
-        raise WrongSettingsError(f"setting file: {error}") from None
-    if len(documents) == 1 and not isinstance(documents[0], dict):
-        raise WrongSettingsError(f"setting file: {file} holds no map: {_BEGINNING}")
-    if len(documents) != 1:
-        raise WrongSettingsError(
-            f"setting file: {file} has to hold one document with settings, and has {len(documents)}"
-        )
-    found = dict(documents[0])
-    version, kind = found.pop("apiVersion", None), found.pop("kind", None)
-    if (version, kind) != (API_VERSION, KIND):
-        raise WrongSettingsError(
-            f"setting file: {file} has apiVersion {version!r} and kind {kind!r}; {_BEGINNING}"
-        )
-    return found
-
-
-def _explain(place: tuple[int | str, ...], kind: str, text: str, got: object) -> str:
-    name = ".".join(map(str, place))
-    if kind != "extra_forbidden":
-        return f"setting {name}: {text}" + ("" if isinstance(got, dict) else f" (got {got!r})")
-    section = name.rpartition(".")[0]
-    siblings = _siblings(section)
-    hint = _neighbour(name, siblings)
-    return (
-        f"setting {name}: not permitted, as there is none of this name{hint}; known are "
-        f"{', '.join(siblings)}"
-    )
-
-
-def _siblings(section: str) -> list[str]:
-    """Return what a section has, settings and sections, in order."""
-    depth = len(section.split(".")) if section else 0
-    inside = [name.split(".") for name in known() if not section or name.startswith(f"{section}.")]
-    return list(dict.fromkeys(".".join(words[: depth + 1]) for words in inside))
-
-
-def _neighbour(name: str, others: Iterable[str]) -> str:
-    """Return a question, when one of the others looks like this name."""
-    close = get_close_matches(name, sorted(others), n=1, cutoff=0.75)
-    return f" (did you mean {close[0]}?)" if close else ""

@@ -98,7 +98,7 @@ def _held(folder: Path, port: int, program: Sequence[str]) -> tuple[float, float
         "--installation.namespace",
         "default",
     ]
-    serve += ["--tls.certificate", str(folder / "tls.crt"), "--tls.key", str(folder / "tls.key")]
+    serve += ["--tls.cert-dir", str(folder)]
     with (
         (folder / "log").open("w") as out,
         subprocess.Popen(serve, stdout=out, stderr=subprocess.PIPE, text=True) as process,

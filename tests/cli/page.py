@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.pages import folded
-from webhook.cli.main import COMMANDS, EXTRAS, parser_of
+from webhook.cli.main import COMMANDS, EXTRAS, SOURCE, parser_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 PROGRAM: Final = "ray-webhook"
@@ -18,6 +18,9 @@ _HEAD: Final = f"""# Commands
 
 `kubectl ray-webhook COMMAND` is the same as `{PROGRAM} COMMAND`. All commands end with 0 when
 what they were asked holds, with 2 when their input cannot be read, and with 130 after Ctrl-C.
+
+No index has the package yet. `pip install '{SOURCE}[cluster,serve]'` in a checkout installs it with
+what all commands need; the wheel of a release stands in place of `{SOURCE}` outside of one.
 """
 
 
@@ -30,12 +33,12 @@ def _command(name: str) -> Iterator[str]:
     yield f"## {name}\n"
     yield f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:]}.\n"
     if name == "validate":
-        yield f"`--cluster` needs `pip install '{PROGRAM}[{EXTRAS[name]}]'`.\n"
+        yield f"`--cluster` needs the extra `{EXTRAS[name]}`.\n"
     elif name in EXTRAS:
-        yield f"Needs `pip install '{PROGRAM}[{EXTRAS[name]}]'`.\n"
+        yield f"Needs the extra `{EXTRAS[name]}`.\n"
     if name in _PROCESSES:
         yield (
-            "Its flags are the [settings](settings.md), `--file` that of a file with them, and "
+            "Its flags are the [settings](settings.md), `--config` that of a file with them, and "
             "`--kubeconfig`, without which it uses the account of its pod.\n"
         )
         return

@@ -180,7 +180,7 @@ def test_the_other_commands_say_what_to_install(command: str) -> None:
     arguments = {"validate": ["--cluster"], "migrate": ["--from", "x"]}.get(command, [])
     done = light(command, *arguments)
     assert done.returncode == 2
-    assert f"pip install 'ray-webhook[{EXTRAS[command]}]'" in done.stderr
+    assert f"pip install '.[{EXTRAS[command]}]' in a checkout" in done.stderr
 
 
 def test_each_command_has_the_packages_of_its_extra() -> None:

@@ -17,7 +17,7 @@ from webhook.cli.main import main
 def tls(tmp_path: Path) -> list[str]:
     """Flags with a certificate that can be loaded."""
     assert main(["certs", "issue", "--dir", str(tmp_path)]) == 0
-    return ["--tls.certificate", str(tmp_path / "tls.crt"), "--tls.key", str(tmp_path / "tls.key")]
+    return ["--tls.cert-dir", str(tmp_path)]
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def refused(capfd: pytest.CaptureFixture[str], *flags: str) -> str:
 
 
 WRONG = [
-    ("--port", "70000", "serving.port", "less than or equal to 65535"),
-    ("--port", "-1", "serving.port", "greater than or equal to 0"),
-    ("--listen.admin-port", "http", "listen.admin_port", "valid integer"),
-    ("--serving.drain-seconds", "601", "serving.drain_seconds", "less than or equal to 600"),
-    ("--log.admissions", "some", "log.admissions", "'all' or 'denied'"),
+    ("--port", "70000", "serving.port", "a whole number from 0 to 65535"),
+    ("--port", "-1", "serving.port", "a whole number from 0 to 65535"),
+    ("--listen.admin-port", "http", "listen.adminPort", "a whole number from 0 to 65535"),
+    ("--serving.drain-seconds", "601", "serving.drainSeconds", "a number from 0 to 600"),
+    ("--log.admissions", "some", "log.admissions", "one of all, denied"),
 ]
 
 
@@ -61,9 +61,9 @@ def test_a_wrong_flag_names_the_setting_and_what_is_allowed(
     ("variable", "value", "setting", "allowed"),
     [
         ("RAY_WEBHOOK_SERVING__PORT", "70000", "serving.port", "65535"),
-        ("RAY_WEBHOOK_LOG__ADMISSIONS", "some", "log.admissions", "'all' or 'denied'"),
-        ("RAY_WEBHOOK_SERVING__PROT", "1", "serving.prot", "not permitted"),
-        ("RAY_WEBHOOK_SERVING", "{", "serving", "cannot be read"),
+        ("RAY_WEBHOOK_LOG__ADMISSIONS", "some", "log.admissions", "one of all, denied"),
+        ("RAY_WEBHOOK_SERVING__PROT", "1", "SERVING__PROT", "SERVING__PORT"),
+        ("RAY_WEBHOOK_TLS__CLIENT_NAMES", "[", "tls.clientNames", "not JSON"),
     ],
 )
 def test_a_wrong_environment_names_the_setting_too(
@@ -97,25 +97,16 @@ def test_an_unknown_flag_is_named(capfd: pytest.CaptureFixture[str]) -> None:
 def test_a_missing_certificate_is_named_and_how_to_get_one(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    missing = str(tmp_path / "missing.crt")
-    said = refused(
-        capfd,
-        "--standalone",
-        "--tls.certificate",
-        missing,
-        "--tls.key",
-        str(tmp_path / "missing.key"),
-    )
-    assert missing in said
+    said = refused(capfd, "--standalone", "--tls.cert-dir", str(tmp_path / "missing"))
+    assert str(tmp_path / "missing" / "tls.crt") in said
 
 
 def test_a_certificate_with_the_key_of_another_is_refused(
     tmp_path: Path, tls: list[str], capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["certs", "issue", "--dir", str(tmp_path / "other")]) == 0
-    assert "tls.key" in refused(
-        capfd, "--standalone", *tls[:2], "--tls.key", str(tmp_path / "other" / "tls.key")
-    )
+    (tmp_path / "other" / "tls.key").replace(tmp_path / "tls.key")
+    assert "tls.key" in refused(capfd, "--standalone", *tls)
 
 
 @pytest.mark.parametrize("flag", ["--port", "--admin-port"])

@@ -137,8 +137,7 @@ class Deployed:
         stored += [{**each, "kind": "ConfigMap"} for each in maps]
         return {
             **environment(stored, WEBHOOK, self._folder),
-            "RAY_WEBHOOK_TLS__CERTIFICATE": str(self._folder / "tls.crt"),
-            "RAY_WEBHOOK_TLS__KEY": str(self._folder / "tls.key"),
+            "RAY_WEBHOOK_TLS__CERT_DIR": str(self._folder),
             **self._settings,
         }
 

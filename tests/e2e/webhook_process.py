@@ -216,8 +216,7 @@ class Webhook:
             f"--port={port}",
             f"--admin-port={admin_port}",
             f"--kubeconfig={self._kubeconfig}",
-            f"--tls.certificate={self._folder / 'tls.crt'}",
-            f"--tls.key={self._folder / 'tls.key'}",
+            f"--tls.cert-dir={self._folder}",
         ]
 
     def _environment(self, deployment: str) -> dict[str, str]:

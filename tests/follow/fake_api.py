@@ -96,6 +96,9 @@ class FakeApi:
 
     page_limit: int = 10_000
     list_delay: float = 0.0
+    most_at_once: int = 0
+    """The most lists that were answered at one time."""
+    _lists: int = 0
     continue_expires: int = 0
     """How many continue tokens are answered with 410."""
     accepts: str = ""
@@ -521,7 +524,10 @@ class FakeApi:
         body = msgspec.json.encode({"kind": "List", "metadata": meta, "items": items[:limit]})
         if fault is Fault.GARBAGE:
             body = b"<html>gateway</html>"
+        self._lists += 1
+        self.most_at_once = max(self.most_at_once, self._lists)
         await asyncio.sleep(self.list_delay)
+        self._lists -= 1
         writer.write(
             b"HTTP/1.1 200 OK\r\n%bContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
             % (_date(), len(body))

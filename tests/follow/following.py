@@ -101,7 +101,7 @@ async def following(
         yield Following(state, clusters, members)
 
 
-async def eventually(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def eventually(condition: Callable[[], object], seconds: float = 180.0) -> None:
     """Wait until a condition holds."""
     try:
         async with asyncio.timeout(seconds):

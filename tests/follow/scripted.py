@@ -30,7 +30,7 @@ class Visit:
         for piece in pieces:
             self.writer.write(piece)
             await self.writer.drain()
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0)
 
 
 class Scripted:

@@ -120,7 +120,7 @@ async def take(step: tuple[object, ...], truth: Truth, f: Following) -> None:
                 await f.state.reader.read(ReadGroup("ray", KEY))
                 assert f.seats(KEY) == truth.held()
         case ("wait",):
-            await asyncio.sleep(0.004)
+            await asyncio.sleep(0)
         case _:
             disturb(step, truth.api)
 

@@ -423,17 +423,21 @@ def test_requests_in_progress_end_with_the_client(script: Script) -> None:
 
 
 def test_a_stream_gives_what_comes_as_it_comes() -> None:
+    read = asyncio.Event()
+
     async def script(visit: Visit) -> None:
         await visit.request()
-        await visit.say(CHUNKED)
-        for line in (b"one\n", b"two\n"):
-            await visit.say(b"4\r\n%b\r\n" % line)
-            await asyncio.sleep(0.02)
-        await visit.say(b"0\r\n\r\n")
+        await visit.say(CHUNKED, b"4\r\none\n\r\n")
+        await read.wait()
+        await visit.say(b"4\r\ntwo\n\r\n0\r\n\r\n")
 
     async def story() -> None:
-        async with asking(script) as (api, _):
-            assert await streamed(api) == [b"one\n", b"two\n"]
+        taken = []
+        async with asking(script) as (api, _), api.stream("/it", (), 30.0) as chunks:
+            async for chunk in chunks:
+                taken += [chunk]
+                read.set()
+        assert taken == [b"one\n", b"two\n"]
 
     asyncio.run(story())
 
@@ -486,9 +490,10 @@ def test_a_stream_may_trickle_but_not_fall_silent() -> None:
     async def script(visit: Visit) -> None:
         await visit.request()
         await visit.say(CHUNKED)
-        for _ in range(6):
+        begun = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() - begun < 2.4:
             await visit.say(b"1\r\nx\r\n")
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.1)
         await asyncio.sleep(3600)
 
     async def collect(api: Api, taken: list[bytes]) -> None:
@@ -503,8 +508,8 @@ def test_a_stream_may_trickle_but_not_fall_silent() -> None:
             with pytest.raises(ApiError, match=r"sent nothing for 2 s") as caught:
                 await collect(api, taken)
             assert caught.value.reason == "timeout"
-        assert b"".join(taken) == b"x" * 6
-        assert asyncio.get_running_loop().time() - begun > 2.0 + 5 * 0.4
+        assert {*b"".join(taken)} == {*b"x"}
+        assert asyncio.get_running_loop().time() - begun > 2.0 + 2.0
 
     asyncio.run(story())
 
@@ -572,12 +577,15 @@ def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
             await asyncio.sleep(0)
 
     async def story() -> None:
+        nonlocal turns
         async with (
             asking(once(CHUNKED + many + b"0\r\n\r\n")) as (api, _),
             api.stream("/it", (), 5.0) as chunks,
         ):
-            await asyncio.sleep(0.2)
             task = asyncio.create_task(other())
+            # So the server has sent what the buffers between us take
+            await eventually(lambda: turns >= 1000)
+            turns = 0
             count = 0
             async for chunk in chunks:
                 count += bool(chunk)

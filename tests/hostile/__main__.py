@@ -67,7 +67,7 @@ get a verdict and the rest a 400; one that gets a 500 ends the run and is printe
 
 Out of scope: floods of handshakes. A TLS handshake takes the server about as long as ten reviews,
 and a flood cannot be told from many API servers that start at once. Where anything but API servers
-can reach the port, keep it out with a NetworkPolicy or `tls.client_ca`; see
+can reach the port, keep it out with a NetworkPolicy or `tls.clientCa`; see
 [SECURITY.md](../SECURITY.md).
 """  # noqa: E501 - the head of a table
 

@@ -3,6 +3,7 @@ tests.manifests.chart_schema`.
 """
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,18 +12,18 @@ from webhook.settings import schema
 FILE: Final = Path(__file__).parents[2] / "manifests" / "chart" / "values.schema.json"
 
 ELSEWHERE: Final = (
+    "apiVersion",
+    "kind",
     "installation",
     "listen",
     "serving.port",
     "tls.source",
-    "tls.certificate",
-    "tls.key",
+    "tls.certDir",
     "scheduling.publish",
     "repair.enabled",
     "resize.beyond",
     "controller",
     "dashboard.port",
-    "file",
     "standalone",
     "state",
     "kubeconfig",
@@ -34,7 +35,7 @@ def config() -> dict[str, Any]:
     """Return the schema of `config`: that of a file with settings, without what
     is set elsewhere.
     """
-    found = schema()
+    found = {key: value for key, value in deepcopy(schema()).items() if key != "required"}
     for name in ELSEWHERE:
         *sections, last = name.split(".")
         node = found

@@ -30,4 +30,4 @@ def environment(objects: list[Object], deployment: str, folder: Path) -> dict[st
     """
     file = folder / "settings.yaml"
     file.write_text(settings_file(objects))
-    return {**variables(objects, deployment), "RAY_WEBHOOK_FILE": str(file)}
+    return {**variables(objects, deployment), "RAY_WEBHOOK_CONFIG": str(file)}

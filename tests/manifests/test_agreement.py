@@ -42,7 +42,8 @@ from webhook.groups.optins import WORKER_GROUP
 from webhook.http.server import GRACE_SECONDS
 from webhook.http.site import Sight
 from webhook.kube import names
-from webhook.settings import Settings, Tls, known, read_settings, variable
+from webhook.settings import Settings, Tls, known
+from webhook.settings_reader import CONFIG, read_settings, variable
 
 DEFAULTS = Settings()
 LEASE = f"{DEFAULTS.installation.name}-controller"
@@ -62,7 +63,7 @@ def test_every_variable_of_the_pods_is_a_setting_and_its_value_is_valid(
     for name in ("ray-webhook", "ray-webhook-controller"):
         with monkeypatch.context() as patch:
             data = environment(objects, name, tmp_path)
-            assert data.keys() <= {variable(name) for name in known()}
+            assert data.keys() <= {CONFIG, *map(variable, known())}
             for key, value in data.items():
                 patch.setenv(key, value)
             settings = read_settings([])
@@ -84,7 +85,7 @@ def test_the_file_with_settings_is_mounted_where_the_variable_says(name: str) ->
     (volume,) = (each for each in pod["volumes"] if each["name"] == "settings")
     stored = one(objects, "ConfigMap")
     (held,) = stored["data"]
-    assert variables(objects, name)[variable("file")] == f"{mount['mountPath']}/{held}"
+    assert variables(objects, name)[CONFIG] == f"{mount['mountPath']}/{held}"
     assert volume["configMap"]["name"] == stored["metadata"]["name"]
 
 
@@ -256,7 +257,7 @@ def test_entries_fail_open_until_the_webhook_sets_what_their_annotation_says(mod
         for found in webhook_configurations(objects)
     ]
     assert asked == ["Fail", "Ignore"]
-    assert variables(objects)[variable("installation.fail_closed")] == "true"
+    assert variables(objects)[variable("installation.failClosed")] == "true"
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -265,7 +266,7 @@ def test_where_nothing_fails_closed_there_is_neither_a_probe_nor_a_right_to_chan
 ) -> None:
     objects = installation(mode, "mutating.failurePolicy=Ignore")
     assert names.PROBE_WEBHOOK not in {entry["name"] for entry in webhooks(objects)}
-    assert variable("installation.fail_closed") not in variables(objects)
+    assert variable("installation.failClosed") not in variables(objects)
     rights = {what for _, what, _ in named_permissions(objects)}
     assert ("mutatingwebhookconfigurations" in rights) == (mode == "self-signed")
 
@@ -315,7 +316,7 @@ def test_the_pod_is_restricted_and_has_time_to_drain(mode: str) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert container["securityContext"] == security
-    drain = float(yaml.safe_load(settings_file(objects))["serving"]["drain_seconds"])
+    drain = float(yaml.safe_load(settings_file(objects))["serving"]["drainSeconds"])
     assert drain > 0
     assert pod["terminationGracePeriodSeconds"] > drain + GRACE_SECONDS
     assert pod["enableServiceLinks"] is False
@@ -328,7 +329,7 @@ def test_the_mounted_secret_is_where_the_settings_look() -> None:
     (mount,) = (each for each in pod["containers"][0]["volumeMounts"] if each["name"] == "tls")
     (volume,) = (each for each in pod["volumes"] if each["name"] == "tls")
     files = {Path(mount["mountPath"]) / item["path"] for item in volume["secret"]["items"]}
-    assert files == {Tls().certificate, Tls().key}
+    assert files == {Tls().cert_dir / "tls.crt", Tls().cert_dir / "tls.key"}
     assert "subPath" not in mount
     leaf = one(objects, "Certificate", "ray-webhook-tls")["spec"]
     assert leaf["secretName"] == volume["secret"]["secretName"]

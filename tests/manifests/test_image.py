@@ -1,45 +1,18 @@
 """The Dockerfile, as far as it can be checked without building it."""
 
 import re
-from typing import NamedTuple
 
 import pytest
 
 from tests.manifests.render import ROOT, installation, one
-
-TEXT = (ROOT / "Dockerfile").read_text()
-
-
-class Stage(NamedTuple):
-    """One stage: its base image and its instructions."""
-
-    base: str
-    instructions: list[tuple[str, str]]
-
-    def arguments(self, word: str) -> list[str]:
-        """Return the arguments of every instruction of one kind."""
-        return [text for instruction, text in self.instructions if instruction == word]
-
-
-def stages() -> list[Stage]:
-    """Return the stages of the Dockerfile, and first what stands before them."""
-    found = [Stage("", [])]
-    joined = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", TEXT))
-    for line in filter(None, joined.splitlines()):
-        word, _, text = line.partition(" ")
-        if word == "FROM":
-            found.append(Stage(text.split()[0], []))
-        else:
-            found[-1].instructions.append((word, text.strip()))
-    return found
-
+from tests.release.image import stages
 
 BEFORE, BUILD, RESULT = stages()
 
 
-def test_both_stages_have_the_same_base_pinned_by_a_full_version() -> None:
+def test_both_stages_have_the_same_base_pinned_by_its_digest() -> None:
     assert BUILD.base == RESULT.base
-    assert re.fullmatch(r"python:3\.11\.\d+-slim-[a-z]+@\$\{BASE_DIGEST\}", BUILD.base)
+    assert re.fullmatch(r"python:3\.13-slim-[a-z]+@\$\{BASE_DIGEST\}", BUILD.base)
     assert BEFORE.arguments("ARG") == ["BASE_DIGEST"], "without a default, so that it is demanded"
 
 

@@ -25,7 +25,8 @@ from tests.manifests.render import (
     template,
 )
 from webhook import __version__
-from webhook.settings import read_settings
+from webhook.settings import API_VERSION, KIND
+from webhook.settings_reader import read_settings
 
 
 def test_the_defaults_pass_the_linter_of_helm_and_are_at_most_twenty_objects() -> None:
@@ -196,13 +197,13 @@ def references(objects: list[Object]) -> list[str]:
         ("config.tls.source=files", "config/tls"),
         ("config.serving.port=1", "config/serving"),
         ("config.scheduling.publish=true", "config/scheduling"),
-        ("config.serving.drain_seconds=601", "config/serving/drain_seconds"),
+        ("config.serving.drainSeconds=601", "config/serving/drainSeconds"),
         ("config.log.admissions=some", "config/log/admissions"),
         (
             "config.validation.levels.tpu-topology-mismatch=loud",
             "config/validation/levels/tpu-topology-mismatch",
         ),
-        ("config.surving.drain_seconds=1", "surving"),
+        ("config.surving.drainSeconds=1", "surving"),
         ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
         ("dashboard.enabled=maybe", "dashboard/enabled"),
         ("config.dashboard.port=1", "config/dashboard"),
@@ -313,21 +314,21 @@ def test_the_schema_of_the_chart_is_that_of_the_settings() -> None:
 
 def test_settings_of_the_chart_reach_the_file() -> None:
     flags = (
-        "config.serving.drain_seconds=20,config.namespaces={a,b},"
+        "config.serving.drainSeconds=20,config.namespaces={a,b},"
         "config.validation.levels.tpu-topology-mismatch=warn"
     )
     file = yaml.safe_load(settings_file(helm("--set", flags)))
-    assert (file["apiVersion"], file["kind"]) == ("config.admission.ray.io/v1alpha1", "Settings")
-    assert file["serving"]["drain_seconds"] == 20
+    assert (file["apiVersion"], file["kind"]) == (API_VERSION, KIND)
+    assert file["serving"]["drainSeconds"] == 20
     assert file["namespaces"] == ["a", "b"]
     assert file["validation"] == {"levels": {"tpu-topology-mismatch": "warn"}}
 
 
 def test_a_time_to_drain_that_the_grace_period_cuts_short_is_refused() -> None:
     with pytest.raises(subprocess.CalledProcessError) as refusal:
-        template("--set", "config.serving.drain_seconds=25")
+        template("--set", "config.serving.drainSeconds=25")
     assert "terminationGracePeriodSeconds is 30" in refusal.value.stderr
-    assert helm("--set", "config.serving.drain_seconds=25,terminationGracePeriodSeconds=31")
+    assert helm("--set", "config.serving.drainSeconds=25,terminationGracePeriodSeconds=31")
 
 
 @pytest.mark.parametrize("written_as", ["off", "warn"])
@@ -338,6 +339,6 @@ def test_a_level_is_written_without_quotes(written_as: str, tmp_path: Path) -> N
     )
     file = tmp_path / "settings.yaml"
     file.write_text(settings_file(helm("--values", str(values))))
-    assert read_settings(["--file", str(file)]).validation.levels == {
+    assert read_settings(["--config", str(file)]).validation.levels == {
         "tpu-topology-mismatch": written_as
     }

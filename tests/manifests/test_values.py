@@ -12,7 +12,7 @@ from tests.manifests.chart_page import PAGE, page
 from tests.manifests.environment import environment, variables
 from tests.manifests.render import CHART, ROOT, Object, helm, one, template
 from webhook.kube.names import PROBE_WEBHOOK
-from webhook.settings import read_settings
+from webhook.settings_reader import read_settings
 
 
 def pod(objects: list[Object], name: str = "ray-webhook") -> Object:
@@ -124,7 +124,7 @@ def test_flags_variables_volumes_and_objects_can_be_added(mode: str) -> None:
 def test_authorities_of_clients_are_mounted_where_the_setting_says(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flags = f"webhook.clientAuthorities.{kind}=theirs,config.tls.client_names={{api}}"
+    flags = f"webhook.clientAuthorities.{kind}=theirs,config.tls.clientNames={{api}}"
     objects = helm("--set", flags)
     (container,) = pod(objects)["containers"]
     (mount,) = (each for each in container["volumeMounts"] if each["name"] == "clients")

@@ -24,8 +24,7 @@ def following(folder: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
         "--admin-port": "0",
         "--kubeconfig": str(kubeconfig(folder, port)),
         "--installation.namespace": "ray-webhook",
-        "--tls.certificate": str(folder / "tls.crt"),
-        "--tls.key": str(folder / "tls.key"),
+        "--tls.cert-dir": str(folder),
     }
     command = [
         sys.executable,

@@ -1,13 +1,10 @@
 """Writes docs/settings.md from the settings: `python -m tests.operation.settings_page`."""
 
 from pathlib import Path
-from typing import Literal, get_args, get_origin
-
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from tests.pages import folded
-from webhook.settings import Settings, known, variable
+from webhook.settings import known, schema
+from webhook.settings_reader import PROCESSES, allowed, flag, settings_of, variable
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -16,27 +13,28 @@ _HEAD = """# Settings
 Generated from `webhook/settings.py` by `python -m tests.operation.settings_page`; a test fails when
 it is out of date.
 
-Flags override environment variables, these override the file that `--file` or `RAY_WEBHOOK_FILE`
-names, and the file overrides the defaults. The file is YAML, with a section for each word before a
-dot:
+Flags override environment variables, these override the file that `--config` or
+`RAY_WEBHOOK_CONFIG` names, and the file overrides the defaults. The file is a component
+configuration as those of Kubernetes are:
 
 ```yaml
-apiVersion: config.admission.ray.io/v1alpha1
-kind: Settings
+apiVersion: config.ray-webhook.dev/v1alpha1
+kind: Configuration
 serving:
-  drain_seconds: 10
+  drainSeconds: 10
 log:
   admissions: denied
 ```
 
-In variables, lists are written `a,b` and maps `key=value,other=value`; JSON is taken too.
-`ray-webhook settings check FILE` tells whether a file can be used, as the processes read it at
-their start; `ray-webhook settings schema` prints its JSON Schema, for editors.
+Each process has flags for the settings that it reads; file and variables may have those of all. In
+flags and variables, lists are written `a,b` and maps `key=value,other=value`, or either as JSON.
+`ray-webhook settings check FILE` checks a file as the processes do at their start, and
+`ray-webhook settings schema` prints its JSON Schema, for editors.
 
-A setting that does not exist, or a value that it cannot have, stops the start with its name and
-what is allowed. That holds for every environment variable that begins with `RAY_WEBHOOK_`; a
-Service called `ray-webhook` makes Kubernetes set some that do, which `enableServiceLinks: false` in
-the pod switches off.
+A setting that does not exist, or a value that is not allowed, stops the start with the name and the
+values that are allowed. That holds for every environment variable that begins with `RAY_WEBHOOK_`.
+A Service called `ray-webhook` makes Kubernetes set some that do; `enableServiceLinks: false` in the
+pod switches them off.
 """
 
 
@@ -44,56 +42,33 @@ def page() -> str:
     """Return the page."""
     parts = [_HEAD]
     section = None
-    for name, field in known().items():
+    readers = {process: settings_of(process) for process in PROCESSES}
+    for name, node in known().items():
         before = name.rpartition(".")[0]
         if before != section:
             section = before
-            parts.append(f"\n## {section or 'All together'}\n\n{_purpose(section)}")
+            described = schema()["properties"][section] if section else schema()
             parts.append(
-                "| setting | flag | environment variable | default | |\n|---|---|---|---|---|\n"
+                f"\n## {section or 'Without a section'}\n\n{described['description']}\n\n"
+                "| setting | values | default | processes | |\n|---|---|---|---|---|\n"
             )
         cells = (
-            f"`{name}`",
-            f"`--{name.replace('_', '-')}`",
-            f"`{variable(name)}`",
-            _default(field),
-            _meaning(field),
+            f"`{name}`<br>`{flag(name)}`<br>`{variable(name)}`",
+            allowed(node).replace("|", "\\|"),
+            _default(node.get("default")),
+            ", ".join(process for process, names in readers.items() if name in names),
+            node["description"],
         )
         parts.append(f"| {' | '.join(cells)} |\n")
     return folded("".join(parts))
 
 
-def _purpose(section: str) -> str:
-    model: type[BaseModel] = Settings
-    for word in filter(None, section.split(".")):
-        found = model.model_fields[word].annotation
-        assert isinstance(found, type)
-        model = found
-    return f"{' '.join((model.__doc__ or '').split())}\n\n"
-
-
-def _default(field: FieldInfo) -> str:
-    default = field.get_default()
-    if default in (None, []):
+def _default(default: object) -> str:
+    if default in (None, "", [], {}):
         return ""
     if isinstance(default, list):
         return f"`{','.join(default)}`"
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
-
-
-def _meaning(field: FieldInfo) -> str:
-    text = " ".join((field.description or "").split())
-    if get_origin(field.annotation) is Literal:
-        text += f" One of {', '.join(f'`{value}`' for value in get_args(field.annotation))}."
-    bounds = [str(item) for item in field.metadata]
-    return f"{text} {_bounds(bounds)}".strip()
-
-
-def _bounds(metadata: list[str]) -> str:
-    """Return the bounds of a number, which pydantic keeps as `Ge(ge=0)`."""
-    words = {"Ge(ge=": "at least ", "Gt(gt=": "more than ", "Le(le=": "at most "}
-    said = [words[text[:6]] + text[6:-1] for text in metadata if text[:6] in words]
-    return f"({', '.join(said)})" if said else ""
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from tests.control.scheduling_rules import PODGROUPS
 from tests.follow.fake_api import CRDS, LEASES, PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually
 from tests.follow.objects import a_pod
+from tests.server import SECONDS
 from webhook.cli.main import main
 from webhook.follow.timing import PublishingTiming
 from webhook.groups.optins import REPLICA, WORKER_GROUP
@@ -49,7 +50,7 @@ class Served(NamedTuple):
 
     async def until_ready(self) -> None:
         """Wait until reviews are answered."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SECONDS):
             # Over a wire, with nobody to signal it
             while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -147,7 +148,7 @@ def configured(api: FakeApi, directory: Path, scheduling: Scheduling) -> Setting
         installation=Installation(namespace="ray-webhook"),
         listen=Listen(host="127.0.0.1", admin_port=0),
         serving=Serving(port=0),
-        tls=Tls(certificate=directory / "tls.crt", key=directory / "tls.key"),
+        tls=Tls(cert_dir=directory),
         scheduling=scheduling,
         kubeconfig=config,
     )
@@ -167,14 +168,14 @@ def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_gr
             assert "the API server serves no PodGroups" in warnings[0]
             assert "/spec/schedulingGroup" not in paths
             api.served = {"v1beta1"}
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 # Over a wire, with nobody to signal it
                 while (said := await served.admit())[0]:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "/spec/schedulingGroup" in said[1]
             assert await served.check() == []
             api.served = set()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 # Over a wire, with nobody to signal it
                 while not (warned := await served.check()):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
@@ -220,7 +221,7 @@ def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
     async def story() -> None:
         async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(SECONDS):
                 # Over a wire, with nobody to signal it
                 while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
@@ -268,7 +269,7 @@ def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
 
     async def until(probes: httpx.AsyncClient, status: int, missing: set[str]) -> None:
         wanted = {"[+]": conditions - missing, "[-]": missing}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             # Over a wire, with nobody to signal it
             while (await lines(probes)) != wanted:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)

@@ -10,7 +10,8 @@ import pytest
 
 from tests.operation.settings_page import PAGE, page
 from webhook.cli.main import main
-from webhook.settings import API_VERSION, WrongSettingsError, known, read_settings, variable
+from webhook.settings import API_VERSION, known
+from webhook.settings_reader import WrongSettingsError, read_settings, variable
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -18,16 +19,16 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_every_setting_says_what_it_is() -> None:
-    assert [name for name, field in known().items() if not field.description] == []
+    assert [name for name, node in known().items() if not node.get("description")] == []
 
 
 def test_flags_stand_above_the_environment_above_the_file_above_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = written(tmp_path, "serving: {port: 1, drain_seconds: 1}\nlisten: {admin_port: 1}")
+    file = written(tmp_path, "serving: {port: 1, drainSeconds: 1}\nlisten: {adminPort: 1}")
     monkeypatch.setenv("RAY_WEBHOOK_SERVING__PORT", "2")
     monkeypatch.setenv("RAY_WEBHOOK_LISTEN__ADMIN_PORT", "2")
-    settings = read_settings(["--file", str(file), "--serving.port", "3"])
+    settings = read_settings(["--config", str(file), "--serving.port", "3"])
     assert settings.serving.port == 3
     assert settings.listen.admin_port == 2
     assert settings.serving.drain_seconds == 1
@@ -40,8 +41,10 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
 ) -> None:
     file = written(tmp_path, "log: {admissions: denied}")
     if way == "variable":
-        monkeypatch.setenv("RAY_WEBHOOK_FILE", str(file))
-    flags = {"flag": ["--file", str(file)], "flag with =": [f"--file={file}"], "variable": []}[way]
+        monkeypatch.setenv("RAY_WEBHOOK_CONFIG", str(file))
+    flags = {"flag": ["--config", str(file)], "flag with =": [f"--config={file}"], "variable": []}[
+        way
+    ]
     assert read_settings(flags).log.admissions == "denied"
 
 
@@ -50,15 +53,15 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
     [
         (
             {"RAY_WEBHOOK_LOG__ADMISSIONS": "some"},
-            r"setting log\.admissions: .*'all' or 'denied' \(got 'some'\)",
+            r"setting log\.admissions is 'some', and has to be one of all, denied",
         ),
         (
             {"RAY_WEBHOOK_SERVING__PORT": "70000"},
-            r"setting serving\.port: .*less than or equal to 65535",
+            r"setting serving\.port is '70000', and has to be a whole number from 0 to 65535",
         ),
         (
             {"RAY_WEBHOOK_SERVING__PROT": "1"},
-            r"setting serving\.prot: not permitted.*serving\.port",
+            r"RAY_WEBHOOK_SERVING__PROT \(did you mean RAY_WEBHOOK_SERVING__PORT\?\)",
         ),
         (
             {"RAY_WEBHOOK_LOGS": "1"},
@@ -68,8 +71,8 @@ def test_the_file_is_named_by_a_flag_or_by_a_variable(
             ),
         ),
         ({"RAY_WEBHOOK_PORT_443_TCP": "x"}, "enableServiceLinks: false"),
-        ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*client_names needs client_ca"),
-        ({"RAY_WEBHOOK_FILE": "/not/there"}, "setting file: /not/there is not there"),
+        ({"RAY_WEBHOOK_TLS__CLIENT_NAMES": '["a"]'}, "setting tls: .*clientNames needs clientCa"),
+        ({"RAY_WEBHOOK_CONFIG": "/not/there"}, "file with settings: .*/not/there"),
     ],
 )
 def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
@@ -87,31 +90,31 @@ def test_a_wrong_variable_stops_the_start_with_its_name_and_what_is_allowed(
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("serving: {port: x}", r"setting serving\.port: .*valid integer"),
+        ("serving: {port: x}", r"setting serving\.port is 'x', and has to be a whole number"),
         (
             "surving: {}",
             (
-                r"setting surving: .*none of this name \(did you mean serving\?\); known are "
+                r"setting surving does not exist \(did you mean serving\?\); known are "
                 r"installation, listen, serving, "
                 r".*standalone"
             ),
         ),
-        ("serving: {drain_second: 1}", r"did you mean serving\.drain_seconds\?"),
+        ("serving: {drainSecond: 1}", r"did you mean serving\.drainSeconds\?"),
         ("serving: [", r"settings\.yaml:\d+: not YAML"),
         (
             "log: {admissions: all}\nlog: {admissions: denied}",
             "the key 'log' stands on line 3 already",
         ),
-        ("---\nlog: {}", "one document"),
+        ("---\nlog: {}", "has 2 documents"),
         (
-            "tls: {client_name: [a]}",
-            r"setting tls\.client_name: .*did you mean tls\.client_names\?",
+            "tls: {clientName: [a]}",
+            r"setting tls\.clientName does .*did you mean tls\.clientNames\?",
         ),
     ],
 )
 def test_a_wrong_file_stops_the_start(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(WrongSettingsError, match=complaint):
-        read_settings(["--file", str(written(tmp_path, text))])
+        read_settings(["--config", str(written(tmp_path, text))])
 
 
 def test_an_unknown_flag_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,22 +131,22 @@ def test_a_certificate_that_is_not_there_stops_the_start_with_its_path() -> None
         "webhook.cli.main",
         "serve",
         "--standalone",
-        "--tls.certificate",
-        "/not/there.crt",
+        "--tls.cert-dir",
+        "/not/there",
     ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert ended.returncode == 2
-    assert "/not/there.crt: No such file" in ended.stderr
+    assert "/not/there/tls.crt: No such file" in ended.stderr
 
 
 def test_a_variable_is_the_name_in_capitals() -> None:
-    assert variable("serving.drain_seconds") == "RAY_WEBHOOK_SERVING__DRAIN_SECONDS"
+    assert variable("serving.drainSeconds") == "RAY_WEBHOOK_SERVING__DRAIN_SECONDS"
 
 
 def written(directory: Path, text: str) -> Path:
     """Return a file with this text."""
     path = directory / "settings.yaml"
-    path.write_text(f"apiVersion: {API_VERSION}\nkind: Settings\n{text}\n")
+    path.write_text(f"apiVersion: {API_VERSION}\nkind: Configuration\n{text}\n")
     return path
 
 
@@ -151,8 +154,8 @@ def written(directory: Path, text: str) -> Path:
     "head",
     [
         "",
-        "apiVersion: v1\nkind: Settings\n",
-        "apiVersion: config.admission.ray.io/v1alpha1\nkind: Other\n",
+        "apiVersion: v1\nkind: Configuration\n",
+        "apiVersion: config.ray-webhook.dev/v1alpha1\nkind: Other\n",
     ],
 )
 def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
@@ -162,9 +165,9 @@ def test_a_file_of_another_kind_is_refused_with_the_lines_to_write(
     file.write_text(f"{head}log: {{admissions: denied}}")
     with pytest.raises(
         WrongSettingsError,
-        match=f"the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Settings`",
+        match=f"the lines `apiVersion: {re.escape(API_VERSION)}` and `kind: Configuration`",
     ):
-        read_settings(["--file", str(file)])
+        read_settings(["--config", str(file)])
 
 
 @pytest.mark.parametrize("way", ["json", "plain", "flags"])
@@ -205,14 +208,16 @@ def test_off_without_quotes_is_off_and_not_a_boolean(tmp_path: Path, written_as:
         f"validation: {{levels: {{tpu-topology-mismatch: {written_as}}}}}\nresize: {{beyond: "
         f"{written_as}}}"
     )
-    settings = read_settings(["--file", str(written(tmp_path, text))])
+    settings = read_settings(["--config", str(written(tmp_path, text))])
     assert settings.validation.levels == {"tpu-topology-mismatch": "off"}
     assert settings.resize.beyond == "off"
 
 
 def test_a_map_that_is_none_says_how_to_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_WEBHOOK_VALIDATION__LEVELS", "warn")
-    with pytest.raises(WrongSettingsError, match="levels is a map: write key=value,other=value"):
+    with pytest.raises(
+        WrongSettingsError, match=r"validation\.levels: a map is written key=value,other=value"
+    ):
         read_settings([])
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from webhook.cli.main import main
 from webhook.settings import (
@@ -21,9 +22,10 @@ from webhook.settings import (
     Tls,
     known,
 )
+from webhook.settings_reader import PROCESSES, settings_of
 from webhook.wiring import controller, dashboard, serve
 
-OF_COMMANDS: Final = {"file", "state"}
+OF_COMMANDS: Final = {"state"}
 """The command reads these before there is a process: they name its files."""
 
 
@@ -45,22 +47,27 @@ class Recorded:
         return found
 
 
-@pytest.mark.parametrize("name", sorted({*known()} - OF_COMMANDS))
-def test_every_setting_is_read(name: str, read: set[str]) -> None:
-    assert name in read, "remove it, or read it"
+@pytest.mark.parametrize("process", PROCESSES)
+def test_a_process_has_flags_for_the_settings_that_it_reads(
+    process: str, read: dict[str, set[str]]
+) -> None:
+    assert {*settings_of(process)} - OF_COMMANDS == read[process]
+
+
+def test_every_setting_is_read_by_a_process() -> None:
+    assert {*known()} == {name for process in PROCESSES for name in settings_of(process)}
 
 
 @pytest.fixture(name="read", scope="module")
-def _read(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """The settings that three processes read, from their start to their drain."""
+def _read(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The settings that each process reads, from its start to its drain."""
     folder = tmp_path_factory.mktemp("certificates")
     assert main(["certs", "issue", "--dir", str(folder)]) == 0
-    files = Tls(certificate=folder / "tls.crt", key=folder / "tls.key")
-    read: set[str] = set()
-    for tls in (files, Tls(source="self-signed")):
+    read: dict[str, set[str]] = {process: set() for process in PROCESSES}
+    for tls in (Tls(cert_dir=folder), Tls(source="self-signed")):
         settings = Settings(
             tls=tls,
-            installation=Installation(namespace="ray-webhook"),
+            installation=Installation(namespace="ray-webhook", fail_closed=True),
             listen=Listen(host="127.0.0.1", admin_port=0),
             serving=Serving(port=0),
             dashboard=Dashboard(port=0),
@@ -68,7 +75,13 @@ def _read(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
             scheduling=Scheduling(publish=True),
             repair=Repair(enabled=True),
         )
-        recorded: Any = Recorded(settings, read)
         for process in (serve, controller, dashboard):
+            name = process.__name__.rpartition(".")[2]
+            recorded: Any = Recorded(settings, read[name])
             asyncio.run(process.build(recorded, io.BytesIO()).drain())
-    return read
+    return {name: {_spelt(each) for each in found} for name, found in read.items()}
+
+
+def _spelt(name: str) -> str:
+    """Return the name of a setting as a file has it."""
+    return ".".join(map(to_camel, name.split(".")))

@@ -12,7 +12,7 @@ from tests.apiserver import pod_review
 from tests.follow.fake_api import FakeApi, Request
 from tests.http.test_limits import answer, served
 from tests.operation.following_process import following, is_ready, trust
-from tests.server import ready
+from tests.server import SECONDS, ready
 from tests.serving.pods import worker
 from tests.serving.test_budget import POST, Lengths
 from tests.tls.listener import until
@@ -72,7 +72,7 @@ def test_what_is_not_answered_within_the_grace_period_is_503_and_may_be_repeated
         server.client() as waiting,
     ):
         waiting.sendall(POST + b"content-length: 2\r\n\r\n{}")
-        assert reviewer.asked.wait(10)
+        assert reviewer.asked.wait(SECONDS)
         server.stop()
         refused = answer(waiting)
         assert refused.startswith(b"HTTP/1.1 503 ")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.apiserver import ApiServer, object_review, pod_review
 from tests.http.test_limits import answer
-from tests.server import Running, serving
+from tests.server import SECONDS, Running, serving
 from tests.serving.pods import worker
 from tests.tls.listener import until
 
@@ -131,4 +131,4 @@ def test_a_process_that_stops_answers_the_large_review_that_it_has_begun(tmp_pat
         small(api)
         server.process.send_signal(signal.SIGTERM)
         assert answer(client).startswith(b"HTTP/1.1 200 ")
-        assert server.process.wait(20) == 0
+        assert server.process.wait(SECONDS) == 0

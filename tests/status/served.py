@@ -22,7 +22,7 @@ class Server(ThreadingHTTPServer):
     rights to, anywhere or `in NAMESPACE`.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # each is joined in the end, so none outlives its test
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -34,6 +34,7 @@ class Server(ThreadingHTTPServer):
         self.posted: list[tuple[str, Object]] = []
         self.denials: dict[str, Object] = {}
         self.watches: list[tuple[str, Queue[Object | None]]] = []
+        self.ended = False
 
     def tell(self, path: str, kind: str, found: Object) -> None:
         """Tell the watches of a path of a change."""
@@ -100,6 +101,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         queue: Queue[Object | None] = Queue()
         self.server.watches.append((path, queue))
+        if self.server.ended:
+            return
         with suppress(OSError):
             while (event := queue.get()) is not None:
                 self.wfile.write(json.dumps(event).encode() + b"\n")
@@ -157,9 +160,10 @@ def serving(scene: Scene, folder: Path) -> Iterator[tuple[Server, Path]]:
     try:
         yield server, kubeconfig(folder, server.server_port)
     finally:
+        server.shutdown()
+        server.ended = True
         for _, queue in server.watches:
             queue.put(None)
-        server.shutdown()
         thread.join()
         server.server_close()
 

@@ -158,7 +158,7 @@ def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -
         return found.serial_number, answer
 
 
-def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+def until(condition: Callable[[], bool], seconds: float = 180) -> None:
     """Wait for a condition. Raises TimeoutError."""
     end = monotonic() + seconds
     while not condition():

@@ -101,7 +101,7 @@ def test_a_client_with_another_name_is_not_answered(tmp_path: Path, signer: Pair
 def test_both_contexts_ask_for_the_certificate(signer: Pair) -> None:
     context = SwappingContext(verify_clients=True)
     assert context.listening.verify_mode is ssl.CERT_REQUIRED
-    with pytest.raises(CertificateError, match=r"tls\.client_ca"):
+    with pytest.raises(CertificateError, match=r"tls\.clientCa"):
         context.load(server_pair(signer), b"no certificate")
 
 

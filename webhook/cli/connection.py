@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
-from webhook.follow.kubeconfig import load_of, locate, namespace_of
+from webhook.follow.location import load_of, locate, namespace_of
 from webhook.kube import names
 from webhook.kube.printable import many_lines
 from webhook.manifest.errors import ManifestError

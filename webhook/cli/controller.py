@@ -9,7 +9,7 @@ import uvloop
 from webhook.cli.parsing import refuse
 from webhook.cli.process import announce, live
 from webhook.follow.errors import ConfigurationError
-from webhook.settings import WrongSettingsError, flags, read_settings
+from webhook.settings_reader import WrongSettingsError, add_flags, read_settings
 from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.controller import build
 
@@ -17,7 +17,7 @@ from webhook.wiring.controller import build
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the flags."""
     describe(parser)
-    flags("controller", parser)
+    add_flags("controller", parser)
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -25,10 +25,10 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
-        "  ray-webhook controller --file settings.yaml\n"
+        "  ray-webhook controller --config settings.yaml\n"
         "  ray-webhook controller --kubeconfig ~/.kube/config --installation.namespace ray-webhook"
         "\n\n"
-        "The settings are those of `ray-webhook serve`: docs/settings.md.\n\n"
+        "docs/settings.md describes the file and the variables.\n\n"
         "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
     )
 
@@ -43,12 +43,6 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     except WrongSettingsError as error:
         return refuse(
             "controller", f"{error}\nsee `ray-webhook controller --help` for every setting"
-        )
-    if settings.standalone:
-        return refuse(
-            "controller",
-            "setting standalone is for `ray-webhook serve`: without a cluster there is nothing to "
-            "write to",
         )
     given = settings.scheduling.publish, settings.controller.events, settings.repair.enabled
     if not any(given):
@@ -68,7 +62,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
         return refuse(
             "controller",
             f"cannot listen on port {own.admin_port} of {own.host}: {error.strerror}; set another "
-            "listen.admin_port",
+            "listen.adminPort",
         )
     host = "127.0.0.1" if own.host in {"0.0.0.0", "::"} else own.host  # noqa: S104 - only compared
     text = f"ray-webhook controller: http://{host}:{port}/readyz says when it is ready"

@@ -15,11 +15,11 @@ from webhook.cli.state import add_state, state_in
 from webhook.dashboard.access import OwnAccess
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError, ConfigurationError
-from webhook.follow.kubeconfig import load_of
+from webhook.follow.location import load_of
 from webhook.follow.snapshot import Snapshot
 from webhook.manifest.errors import ManifestError
 from webhook.runtime import supervise
-from webhook.settings import WrongSettingsError, read_settings
+from webhook.settings_reader import WrongSettingsError, read_settings
 from webhook.telemetry.log import DescriptorOutput
 from webhook.wiring.dashboard import Page, build, build_own, build_stated
 
@@ -81,9 +81,9 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
-        "  ray-webhook dashboard --in-cluster --file settings.yaml\n"
+        "  ray-webhook dashboard --in-cluster --config settings.yaml\n"
         "  ray-webhook dashboard --in-cluster --kubeconfig ~/.kube/config --namespaces team\n\n"
-        "The settings are those of `ray-webhook serve`: docs/settings.md.\n\n"
+        "docs/settings.md describes the file and the variables.\n\n"
         "exit status: 0 ended by a signal, 1 a part of the process failed, 2 it cannot start"
     )
     try:

@@ -41,6 +41,9 @@ EXTRAS: Final = {
 """What has to be installed beside the package for a command; for `validate`, to look at a cluster.
 """
 
+SOURCE: Final = "."
+"""What pip installs: a checkout, or the wheel of a release. No index has the package yet."""
+
 INTERRUPTED: Final = 130
 """128 and the number of SIGINT, as shells have it."""
 
@@ -68,8 +71,9 @@ def main(  # noqa: PLR0911
     except ModuleNotFoundError as error:
         if command is None or (error.name or "webhook").partition(".")[0] == "webhook":
             raise
-        extra = f"pip install 'ray-webhook[{EXTRAS.get(command, 'serve,cluster')}]'"
-        return refuse(command, f"{error.name} is not installed, which this needs: {extra}")
+        extra = "cluster" if error.name == "kubernetes" else EXTRAS.get(command, "serve,cluster")
+        text = f"{error.name} is not installed, which this needs: {installing(extra)}"
+        return refuse(command, text)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output, such as head, has had enough
@@ -83,6 +87,11 @@ def main(  # noqa: PLR0911
     except Exception as error:  # noqa: BLE001 - exit status 1 would say that an object was refused
         traceback.print_exc()
         return refuse(command or "", bug(error))
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs the package with an extra."""
+    return f"pip install '{SOURCE}[{extra}]' in a checkout"
 
 
 def plugin() -> int:

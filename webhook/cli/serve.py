@@ -11,7 +11,8 @@ from webhook.cli.parsing import refuse
 from webhook.cli.process import announce, live
 from webhook.follow.errors import ConfigurationError
 from webhook.manifest.errors import ManifestError
-from webhook.settings import Settings, WrongSettingsError, flags, read_settings
+from webhook.settings import Settings
+from webhook.settings_reader import WrongSettingsError, add_flags, read_settings
 from webhook.telemetry.log import DescriptorOutput
 from webhook.tls.errors import CertificateError
 from webhook.wiring.serve import build
@@ -20,7 +21,7 @@ from webhook.wiring.serve import build
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the flags."""
     describe(parser)
-    flags("serve", parser)
+    add_flags("serve", parser)
 
 
 def describe(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +29,8 @@ def describe(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
-        "  ray-webhook serve --file settings.yaml\n"
-        "  ray-webhook serve --standalone --state examples --tls.certificate tls.crt "
-        "--tls.key tls.key\n\n"
+        "  ray-webhook serve --config settings.yaml\n"
+        "  ray-webhook serve --standalone --state examples --tls.cert-dir certs\n\n"
         "Every setting can be a flag, a variable such as RAY_WEBHOOK_LOG__FORMAT, or stand in a "
         "file: docs/settings.md.\n\n"
         "exit status: 0 ended by a signal, 1 a part of the service failed, 2 it cannot start"
@@ -81,7 +81,7 @@ def _addresses(settings: Settings, port: int, admin: int) -> str:
     return (
         f"ray-webhook is ready: https://{host}:{port}/mutate, and "
         f"http://{host}:{admin}/readyz\n"
-        f"try: curl --cacert {settings.tls.certificate.with_name('ca.crt')} -H 'Content-Type: "
+        f"try: curl --cacert {settings.tls.cert_dir / 'ca.crt'} -H 'Content-Type: "
         "application/json' "
         f"-d @tests/demo/review.json https://{host}:{port}/mutate"
     )

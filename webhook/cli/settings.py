@@ -4,7 +4,8 @@ import argparse
 import json
 import sys
 
-from webhook.settings import WrongSettingsError, read_settings, schema
+from webhook.settings import schema
+from webhook.settings_reader import WrongSettingsError, read_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(file: str) -> int:
     try:
-        read_settings(["--file", file] if file else [])
+        read_settings(["--config", file] if file else [])
     except WrongSettingsError as error:
         sys.stderr.write(
             "".join(f"{file or 'environment'}: {line}\n" for line in str(error).splitlines())

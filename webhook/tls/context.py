@@ -85,7 +85,7 @@ def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
         context.load_verify_locations(cadata=authorities.decode("ascii"))
     except (ssl.SSLError, ValueError):
         raise CertificateError(
-            "the client authorities (tls.client_ca) are not certificates in PEM"
+            "the client authorities (tls.clientCa) are not certificates in PEM"
         ) from None
 
 

@@ -4,19 +4,16 @@ is.
 
 from pathlib import Path
 
-from webhook.follow.access import NAMESPACE_FILE, Load, in_cluster
+from webhook.follow.access import NAMESPACE_FILE, Load
 from webhook.follow.errors import ConfigurationError
+from webhook.follow.location import load_of
 
 
 def connection(config: Path | None) -> Load:
     """Return how the connection is configured: by a kubeconfig, or by what a pod has inside the
     cluster.
     """
-    if config is None:
-        return in_cluster()
-    from webhook.follow.kubeconfig import kubeconfig  # noqa: PLC0415 - an eighth of the memory
-
-    return kubeconfig(str(config))
+    return load_of(str(config or ""))
 
 
 def own_namespace(named: str, file: Path = NAMESPACE_FILE) -> str:

@@ -91,13 +91,12 @@ def build(
         replica_metrics(metrics, lambda: reporter.last, reporter.counters)
         works.append(reporter)
     if settings.repair.enabled:
-        limits = Limits(per_hour=settings.repair.per_hour)
         repairer = Repairer(
             observing,
             index.clusters,
             RepairStore(api, RepairRecords(api, namespace, name), ignoring=ignoring),
             EventRecorder(api, identity),
-            limits,
+            Limits(),
         )
         _repairer_metrics(metrics, repairer)
         works.append(repairer)

@@ -285,7 +285,7 @@ def _keepers(
     """
     tls = settings.tls
     if tls.source == "files":
-        files = CertificateFiles(tls.certificate, tls.key)
+        files = CertificateFiles(tls.cert_dir / "tls.crt", tls.cert_dir / "tls.key")
         keeper = Keeper(files, context, observer, tls.client_ca)
         keeper.take(files.read())
         return {"certificate": keeper}

@@ -58,12 +58,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* The one file of settings. */}}
 {{- define "ray-webhook.settings" -}}
-{{- merge (dict "apiVersion" "config.admission.ray.io/v1alpha1" "kind" "Settings") .Values.config | toYaml }}
+{{- merge (dict "apiVersion" "config.ray-webhook.dev/v1alpha1" "kind" "Configuration") .Values.config | toYaml }}
 {{- end }}
 
 {{/* What other values set. These variables override the file. */}}
 {{- define "ray-webhook.components" -}}
-RAY_WEBHOOK_FILE: /etc/ray-webhook/settings/settings.yaml
+RAY_WEBHOOK_CONFIG: /etc/ray-webhook/settings/settings.yaml
 {{- if ne (int .Values.webhook.port) 10250 }}
 RAY_WEBHOOK_SERVING__PORT: {{ .Values.webhook.port | quote }}
 {{- end }}

@@ -1,0 +1,148 @@
+"""Builds the image: `python -m tests.release.image [TAG]`, by docker or buildah.
+
+Where neither works, it runs the steps of the Dockerfile's build stage in a plain folder instead,
+and tests what they install: its size, and that the processes start from it.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from webhook import __version__
+
+ROOT: Final = Path(__file__).parents[2]
+TEXT: Final = (ROOT / "Dockerfile").read_text()
+MEGABYTES: Final = 88
+"""Bound of what is installed above the base. That unpacks to some 120 MB without pip, so that
+the image has at most 200 MB in all.
+"""
+
+_PATHS: Final = re.compile(r"(?<![\w.-])/(wheels|opt/ray-webhook)\b")
+_STARTS: Final = (
+    ["--version"],
+    ["settings", "check"],
+    *([each, "--help"] for each in ("serve", "controller", "check")),
+)
+
+
+class Stage(NamedTuple):
+    """One stage: its base image and its instructions."""
+
+    base: str
+    instructions: list[tuple[str, str]]
+
+    def arguments(self, word: str) -> list[str]:
+        """Return the arguments of every instruction of one kind."""
+        return [text for instruction, text in self.instructions if instruction == word]
+
+
+def stages() -> list[Stage]:
+    """Return the stages of the Dockerfile, and first what stands before them."""
+    found = [Stage("", [])]
+    joined = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", TEXT))
+    for line in filter(None, joined.splitlines()):
+        word, _, text = line.partition(" ")
+        if word == "FROM":
+            found.append(Stage(text.split()[0], []))
+        else:
+            found[-1].instructions.append((word, text.strip()))
+    return found
+
+
+def build_in(folder: Path) -> Path:
+    """Run the steps of the build stage with this Python, and return what they install."""
+    _, build, _ = stages()
+    source = folder / "source"
+    source.mkdir()
+    for text in build.arguments("COPY"):
+        *copied, _ = text.split()
+        for each in copied:
+            _copy(ROOT / each, source / each)
+    environment = {
+        **os.environ,
+        "SOURCE_DATE_EPOCH": "0",
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    for command in build.arguments("RUN"):
+        moved = _PATHS.sub(rf"{folder}/\1", command)
+        subprocess.run(
+            ["sh", "-ec", moved], cwd=source, env=environment, check=True, stdout=subprocess.DEVNULL
+        )
+    return folder / "opt" / "ray-webhook"
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        shutil.copy(source, target)
+
+
+def megabytes(folder: Path) -> float:
+    """Return the size of the files below a folder."""
+    return sum(each.lstat().st_size for each in folder.rglob("*") if not each.is_dir()) / 1e6
+
+
+def try_steps() -> int:
+    """Run the steps in a plain folder, and return 1 when what they install is wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        installed = build_in(Path(folder))
+        size = megabytes(installed)
+        print(f"no docker or buildah: ran the steps in a folder; {size:.0f} MB above the base")
+        for words in _STARTS:
+            subprocess.run(
+                [installed / "bin" / "ray-webhook", *words], check=True, stdout=subprocess.DEVNULL
+            )
+    return 1 if size > MEGABYTES else 0
+
+
+def main(tag: str = f"ray-webhook:{__version__}") -> int:
+    """Build the image, or try its steps."""
+    for program in ("docker", "buildah"):
+        if (
+            shutil.which(program)
+            and not subprocess.run([program, "info"], capture_output=True, check=False).returncode
+        ):
+            return _build(program, tag)
+    return try_steps()
+
+
+def _build(program: str, tag: str) -> int:
+    """Build the image on the base that its tag names now."""
+    image = stages()[1].base.partition("@")[0]
+    subprocess.run([program, "pull", image], check=True)
+    inspected = {
+        "docker": ["docker", "image", "inspect", "--format", "{{index .RepoDigests 0}}", image],
+        "buildah": [
+            "buildah",
+            "inspect",
+            "--type",
+            "image",
+            "--format",
+            "{{.FromImageDigest}}",
+            image,
+        ],
+    }[program]
+    digest = (
+        subprocess.run(inspected, check=True, capture_output=True, text=True)
+        .stdout.strip()
+        .rpartition("@")[2]
+    )
+    asked = ["git", "log", "-1", "--format=%ct"]
+    time = subprocess.run(
+        asked, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    arguments = [f"BASE_DIGEST={digest}", f"SOURCE_DATE_EPOCH={time}"]
+    flags = [word for each in arguments for word in ("--build-arg", each)]
+    return subprocess.run(
+        [program, "build", *flags, "-t", tag, "."], cwd=ROOT, check=False
+    ).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
