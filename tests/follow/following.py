@@ -49,8 +49,8 @@ class Following:
         return sorted(
             (
                 member.seat
-                for group, member in self.members._pods.values()  # noqa: SLF001
-                if group == key and member.seat is not None
+                for _, member in self.members.items()
+                if member.key == key and member.seat is not None
             ),
             key=tuple_of,
         )

@@ -154,7 +154,7 @@ class PodHandler:
         self.patches.policy = policy
 
     async def __call__(
-        self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
     ) -> Answer | Read:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
@@ -172,9 +172,9 @@ class PodHandler:
         pod, namespace = request.object, request.namespace or ""
         try:
             if request.dry_run:
-                placed = self.preview(pod, namespace, request.uid, now, read)
+                placed = self.preview(pod, namespace, request.uid, read)
             else:
-                placed = await self.place(pod, namespace, request.uid, now, read)
+                placed = await self.place(pod, namespace, request.uid, read)
         except Denied:
             doubted = self._doubted(pod, namespace)
             if read or doubted is None:
@@ -189,14 +189,14 @@ class PodHandler:
         return placed
 
     async def place(
-        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
         """Return the placement of a Ray pod, whose identity is reserved, or what has to be read
         first; None for a pod of no concern.
 
         `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
         """
-        found = self._look(pod, namespace, now, read)
+        found = self._look(pod, namespace, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -209,10 +209,10 @@ class PodHandler:
         return placed
 
     def preview(
-        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
         """Return what `place` would, and reserve nothing. Raises Denied."""
-        found = self._look(pod, namespace, now, read)
+        found = self._look(pod, namespace, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -223,7 +223,7 @@ class PodHandler:
         return self._complete(found, found.carried)
 
     def _look(
-        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+        self, pod: Pod, namespace: str, read: Sequence[Read]
     ) -> _Worker | Placement | ReadCluster | None:
         """Return a worker with its place, the placement of a head, or None for any other
         pod. Raises Denied.
@@ -233,7 +233,7 @@ class PodHandler:
         if node_type != names.NODE_TYPE_WORKER:
             if node_type != names.NODE_TYPE_HEAD:
                 return None
-            return self._place_head(pod, namespace, now, read)
+            return self._place_head(pod, namespace, read)
         owner, name, group_name = (
             pod.controller,
             labels.get(names.LABEL_CLUSTER),
@@ -248,7 +248,7 @@ class PodHandler:
         ):
             raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        cluster = self._cluster(namespace, name, owner.uid, read)
         if cluster is None:
             _require_label_values(pod)
             return ReadCluster(namespace, name, owner.uid)
@@ -266,13 +266,13 @@ class PodHandler:
         return _Worker(pod, cluster, group, key, None, _adopted(pod, group))
 
     def _cluster(
-        self, namespace: str, name: str, uid: str, now: float, read: Sequence[Read]
+        self, namespace: str, name: str, uid: str, read: Sequence[Read]
     ) -> ClusterFacts | None:
         """Return the RayCluster of this uid, or None when it has to be read first."""
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != uid:
             return None
-        return cluster if read or self._clusters.fresh(namespace, name, now) else None
+        return cluster if read or self._clusters.fresh(namespace, name) else None
 
     def _doubted(self, pod: Pod, namespace: str) -> ReadCluster | None:
         """Return the RayCluster of a pod that is denied, to be read again; None when it is not
@@ -291,7 +291,7 @@ class PodHandler:
         return ReadCluster(namespace, cluster.name, cluster.uid)
 
     def _place_head(
-        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+        self, pod: Pod, namespace: str, read: Sequence[Read]
     ) -> Placement | ReadCluster | None:
         """Return what a head receives, or None for one that receives nothing."""
         owner = pod.controller
@@ -304,7 +304,7 @@ class PodHandler:
         ):
             return None
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        cluster = self._cluster(namespace, name, owner.uid, read)
         if cluster is None:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored or not head_receives(cluster, self.policy):

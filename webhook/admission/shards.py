@@ -63,13 +63,13 @@ class ShardHandler:
         self._indices = indices
 
     async def __call__(
-        self, request: AdmissionRequest[Bare], now: float, read: Sequence[Read] = ()
+        self, request: AdmissionRequest[Bare], read: Sequence[Read] = ()
     ) -> Answer | ReadClusters:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index.
         """
         namespace = "" if read or not self._clusters.watched else _depends_on(request)
-        if namespace and not self._clusters.fresh(namespace, "", now):
+        if namespace and not self._clusters.fresh(namespace, ""):
             return ReadClusters(namespace)
         try:
             return await self._answer(request)

@@ -46,7 +46,7 @@ class ClusterState:
         self.api = Api(load)
         world = World(server_time=self.api.server_time.now)
         self.feeds = {
-            namespace: Feeds(PodFeed(known.members), RayClusterFeed(known.clusters))
+            namespace: Feeds(PodFeed(known.members, namespace), RayClusterFeed(known.clusters))
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
@@ -58,6 +58,7 @@ class ClusterState:
             for namespace, feeds in self.feeds.items()
         ]
         self.reader = LiveReader(self.api, self.feeds)
+        known.clusters.freshness = self.reader.fresh
         self.beside: dict[str, Runnable] = {}
         """What else runs, by name, while the connection is open."""
 

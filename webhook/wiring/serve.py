@@ -17,7 +17,6 @@ from webhook.admission.shards import ShardHandler
 from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.kuberay import KubeRayStored
-from webhook.follow.lists import ClusterLists
 from webhook.follow.reader import LiveReader
 from webhook.follow.registration import FailurePolicy
 from webhook.follow.reservation_leases import LeaseStore
@@ -216,7 +215,6 @@ def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     )
     store = LeaseStore(cluster.api, own_namespace(settings.installation.namespace))
     reservations = Reservations(store, Times(cluster.api.server_time.now))
-    lists = ClusterLists(cluster.feeds, cluster.reader)
     cluster.beside["reservations"] = store
     discovery = Discovery(PodGroupsServed(cluster.api), seconds)
     release = Discovery(KubeRayStored(cluster.api), seconds)
@@ -229,8 +227,8 @@ def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
     return _Knowledge(
         clusters,
         members,
-        Identities(members, lists, reservations),
-        Indices(clusters, lists, reservations),
+        Identities(members, cluster.reader, reservations),
+        Indices(clusters, cluster.reader, reservations),
         cluster.reader,
         reservations,
         cluster,
