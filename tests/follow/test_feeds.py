@@ -11,15 +11,16 @@ from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
 from tests.reservation.alone import next_seat
+from webhook.follow.access import Load
+from webhook.follow.client import Api
 from webhook.follow.errors import ConfigurationError
-from webhook.follow.state import ClusterState, Known
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Member, Membership
+from webhook.groups.membership import Member
 from webhook.groups.reads import SILENCE_SECONDS
 from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.marks import mark
 from webhook.repair.plan import LOST
+from webhook.wiring.following import Connected
 
 
 def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go() -> None:
@@ -174,13 +175,12 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
     from webhook.follow.access import in_cluster  # noqa: PLC0415 - only here
     from webhook.follow.kubeconfig import kubeconfig  # noqa: PLC0415 - only here
 
-    async def run(state: ClusterState) -> None:
-        await state.run()
+    async def run(load: Load) -> None:
+        await Connected(Api(load), {}).run()
 
-    clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, Known(clusters, Membership()))))
+            asyncio.run(run(load))
 
 
 def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch() -> None:
