@@ -4,10 +4,10 @@ other pod passes untouched.
 See docs/decisions/0012-workers-need-their-owner.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -36,35 +36,10 @@ from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.pipeline import head_receives
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
+from webhook.reservation.identities import Identities
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
-
-
-T = TypeVar("T")
-
-
-class Identities(Protocol):
-    """Gives identities to worker pods, each to one pod.
-
-    `accept` makes of an identity and the holder of its reservation what the pod receives, and
-    raises Denied when the pod cannot work there: then nothing is reserved. It has no effect of its
-    own, and may be called again with another identity.
-    """
-
-    async def reserve(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
-        """Reserve an identity, and return what `accept` makes of it, or what has to be read first.
-        Raises Denied and NotNow.
-        """
-
-    def preview(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
-        """Return what `reserve` would, and reserve nothing. Raises Denied."""
-
-    def carried(self, key: GroupKey, seat: Seat, request_uid: str) -> None:
-        """Note a pod that came with its identity."""
-
-    def deleted(self, key: GroupKey, seat: Seat) -> None:
-        """Note that the pod in `seat` is being deleted."""
 
 
 class Placement(Struct, frozen=True, gc=False):

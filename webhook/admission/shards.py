@@ -5,7 +5,7 @@ See docs/decisions/0015-shard-index-by-admission.md.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
@@ -33,24 +33,12 @@ from webhook.kube.review import (
     Denied,
 )
 from webhook.mutation.fold import Operation, encode
+from webhook.reservation.indices import Indices
 
 PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 
 _LATE: Final = "pods that are there already have no shard variables: they were created before"
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
-
-
-class Indices(Protocol):
-    """Gives the indices of shard groups, each to one RayCluster."""
-
-    async def reserve(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Reserve an index and return it, or return why there is none. Raises NotNow."""
-
-    def preview(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Return what `reserve` would, and reserve nothing."""
-
-    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
-        """Return the RayClusters of a group that are known, but the one of that name."""
 
 
 class ShardHandler:

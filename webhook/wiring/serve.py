@@ -9,12 +9,10 @@ from typing import Any
 
 from msgspec import structs
 
-from webhook.admission.pods import Identities as GivesIdentities
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
-from webhook.admission.shards import Indices as GivesIndices
 from webhook.admission.shards import ShardHandler
 from webhook.follow.client import Api
 from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
@@ -66,8 +64,8 @@ class _Cluster:
 
     clusters: ClusterIndex
     members: Membership
-    identities: GivesIdentities
-    indices: GivesIndices
+    identities: Identities
+    indices: Indices
     reader: LiveReader | None = None
     runnables: Mapping[str, Runnable] = field(default_factory=dict)
     conditions: Mapping[str, Condition] = field(default_factory=dict)
