@@ -307,7 +307,7 @@ class Webhook:
 
     def review(self, review: Object) -> Answer | Read:
         """Return what the handler says to a review. Raises Denied."""
-        return at_once(self.handler(decode_pod(json.dumps(review).encode()), 0.0))
+        return at_once(self.handler(decode_pod(json.dumps(review).encode())))
 
     def admit(self, pod: Object, *, dry_run: bool = False) -> Decided:
         """Return what becomes of a pod that is created."""

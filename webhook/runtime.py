@@ -1,11 +1,13 @@
-"""The process: named runnables under one supervisor, ended by a signal or by the
-first that fails.
-"""
+"""The process: named runnables under one supervisor, ended by a signal or the first failure."""
 
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
+
+from webhook.http.server import HttpServer
+from webhook.telemetry.log import Log
 
 
 class Runnable(Protocol):
@@ -13,6 +15,22 @@ class Runnable(Protocol):
 
     async def run(self) -> None:
         """Run. Returning or raising before being cancelled ends the process."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """Everything that runs, by name; its servers, that of probes last; what a stop does first."""
+
+    runnables: Mapping[str, Runnable]
+    servers: tuple[HttpServer, ...]
+    drain: Callable[[], Awaitable[None]]
+    log: Log
+    flush: Callable[[], None] = lambda: None
+    """Writes what the log still holds back."""
+
+    def bind(self) -> list[int]:
+        """Bind all servers and return their ports. Raises OSError."""
+        return [server.bind() for server in self.servers]
 
 
 class RunnableEndedError(Exception):

@@ -25,13 +25,13 @@ def mutated(pod: dict[str, Any]) -> Outcome:
     """
     known = load_state([manifest(a_cluster("c").group("g", hosts=2).build())])
     body = json.dumps(pod_review(pod)).encode()
-    return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body, 0.0))
+    return asyncio.run(Mutation(PodHandler(known.clusters, known.identities)).review(body))
 
 
 def validated(cluster: dict[str, Any]) -> Outcome:
     """Return the outcome of the review of a RayCluster."""
     body = json.dumps(object_review(cluster)).encode()
-    return asyncio.run(Validation(RayHandler()).review(body, 0.0))
+    return asyncio.run(Validation(RayHandler()).review(body))
 
 
 def audited(outcome: Outcome) -> dict[str, str] | None:

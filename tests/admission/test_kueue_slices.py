@@ -43,7 +43,7 @@ def reviewed(document: Object, old: Object | None = None) -> tuple[Object, list[
     clusters = ClusterIndex()
     shards = ShardHandler(clusters, standalone_indices(clusters))
     mutation = Mutation(Webhook().handler, shards=shards)
-    outcome = asyncio.run(mutation.review(json.dumps(review).encode(), 0.0))
+    outcome = asyncio.run(mutation.review(json.dumps(review).encode()))
     patch = json.loads(outcome.answer.patch or b"[]")
     stored: Object = jsonpatch.apply_patch(document, patch)
     return stored, list(outcome.answer.warnings)

@@ -58,7 +58,7 @@ def a_review(
 
 def reviewed(body: bytes, rules: RuleSettings | None = None) -> Outcome:
     handler = RayHandler() if rules is None else RayHandler(rules)
-    return asyncio.run(Validation(handler).review(body, 0.0))
+    return asyncio.run(Validation(handler).review(body))
 
 
 def response_to(body: bytes) -> Json:
@@ -208,7 +208,7 @@ def test_settings_may_change_while_the_service_runs() -> None:
     said = []
     for served in (None, False, True):
         handler.settings = structs.replace(handler.settings, pod_groups=served)
-        said.append(len(asyncio.run(Validation(handler).review(body, 0.0)).answer.warnings))
+        said.append(len(asyncio.run(Validation(handler).review(body)).answer.warnings))
     assert said == [0, 1, 0]
 
 

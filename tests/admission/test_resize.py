@@ -67,7 +67,7 @@ def resized(
         **request,
     }
     reviewer = Validation(RayHandler(), ResizeHandler(clusters, beyond))
-    return asyncio.run(reviewer.review(json.dumps(review).encode(), 0.0))
+    return asyncio.run(reviewer.review(json.dumps(review).encode()))
 
 
 def fields(outcome: Outcome) -> list[str]:

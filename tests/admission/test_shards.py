@@ -51,7 +51,7 @@ class Server:
         """Return the response to a review."""
         review = object_review(new, old=old)
         review["request"] |= request
-        outcome = asyncio.run(self.mutation.review(json.dumps(review).encode(), 0.0))
+        outcome = asyncio.run(self.mutation.review(json.dumps(review).encode()))
         response: Object = json.loads(outcome.body)["response"]
         return response
 
@@ -233,13 +233,13 @@ def test_what_is_no_ray_cluster_is_a_bad_review(broken: object) -> None:
     review = object_review(a_shard().build())
     review["request"]["object"] = broken
     with pytest.raises(BadReview):
-        asyncio.run(Server().mutation.review(json.dumps(review).encode(), 0.0))
+        asyncio.run(Server().mutation.review(json.dumps(review).encode()))
 
 
 def test_without_shards_every_ray_cluster_passes() -> None:
     mutation = Mutation(PodHandler(ClusterIndex(), StandaloneIdentities(Membership())))
     review = object_review(a_shard("a", "x").build())
-    assert asyncio.run(mutation.review(json.dumps(review).encode(), 0.0)).answer.allowed
+    assert asyncio.run(mutation.review(json.dumps(review).encode())).answer.allowed
 
 
 def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name() -> None:

@@ -31,7 +31,9 @@ class _Process:
 
     async def reserve(self, uid: str, hosts: int) -> Member:
         wanted = Wanted("ray", KEY, hosts, MAX_REPLICAS, uid)
-        found = await self.identities.reserve(wanted, Member)
+        found = await self.identities.reserve(
+            wanted, lambda seat, holder: Member(KEY, seat, holder)
+        )
         assert isinstance(found, Member)
         return found
 
@@ -56,7 +58,7 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
             for uid, member in zip(uids, found, strict=True):
                 places.add(member.seat)
                 for each in all_of_them:
-                    each.members.put(f"pod-{uid}", KEY, member)
+                    each.members.put(f"pod-{uid}", member)
         assert len(places) == PODS
         return {name: fake.count(verb, LEASES) / PODS for name, verb in VERBS.items()}
 

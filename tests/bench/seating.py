@@ -34,7 +34,7 @@ def _cost(members: int, hosts: int, group_size: int) -> float:
     for number in range(members):
         key = keys[number % len(keys)]
         place, host = divmod(number // len(keys), hosts)
-        state.put(f"pod-{number}", key, Member(Seat(place, host, "g-x" if hosts > 1 else "")))
+        state.put(f"pod-{number}", Member(key, Seat(place, host, "g-x" if hosts > 1 else "")))
     return min(_batch(state, keys[-1], hosts) for _ in range(BATCHES))
 
 

@@ -69,7 +69,7 @@ def _review(old: Json, new: Json) -> bytes:
 
 
 def _reviewed(reviewer: Validation, body: bytes) -> None:
-    asyncio.run(reviewer.review(body, 0.0))
+    asyncio.run(reviewer.review(body))
 
 
 def _milliseconds(call: Callable[[], object], overhead: float = 0.0) -> float:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Final
 
 import msgspec
@@ -21,12 +21,14 @@ from tests.follow.objects import a_pod, a_raycluster
 from webhook.admission.pods import PodHandler
 from webhook.admission.reviewer import Mutation
 from webhook.follow.access import Access
-from webhook.follow.state import ClusterState, Known
+from webhook.follow.client import Api
+from webhook.follow.state import ClusterState
 from webhook.groups.clusters import ClusterIndex, facts_of
 from webhook.groups.membership import Membership
 from webhook.groups.seat import Seat
 from webhook.kube.objects import RayCluster
 from webhook.reservation.identities import StandaloneIdentities
+from webhook.wiring.following import Connected
 
 POD_COUNT: Final = 100_000
 GROUP_PODS: Final = 256
@@ -139,7 +141,7 @@ async def _review(mutation: Mutation, latencies: list[float]) -> None:
         due += REVIEW_EVERY
         await asyncio.sleep(max(0.0, due - perf_counter()))
         begun = min(due, perf_counter())  # a timer may be a little early
-        outcome = await mutation.review(body, monotonic())
+        outcome = await mutation.review(body)
         assert outcome.answer.allowed, outcome.answer
         latencies.append((perf_counter() - begun) * 1000)
 
@@ -158,7 +160,8 @@ async def _measure() -> None:
             return Access(url)
 
         members, clusters = Membership(), ClusterIndex()
-        state = ClusterState(load, Known(clusters, members))
+        api = Api(load)
+        state = ClusterState(api, clusters, members)
         clusters.put(
             facts_of(
                 msgspec.convert(a_raycluster("ray-0", replicas=GROUP_PODS // HOSTS + 1), RayCluster)
@@ -166,7 +169,7 @@ async def _measure() -> None:
         )
         mutation = Mutation(PodHandler(clusters, StandaloneIdentities(members)), state.reader)
         before, started = _rss(), perf_counter()
-        task = asyncio.create_task(state.run())
+        task = asyncio.create_task(Connected(api, {"cluster": state}).run())
         await _until(task, state.pods_synced)
         synced, used = perf_counter() - started, _rss() - before
         assert len(members) == POD_COUNT

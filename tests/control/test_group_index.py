@@ -55,7 +55,7 @@ def test_both_find_the_same_replicas_whatever_pods_look_like(history: list[Objec
         pod["metadata"]["resourceVersion"] = str(version)
         line = json.encode(pod)
         feed.put(json.decode(line, type=WorkerPod))
-        world.pods.put(json.decode(line, type=LivePod))
+        world.pods.put(pod["metadata"]["uid"], json.decode(line, type=LivePod))
         for group in GROUPS:
             key = GroupKey("default", "uid-of-ray", group)
             here, there = index.members.group(key), members.group(key)

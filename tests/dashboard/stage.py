@@ -78,12 +78,12 @@ class Stage:
 
     def put_cluster(self, document: Object) -> None:
         """Let a RayCluster come or change."""
-        self.world.clusters.put(_view(document, LiveCluster))
+        self.world.clusters.put(document["metadata"]["uid"], _view(document, LiveCluster))
 
     def put_pods(self, documents: Iterable[Object]) -> None:
         """Let pods come or change."""
         for document in documents:
-            self.world.pods.put(_view(document, LivePod))
+            self.world.pods.put(document["metadata"]["uid"], _view(document, LivePod))
 
     def drop_pods(self, documents: Iterable[Object]) -> None:
         """Let pods go."""

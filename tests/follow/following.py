@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 from tests.follow.fake_api import FakeApi
 from webhook.follow.access import Access, Load
+from webhook.follow.client import Api
 from webhook.follow.listwatch import Counters
-from webhook.follow.state import ClusterState, Known
+from webhook.follow.state import ClusterState
 from webhook.follow.timing import Timing
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.seat import GroupKey, Seat
+from webhook.wiring.following import Connected
 
 QUICK = Timing(
     page_deadline=0.5,
@@ -30,6 +32,7 @@ QUICK = Timing(
 class Following:
     """A running cluster state and what it keeps."""
 
+    api: Api
     state: ClusterState
     clusters: ClusterIndex
     members: Membership
@@ -49,8 +52,8 @@ class Following:
         return sorted(
             (
                 member.seat
-                for group, member in self.members._pods.values()  # noqa: SLF001
-                if group == key and member.seat is not None
+                for _, member in self.members.items()
+                if member.key == key and member.seat is not None
             ),
             key=tuple_of,
         )
@@ -96,9 +99,10 @@ async def following(
 ) -> AsyncIterator[Following]:
     """Follow a fake API server, until the end of the block."""
     clusters, members = ClusterIndex(), Membership()
-    state = ClusterState(load or plain(api), Known(clusters, members), namespaces, timing)
-    async with beside(state.run()):
-        yield Following(state, clusters, members)
+    connection = Api(load or plain(api))
+    state = ClusterState(connection, clusters, members, namespaces, timing)
+    async with beside(Connected(connection, {"cluster": state}).run()):
+        yield Following(connection, state, clusters, members)
 
 
 async def eventually(condition: Callable[[], object], seconds: float = 180.0) -> None:

@@ -11,14 +11,16 @@ from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
 from tests.follow.following import eventually, following
 from tests.follow.objects import KEY, a_pod, a_raycluster, served_by_another, terminating
 from tests.reservation.alone import next_seat
+from webhook.follow.access import Load
+from webhook.follow.client import Api
 from webhook.follow.errors import ConfigurationError
-from webhook.follow.state import ClusterState, Known
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Member, Membership
+from webhook.groups.membership import Member
+from webhook.groups.reads import SILENCE_SECONDS
 from webhook.groups.seat import GroupKey, Seat
 from webhook.kube import names
 from webhook.kube.marks import mark
 from webhook.repair.plan import LOST
+from webhook.wiring.following import Connected
 
 
 def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_or_go() -> None:
@@ -75,7 +77,7 @@ def test_pods_of_another_webhook_are_adopted_and_new_hosts_join_their_replica() 
             await eventually(lambda: len(f.members) == 2)
             assert f.seats(KEY) == [Seat(3, 0, "tpu-3"), Seat(3, 2, "tpu-3")]
             first = next_seat(f.members, KEY, 4, "request-1")
-            f.members.put("new", KEY, Member(first))
+            f.members.put("new", Member(KEY, first))
             second = next_seat(f.members, KEY, 4, "request-2")
             assert [first, second] == [Seat(3, 1, "tpu-3"), Seat(3, 3, "tpu-3")]
 
@@ -173,10 +175,23 @@ def test_a_connection_that_cannot_be_configured_ends_the_run_with_what_to_do(
     from webhook.follow.access import in_cluster  # noqa: PLC0415 - only here
     from webhook.follow.kubeconfig import kubeconfig  # noqa: PLC0415 - only here
 
-    async def run(state: ClusterState) -> None:
-        await state.run()
+    async def run(load: Load) -> None:
+        await Connected(Api(load), {}).run()
 
-    clusters = ClusterIndex()
     for load in (in_cluster(environ={}), kubeconfig(f"{tmp_path}/none")):
         with pytest.raises(ConfigurationError, match="name a kubeconfig"):
-            asyncio.run(run(ClusterState(load, Known(clusters, Membership()))))
+            asyncio.run(run(load))
+
+
+def test_what_is_known_of_a_namespace_is_as_fresh_as_its_own_watch() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api, namespaces=("blue", "green")) as f:
+            await eventually(lambda: f.synced)
+            assert f.clusters.fresh("blue", "")
+            blue = f.state.feeds["blue"].clusters
+            blue.heard(blue.contact_at - 2 * SILENCE_SECONDS)
+            assert not f.clusters.fresh("blue", "")
+            assert f.clusters.fresh("green", "")
+            assert not f.clusters.fresh("red", "")
+
+    asyncio.run(story())

@@ -69,7 +69,7 @@ def test_odd_events_of_pods_leave_the_next_good_one_right(
     for kind, choose, bytewise in lines:
         take(watch, broken(pod, kind, choose, bytewise=bytewise))
     take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
-    assert members.find("good") == (KEY, Member(SEAT, name="good"))
+    assert members.get("good") == Member(KEY, SEAT)
 
 
 def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
@@ -78,7 +78,7 @@ def test_variables_that_are_not_utf_8_leave_the_next_pod_right() -> None:
     odd = an_event("ADDED", served_by_another(a_pod("odd"), "tpu-1", "2"), "odd", 1)
     take(watch, json.dumps(odd).encode().replace(b'"TPU_WORKER_ID"', b'"\x80"'))
     take(watch, json.dumps(an_event("ADDED", a_pod("good", SEAT), "good", 100)).encode())
-    assert members.find("good") == (KEY, Member(SEAT, name="good"))
+    assert members.get("good") == Member(KEY, SEAT)
 
 
 def test_a_former_webhooks_pod_whose_variables_are_no_text_has_no_seat() -> None:

@@ -5,7 +5,6 @@ import base64
 import json
 from collections.abc import Callable
 from itertools import count
-from time import monotonic
 
 import msgspec
 import pytest
@@ -66,7 +65,7 @@ class Webhook:
     def holds(self, *seats: Seat) -> None:
         """Let pods be seen in seats."""
         for seat in seats:
-            self.members.put(f"pod-{seat.replica}-{seat.host}", KEY, Member(seat))
+            self.members.put(f"pod-{seat.replica}-{seat.host}", Member(KEY, seat))
 
     def create(self, now: float = 0.0, pod: Object | None = None) -> Object:
         """Return the answer to the creation of a pod."""
@@ -88,7 +87,7 @@ async def create(mutation: Mutation, pod: Object | None = None) -> Object:
         "object": pod or a_pod("new"),
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    outcome = await mutation.review(msgspec.json.encode(review), monotonic())
+    outcome = await mutation.review(msgspec.json.encode(review))
     answer: Object = json.loads(outcome.body)["response"]
     return answer
 

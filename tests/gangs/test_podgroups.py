@@ -26,7 +26,7 @@ def with_pods(*seats: tuple[str, Seat]) -> Membership:
     """Return a membership with pods in seats of groups of the RayCluster `c`."""
     members = Membership()
     for number, (group, seat) in enumerate(seats):
-        members.put(f"pod-{number}", GroupKey(NAMESPACE, uid_of("c"), group), Member(seat))
+        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), seat))
     return members
 
 
@@ -94,7 +94,7 @@ def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_seat_of_it_is_ta
     members = with_pods(
         ("tpu", Seat(0, 0, "tpu-bcdfg")), ("tpu", Seat(0, 1, "tpu-bcdfg")), ("cpu", Seat(0, 0, ""))
     )
-    members.put("p", GroupKey(NAMESPACE, uid_of("c"), "tpu"), Member(Seat(1, 0, "tpu-hjklm")))
+    members.put("p", Member(GroupKey(NAMESPACE, uid_of("c"), "tpu"), Seat(1, 0, "tpu-hjklm")))
     assert counts(desired(cluster, members)) == {"c-worker-tpu-bcdfg": 4, "c-worker-tpu-hjklm": 4}
     assert desired(cluster, members).live == {"c-worker-tpu-bcdfg", "c-worker-tpu-hjklm"}
 
@@ -158,5 +158,5 @@ def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is
 
 def test_pods_of_a_former_cluster_of_the_same_name_do_not_count() -> None:
     members = Membership()
-    members.put("p", GroupKey(NAMESPACE, "another-uid", "tpu"), Member(Seat(0, 0, "tpu-bcdfg")))
+    members.put("p", Member(GroupKey(NAMESPACE, "another-uid", "tpu"), Seat(0, 0, "tpu-bcdfg")))
     assert counts(desired(asking(REPLICA).group("tpu", hosts=2), members)) == {}

@@ -115,8 +115,8 @@ def live(pod: Object) -> LivePod:
 
 def seat_in(members: Membership, uid: str) -> Seat | None:
     """Return the identity of a pod of the group."""
-    found = members.find(uid)
-    return found[1].seat if found is not None and found[0] == KEY else None
+    found = members.get(uid)
+    return found.seat if found is not None and found.key == KEY else None
 
 
 def by_watch(pod: Object) -> Seat | None:

@@ -147,7 +147,7 @@ class Seating(RuleBasedStateMachine):
         due, self.world.events = self.world.events[:count], self.world.events[count:]
         for event, pod in due:
             if event == "put":
-                self.members.put(pod.uid, pod.key, Member(pod.seat, pod.holder))
+                self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
             else:
                 self.members.remove(pod.uid)
 
@@ -172,7 +172,7 @@ class Seating(RuleBasedStateMachine):
         self.lists.listed_at = self.lists.now
         for pod in self.world.pods.values():
             if not pod.terminating:
-                self.members.put(pod.uid, pod.key, Member(pod.seat, pod.holder))
+                self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
 
     def _check_order(self, key: GroupKey, seat: Seat, kept: set[tuple[int, int]]) -> None:
         """A replica is filled before another is opened, and the lowest free index is opened."""
@@ -226,13 +226,13 @@ def test_the_middle_of_three_replicas_of_four_hosts_comes_back_as_index_1() -> N
     members, key = Membership(), GroupKey("ns", "uid", "tpu")
     for number in range(12):
         seat = next_seat(members, key, 4, f"request-{number}")
-        members.put(f"pod-{number}", key, Member(seat))
+        members.put(f"pod-{number}", Member(key, seat))
     for number in range(4, 8):
         members.remove(f"pod-{number}")
     fresh = []
     for number in range(12, 16):
         seat = next_seat(members, key, 4, f"request-{number}")
-        members.put(f"pod-{number}", key, Member(seat))
+        members.put(f"pod-{number}", Member(key, seat))
         fresh.append(seat)
     assert [(seat.replica, seat.host) for seat in fresh] == [(1, 0), (1, 1), (1, 2), (1, 3)]
     assert len({seat.name for seat in fresh}) == 1

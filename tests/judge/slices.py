@@ -79,7 +79,7 @@ class Slices:
         handler = PodHandler(known.clusters, known.identities)
         for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
             pod = as_pod(Manifest(str(EXAMPLE), document))
-            placed = at_once(handler.place(pod, "", str(number), 0.0))
+            placed = at_once(handler.place(pod, "", str(number)))
             if not isinstance(placed, Placement) or not placed.seated:
                 continue
             patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))

@@ -85,7 +85,7 @@ def edits_of(case: Case) -> list[Edit]:
     known = load_state([manifest(case.cluster)])
     handler = PodHandler(known.clusters, known.identities)
     try:
-        placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0", 0.0)
+        placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0")
     except Denied:
         return []
     return edits(placed.replica, placed.seat.host) if isinstance(placed, Placement) else []

@@ -89,7 +89,7 @@ async def serving(
     if topology is not None:
         settings = settings.model_copy(update={"topology": topology})
     service = serve.build(settings, io.BytesIO(), discovery=1)
-    port, admin = service.reviews.bind(), service.admin.bind()
+    port, admin = service.bind()
     trust = ssl.create_default_context(cafile=str(directory / "ca.crt"))
     async with (
         beside(*(runnable.run() for runnable in service.runnables.values())),
@@ -112,7 +112,7 @@ async def controlling(
         discovery=1,
         publishing=PublishingTiming(sweep=1),
     )
-    port = process.admin.bind()
+    (port,) = process.bind()
     async with (
         beside(*(runnable.run() for runnable in process.runnables.values())),
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as probes,

@@ -58,7 +58,7 @@ class Endless(Lengths):
         super().__init__()
         self.asked = threading.Event()
 
-    async def review(self, _body: bytes, _now: float) -> Outcome:
+    async def review(self, _body: bytes) -> Outcome:
         """Wait."""
         self.asked.set()
         return await asyncio.Future()

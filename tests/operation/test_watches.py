@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,19 +34,19 @@ REPORTED = {*FOLLOWED, PODGROUPS, NODES, NAMESPACES, CONFIGURATIONS}
 PODS_STORED = 3
 
 
-def of_controller(settings: Settings) -> dict[str, Runnable]:
+def of_controller(settings: Settings) -> Mapping[str, Runnable]:
     """Return what a controller runs that does everything."""
     settings = settings.model_copy(update={"repair": Repair(enabled=True)})
     return controller.build(settings, io.BytesIO()).runnables
 
 
-def of_silent_controller(settings: Settings) -> dict[str, Runnable]:
+def of_silent_controller(settings: Settings) -> Mapping[str, Runnable]:
     """Return what a controller runs that writes no events."""
     settings = settings.model_copy(update={"controller": Controller(events=False)})
     return controller.build(settings, io.BytesIO()).runnables
 
 
-def of_dashboard(settings: Settings) -> dict[str, Runnable]:
+def of_dashboard(settings: Settings) -> Mapping[str, Runnable]:
     """Return what a dashboard runs."""
     own = settings.dashboard.model_copy(update={"host": "127.0.0.1", "port": 0})
     settings = settings.model_copy(update={"dashboard": own})

@@ -278,7 +278,7 @@ class Repair(RuleBasedStateMachine):
         if host.deleting:
             self.members.remove(uid)
         else:
-            self.members.put(uid, KEY, Member(host.seat, condemned=host.marked))
+            self.members.put(uid, Member(KEY, host.seat, condemned=host.marked))
 
     @invariant()
     def remember(self) -> None:

@@ -36,7 +36,7 @@ class Lists:
         del key
         return self.listed_at
 
-    async def read(self, key: Key, cluster: str) -> None:
+    async def relist(self, key: Key, cluster: str) -> None:
         """List live."""
         del cluster
         self.reads.append(key)

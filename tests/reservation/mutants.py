@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
 from webhook.follow import reservation_leases
-from webhook.follow.lists import ClusterLists
 from webhook.follow.reader import LiveReader
 from webhook.follow.reservation_leases import LeaseStore
 from webhook.follow.server_time import ServerTime
@@ -46,9 +45,9 @@ async def _does_not_wait(
     return True
 
 
-def _listed_now(self: ClusterLists, key: Any) -> float:  # noqa: ANN401
+def _listed_now(self: LiveReader, key: Any) -> float:  # noqa: ANN401
     del key
-    return self._reader._server_time()
+    return self._server_time()
 
 
 async def _read_dated_late(self: LiveReader, name: str, key: Any) -> None:  # noqa: ANN401
@@ -96,7 +95,7 @@ def _index_not_renewed(table: Table, objects: Any, request: Request, *more: Any)
 MUTANTS: Final[dict[str, Mutation]] = {
     "a write is not conditional": _patched(Server, "conditional", new=False),
     "the answer does not wait for the write": _patched(Reservations, "_write", _does_not_wait),
-    "entries are vacant after 60 s without a list": _patched(ClusterLists, "listed", _listed_now),
+    "entries are vacant after 60 s without a list": _patched(LiveReader, "listed", _listed_now),
     "entries are vacant after 5 s": _patched(allocation, "VACANT_SECONDS", 5.0),
     "an old entry is returned as it is": _patched(allocation, "RENEW_SECONDS", inf),
     "the time after the write does not count": _patched(reservations, "RENEW_SECONDS", inf),

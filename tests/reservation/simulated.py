@@ -19,7 +19,6 @@ import msgspec
 from tests.reservation.server import EPOCH, Pod, Ray, Server
 from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError
-from webhook.follow.lists import ClusterLists
 from webhook.follow.pods import PodFeed, WorkerPod
 from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed
 from webhook.follow.reader import Feeds, LiveReader
@@ -123,7 +122,7 @@ class Process:
         self.feeds = Feeds(PodFeed(self.members), RayClusterFeed(self.clusters))
         self.api = cast("Api", SimulatedApi(self))
         self.store = LeaseStore(self.api, "system")
-        self.lists = ClusterLists({"": self.feeds}, LiveReader(self.api, {"": self.feeds}))
+        self.lists = LiveReader(self.api, {"": self.feeds})
         times = Times(self.api.server_time.now, self.clock, self._sleep)
         self.reservations = Reservations(self.store, times)
         self.identities = Identities(self.members, self.lists, self.reservations)
@@ -215,7 +214,7 @@ class Process:
                     self.feeds.clusters.item(ray)
         feed = self.feeds.pods if pods else self.feeds.clusters
         feed.end(begun)
-        feed.heard(0.0, begun)
+        feed.heard(begun)
         if pods:
             self.cursor, self.behind = at[1], 0
         else:
@@ -248,7 +247,7 @@ class Process:
         self.cursor = min(len(history), self.cursor + count)
         if self.cursor == len(history):
             feed.reach(self.model.server.version)  # a bookmark
-        feed.heard(0.0, self.api.server_time.now())
+        feed.heard(self.api.server_time.now())
 
     def watch_rays(self, count: int) -> None:
         """Receive some of what happened to RayClusters."""
@@ -264,7 +263,7 @@ class Process:
         self.ray_cursor = min(len(history), self.ray_cursor + count)
         if self.ray_cursor == len(history):
             feed.reach(self.model.server.version)
-        feed.heard(0.0, self.api.server_time.now())
+        feed.heard(self.api.server_time.now())
 
 
 class Model:
@@ -350,7 +349,7 @@ class Model:
             try:
                 answer = await process.identities.reserve(wanted, lambda *found: found)
                 if isinstance(answer, ReadGroup):
-                    await process.lists.read(pod.key, "ray")
+                    await process.lists.relist(pod.key, "ray")
                     read = True
                     continue
             except (NotNow, Denied):

@@ -44,7 +44,7 @@ class Tenants:
     async def admitted(self, cluster: str, group: str) -> bool:
         """Return whether a new pod of a group is admitted."""
         review = pod_review(a_pod().of(cluster).worker(group).build(), uid=f"r-{next(self.uids)}")
-        body = (await self.mutation.review(json.dumps(review).encode(), 0.0)).body
+        body = (await self.mutation.review(json.dumps(review).encode())).body
         answer: Object = json.loads(body)["response"]
         return bool(answer["allowed"])
 

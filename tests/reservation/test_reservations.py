@@ -11,7 +11,6 @@ import pytest
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
 from webhook.follow.client import Api
-from webhook.follow.lists import ClusterLists
 from webhook.follow.pods import PodFeed
 from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.reader import Feeds, LiveReader
@@ -90,9 +89,9 @@ class World:
         assert stored is not None
         return stored.table
 
-    def show(self, uid: str, seat: Seat, holder: str = "", name: str = "") -> None:
+    def show(self, uid: str, seat: Seat, holder: str = "") -> None:
         """Let a pod be observed."""
-        self.members.put(uid, KEY, Member(seat, holder, name))
+        self.members.put(uid, Member(KEY, seat, holder))
 
 
 @pytest.fixture(name="world")
@@ -128,7 +127,7 @@ def test_a_pod_that_the_list_shows_keeps_its_entry(world: World) -> None:
 
 def test_a_pod_keeps_its_entry_when_its_labels_were_edited(world: World) -> None:
     _, holder = world.reserve("a")
-    world.members.put("pod-a", KEY, Member(None, holder))
+    world.members.put("pod-a", Member(KEY, None, holder))
     world.lists.now += 2 * VACANT_SECONDS
     assert world.place("b") == (1, 0)
 
@@ -256,8 +255,8 @@ def test_an_adopted_identity_is_reserved_once(world: World) -> None:
     assert world.table()[3].hosts == {1: holder}
     with pytest.raises(Denied, match="a pod that has not appeared"):
         world.reserve("b", 2, given=given)
-    world.show("pod-a", seat, holder, name="first")
-    with pytest.raises(Denied, match=r"pod new .* pod first has it"):
+    world.show("pod-a", seat, holder)
+    with pytest.raises(Denied, match=r"pod new .* the pod with the uid pod-a has it"):
         world.reserve("c", 2, given=given)
     world.members.remove("pod-a")
     assert world.place("d", 2, given) == (3, 1)
@@ -279,7 +278,7 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
 def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: World) -> None:
     (first, holder), (second, other) = (world.reserve(uid, 2) for uid in ("r0", "r1"))
     world.show("pod-1", second, other)
-    world.members.put("pod-0", KEY, Member(first, holder, condemned=True))  # no host beside it
+    world.members.put("pod-0", Member(KEY, first, holder, condemned=True))  # no host beside it
     world.members.remove("pod-1")
     wanted = Wanted("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
     found = at_once(world.identities.reserve(wanted, lambda *found: found))
@@ -417,8 +416,8 @@ def test_a_list_is_as_old_as_its_request_however_late_it_is_answered() -> None:
             return b'{"metadata": {"resourceVersion": "7"}, "items": []}'
 
     feeds = {"": Feeds(PodFeed(Membership()), RayClusterFeed(ClusterIndex()))}
-    lists = ClusterLists(feeds, LiveReader(cast("Api", Slow()), feeds))
-    asyncio.run(lists.read(KEY, "ray"))
+    lists = LiveReader(cast("Api", Slow()), feeds)
+    asyncio.run(lists.relist(KEY, "ray"))
     assert (lists.listed(KEY), lists.contact(KEY), time.now()) == (begun, begun, begun + 2)
 
 

@@ -21,7 +21,7 @@ class Lengths:
     def __init__(self) -> None:
         self.refusals: list[int] = []
 
-    async def review(self, body: bytes, _now: float) -> Outcome:
+    async def review(self, body: bytes) -> Outcome:
         """Answer."""
         return Outcome(cast("Any", None), ALLOWED, b"%d" % len(body))
 

@@ -14,6 +14,7 @@ from tests.status.scenes import Scene
 from webhook.follow import live, pods
 from webhook.follow.wire import Codec
 from webhook.groups.membership import Membership
+from webhook.kube import names
 from webhook.status.objects import LivePod
 from webhook.status.world import World
 
@@ -44,6 +45,7 @@ def hosts() -> Iterator[Object]:
             text.replace('"TPU_WORKER_ID", "value": "0"', f'"TPU_WORKER_ID", "value": "{host}"')
         )
         pod["metadata"] |= metadata("llama-tpu-worker", number)
+        pod["metadata"]["annotations"] = {names.ANNOTATION_HOLDER: f"{number:012x}"}
         pod["status"]["conditions"] = [
             {
                 "type": kind,
@@ -96,19 +98,19 @@ def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None
 
 def test_of_a_pod_the_controller_and_the_dashboard_keep_4_kib() -> None:
     world = World()
-    assert kept(live.POD, hosts(), world.pods.put) < 4
+    assert kept(live.POD, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
     assert len(world.pods.all) == COUNT
 
 
 def test_of_a_node_they_keep_2_kib() -> None:
     world = World()
-    assert kept(live.NAMED, nodes(), world.nodes.put) < 2
+    assert kept(live.NAMED, nodes(), lambda node: world.nodes.put(node.metadata.uid, node)) < 2
     assert len(world.nodes.all) == COUNT
 
 
-def test_of_a_pod_the_process_that_answers_reviews_keeps_600_bytes() -> None:
+def test_of_a_pod_the_process_that_answers_reviews_keeps_350_bytes() -> None:
     members = Membership()
-    assert kept(pods.CODEC, hosts(), pods.PodFeed(members).put) < 0.6
+    assert kept(pods.CODEC, hosts(), pods.PodFeed(members).put) < 0.35
     assert len(members) == COUNT
 
 
@@ -116,14 +118,14 @@ def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
     world = World()
     scene = Scene()
     for pod in scene.observed().pods:
-        world.pods.put(pod)
+        world.pods.put(pod.metadata.uid or "", pod)
     world.begin()
     for version, text in enumerate(("a", "b")):
         meta = {**scene.nodes[0]["metadata"], "uid": "u", "resourceVersion": f"{version}"}
         page = json.dumps(
             {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
         )
-        world.nodes.put(live.NAMED.page(page.encode())[1][0])
+        world.nodes.put("u", live.NAMED.page(page.encode())[1][0])
         assert world.changed == ({"uid-of-llama"} if version == 0 else set())
         world.changed.clear()
 
@@ -133,6 +135,6 @@ def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
     world = World()
     for pod in scene.pods.values():
         given = live.POD.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
-        world.pods.put(given)
+        world.pods.put(given.metadata.uid or "", given)
         assert isinstance(given, LivePod)
         assert world.pods.get(pod["metadata"]["uid"]) == given

@@ -41,7 +41,7 @@ async def outcomes(*pods: dict[str, object]) -> list[Outcome]:
         json.dumps(pod_review(pod, uid=f"review-{number}")).encode()
         for number, pod in enumerate(pods)
     ]
-    return [await mutation.review(body, 0.0) for body in bodies]
+    return [await mutation.review(body) for body in bodies]
 
 
 def test_a_review_is_told_a_moment_later_with_its_own_time_and_verdict() -> None:

@@ -4,10 +4,10 @@ other pod passes untouched.
 See docs/decisions/0012-workers-need-their-owner.md.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -36,35 +36,10 @@ from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.pipeline import head_receives
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, Replica, read_replica
+from webhook.reservation.identities import Identities
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
-
-
-T = TypeVar("T")
-
-
-class Identities(Protocol):
-    """Gives identities to worker pods, each to one pod.
-
-    `accept` makes of an identity and the holder of its reservation what the pod receives, and
-    raises Denied when the pod cannot work there: then nothing is reserved. It has no effect of its
-    own, and may be called again with another identity.
-    """
-
-    async def reserve(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
-        """Reserve an identity, and return what `accept` makes of it, or what has to be read first.
-        Raises Denied and NotNow.
-        """
-
-    def preview(self, wanted: Wanted, accept: Callable[[Seat, str], T]) -> T | ReadGroup:
-        """Return what `reserve` would, and reserve nothing. Raises Denied."""
-
-    def carried(self, key: GroupKey, seat: Seat, request_uid: str) -> None:
-        """Note a pod that came with its identity."""
-
-    def deleted(self, key: GroupKey, seat: Seat) -> None:
-        """Note that the pod in `seat` is being deleted."""
 
 
 class Placement(Struct, frozen=True, gc=False):
@@ -154,7 +129,7 @@ class PodHandler:
         self.patches.policy = policy
 
     async def __call__(
-        self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
     ) -> Answer | Read:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
@@ -172,9 +147,9 @@ class PodHandler:
         pod, namespace = request.object, request.namespace or ""
         try:
             if request.dry_run:
-                placed = self.preview(pod, namespace, request.uid, now, read)
+                placed = self.preview(pod, namespace, request.uid, read)
             else:
-                placed = await self.place(pod, namespace, request.uid, now, read)
+                placed = await self.place(pod, namespace, request.uid, read)
         except Denied:
             doubted = self._doubted(pod, namespace)
             if read or doubted is None:
@@ -189,14 +164,14 @@ class PodHandler:
         return placed
 
     async def place(
-        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
         """Return the placement of a Ray pod, whose identity is reserved, or what has to be read
         first; None for a pod of no concern.
 
         `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
         """
-        found = self._look(pod, namespace, now, read)
+        found = self._look(pod, namespace, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -209,10 +184,10 @@ class PodHandler:
         return placed
 
     def preview(
-        self, pod: Pod, namespace: str, request_uid: str, now: float, read: Sequence[Read] = ()
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
         """Return what `place` would, and reserve nothing. Raises Denied."""
-        found = self._look(pod, namespace, now, read)
+        found = self._look(pod, namespace, read)
         if not isinstance(found, _Worker):
             return found
         if found.carried is None:
@@ -223,7 +198,7 @@ class PodHandler:
         return self._complete(found, found.carried)
 
     def _look(
-        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+        self, pod: Pod, namespace: str, read: Sequence[Read]
     ) -> _Worker | Placement | ReadCluster | None:
         """Return a worker with its place, the placement of a head, or None for any other
         pod. Raises Denied.
@@ -233,7 +208,7 @@ class PodHandler:
         if node_type != names.NODE_TYPE_WORKER:
             if node_type != names.NODE_TYPE_HEAD:
                 return None
-            return self._place_head(pod, namespace, now, read)
+            return self._place_head(pod, namespace, read)
         owner, name, group_name = (
             pod.controller,
             labels.get(names.LABEL_CLUSTER),
@@ -248,7 +223,7 @@ class PodHandler:
         ):
             raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        cluster = self._cluster(namespace, name, owner.uid, read)
         if cluster is None:
             _require_label_values(pod)
             return ReadCluster(namespace, name, owner.uid)
@@ -266,13 +241,13 @@ class PodHandler:
         return _Worker(pod, cluster, group, key, None, _adopted(pod, group))
 
     def _cluster(
-        self, namespace: str, name: str, uid: str, now: float, read: Sequence[Read]
+        self, namespace: str, name: str, uid: str, read: Sequence[Read]
     ) -> ClusterFacts | None:
         """Return the RayCluster of this uid, or None when it has to be read first."""
         cluster = self._clusters.get(namespace, name)
         if cluster is None or cluster.uid != uid:
             return None
-        return cluster if read or self._clusters.fresh(namespace, name, now) else None
+        return cluster if read or self._clusters.fresh(namespace, name) else None
 
     def _doubted(self, pod: Pod, namespace: str) -> ReadCluster | None:
         """Return the RayCluster of a pod that is denied, to be read again; None when it is not
@@ -291,7 +266,7 @@ class PodHandler:
         return ReadCluster(namespace, cluster.name, cluster.uid)
 
     def _place_head(
-        self, pod: Pod, namespace: str, now: float, read: Sequence[Read]
+        self, pod: Pod, namespace: str, read: Sequence[Read]
     ) -> Placement | ReadCluster | None:
         """Return what a head receives, or None for one that receives nothing."""
         owner = pod.controller
@@ -304,7 +279,7 @@ class PodHandler:
         ):
             return None
         namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, now, read)
+        cluster = self._cluster(namespace, name, owner.uid, read)
         if cluster is None:
             return ReadCluster(namespace, name, owner.uid)
         if cluster.ignored or not head_receives(cluster, self.policy):

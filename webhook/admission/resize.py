@@ -33,7 +33,7 @@ class ResizeHandler:
         self._beyond = beyond
 
     async def __call__(
-        self, request: AdmissionRequest[Pod], now: float, read: Sequence[Read] = ()
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
     ) -> Answer | ReadCluster:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises BadReview.
@@ -49,7 +49,7 @@ class ResizeHandler:
         cluster = self._cluster_of(request.object, request.namespace or "")
         if cluster is None:
             return ALLOWED
-        fresh = read or self._clusters.fresh(cluster.namespace, cluster.name, now)
+        fresh = read or self._clusters.fresh(cluster.namespace, cluster.name)
         causes = _causes(request.object, request.old_object or Pod(), cluster) if fresh else ()
         deny = self._beyond == "deny"
         doubted = causes and deny and not read and self._clusters.watched

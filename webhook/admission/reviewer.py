@@ -57,8 +57,8 @@ class ClusterReader(Protocol):
         """
 
 
-Handler = Callable[[AdmissionRequest[Any], float, Sequence[Read]], Awaitable[Answer | Read]]
-"""Returns the answer to a review at a monotonic time, or what has to be read first, which is
+Handler = Callable[[AdmissionRequest[Any], Sequence[Read]], Awaitable[Answer | Read]]
+"""Returns the answer to a review, or what has to be read first, which is
 nothing that was read before.
 """
 
@@ -115,8 +115,8 @@ class Mutation:
         self._apart = apart
         self._ignoring = ignoring
 
-    async def review(self, body: bytes, now: float) -> Outcome:
-        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
+    async def review(self, body: bytes) -> Outcome:
+        """Return the outcome of one review. Raises BadReview or
         ClusterUnreadable.
         """
         large = len(body) > LARGE
@@ -125,13 +125,13 @@ class Mutation:
         )
         try:
             if is_pod(request):
-                answer = await decided(self._pods, request, now, self._reader)
+                answer = await decided(self._pods, request, self._reader)
             elif self._shards is not None and is_raycluster(request):
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
                     answer = ALLOWED
                 else:
-                    answer = await decided(self._shards, request, now, self._reader)
+                    answer = await decided(self._shards, request, self._reader)
                     answer = (
                         await self._apart(with_slices, answer, request, body)
                         if large
@@ -163,8 +163,8 @@ class Validation:
         self._reader = reader
         self._apart = apart
 
-    async def review(self, body: bytes, now: float) -> Outcome:
-        """Return the outcome of one review at the monotonic time `now`. Raises BadReview or
+    async def review(self, body: bytes) -> Outcome:
+        """Return the outcome of one review. Raises BadReview or
         ClusterUnreadable.
         """
         large = len(body) > LARGE
@@ -172,7 +172,7 @@ class Validation:
         if isinstance(outcome, Outcome):
             return outcome
         request = await self._apart(decode_pod, body) if large else decode_pod(body)
-        answer = await decided(outcome, request, now, self._reader)
+        answer = await decided(outcome, request, self._reader)
         return Outcome(request, answer, encode(request, answer))
 
     def _checked(self, body: bytes) -> Outcome | ResizeHandler:
@@ -189,14 +189,13 @@ class Validation:
 async def decided(
     handler: Handler,
     request: AdmissionRequest[Any],
-    now: float,
     reader: ClusterReader | None = None,
 ) -> Answer:
     """Return the answer of a handler, after it was read what the handler needs. Without a reader,
     nothing more can be known. Raises Denied, BadReview or ClusterUnreadable.
     """
     read: list[Read] = []
-    while not isinstance(answer := await handler(request, now, read), Answer):
+    while not isinstance(answer := await handler(request, read), Answer):
         if reader is not None:
             await reader.read(answer)
         read.append(answer)

@@ -5,7 +5,7 @@ See docs/decisions/0015-shard-index-by-admission.md.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from webhook.admission.errors import BadReview
 from webhook.groups.clusters import ClusterFacts, ClusterIndex
@@ -33,24 +33,12 @@ from webhook.kube.review import (
     Denied,
 )
 from webhook.mutation.fold import Operation, encode
+from webhook.reservation.indices import Indices
 
 PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
 
 _LATE: Final = "pods that are there already have no shard variables: they were created before"
 _MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
-
-
-class Indices(Protocol):
-    """Gives the indices of shard groups, each to one RayCluster."""
-
-    async def reserve(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Reserve an index and return it, or return why there is none. Raises NotNow."""
-
-    def preview(self, wanted: WantedIndex) -> int | Holder | Full:
-        """Return what `reserve` would, and reserve nothing."""
-
-    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
-        """Return the RayClusters of a group that are known, but the one of that name."""
 
 
 class ShardHandler:
@@ -63,13 +51,13 @@ class ShardHandler:
         self._indices = indices
 
     async def __call__(
-        self, request: AdmissionRequest[Bare], now: float, read: Sequence[Read] = ()
+        self, request: AdmissionRequest[Bare], read: Sequence[Read] = ()
     ) -> Answer | ReadClusters:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index.
         """
         namespace = "" if read or not self._clusters.watched else _depends_on(request)
-        if namespace and not self._clusters.fresh(namespace, "", now):
+        if namespace and not self._clusters.fresh(namespace, ""):
             return ReadClusters(namespace)
         try:
             return await self._answer(request)

@@ -55,7 +55,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     own = settings.listen
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
-        port = process.admin.bind()
+        (port,) = process.bind()
     except ConfigurationError as error:
         return refuse("controller", str(error))
     except OSError as error:

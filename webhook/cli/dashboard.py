@@ -94,7 +94,7 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
     own, admin_port = settings.dashboard, settings.listen.admin_port
     try:
         process = build(settings, DescriptorOutput(sys.stdout.fileno()))
-        port, admin = process.page.bind(), process.admin.bind()
+        port, admin = process.bind()
     except OSError as error:
         ports = f"port {own.port} of {own.host}, or {admin_port} of {settings.listen.host}"
         return refuse("dashboard", f"cannot listen on {ports}: {error.strerror}; set others")

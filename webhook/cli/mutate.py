@@ -230,7 +230,7 @@ def _unlabelled(pod: dict[str, Any]) -> dict[str, Any]:
 async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
     pod = as_pod(Manifest(_name(document), document))
     try:
-        placed = await handler.place(pod, "", uid, 0.0)
+        placed = await handler.place(pod, "", uid)
     except Denied as denied:
         return _Result(
             document,

@@ -3,11 +3,10 @@
 import ctypes
 import gc
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
-from webhook.runtime import Runnable, supervise
+from webhook.runtime import Process, supervise
 from webhook.telemetry.log import DescriptorOutput, Log, as_json
 from webhook.telemetry.readable import Format, form_of
 
@@ -40,22 +39,6 @@ that last, so 3 % of their CPU went into looking; with 10,000 the objects leave 
 """
 
 
-class Process(Protocol):
-    """What a composition root returns."""
-
-    @property
-    def runnables(self) -> Mapping[str, Runnable]:
-        """Everything that runs, by name."""
-
-    @property
-    def drain(self) -> Callable[[], Awaitable[None]]:
-        """What a stop does first."""
-
-    @property
-    def log(self) -> Log:
-        """The log."""
-
-
 def announce(text: str, process: str, wanted: Format) -> None:
     """Write to standard error where the process listens, before it runs: a line for people on a
     terminal, else in the form of the log, as a container has one log of both streams.
@@ -68,10 +51,8 @@ def announce(text: str, process: str, wanted: Format) -> None:
         Log(errors, process).event("info", "listening", text)
 
 
-async def live(process: Process, started: str, flush: Callable[[], None] = lambda: None) -> int:
-    """Run until a signal and return 0, or 1 when a part failed; `flush` is called after the last
-    part has ended.
-    """
+async def live(process: Process, started: str) -> int:
+    """Run until a signal and return 0, or 1 when a part failed."""
     give_back()
     # what is there now stays, so no collection need look at it again: that takes tens of
     # milliseconds
@@ -83,7 +64,7 @@ async def live(process: Process, started: str, flush: Callable[[], None] = lambd
         try:
             await supervise(process.runnables, process.drain)
         finally:
-            flush()
+            process.flush()
     except ExceptionGroup as group:
         for error in group.exceptions:
             process.log.event("error", "ended", f"{type(error).__name__}: {error}")

@@ -55,7 +55,7 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
         service = build(
             settings, DescriptorOutput(sys.stdout.fileno()), read_manifests(settings.state)
         )
-        ports = service.reviews.bind(), service.admin.bind()
+        port, admin = service.bind()
     except (CertificateError, ConfigurationError, ManifestError) as error:
         return refuse("serve", str(error))
     except OSError as error:
@@ -65,8 +65,8 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             f"cannot listen on port {ports_wanted} of {settings.listen.host}: {error.strerror}; "
             "choose others",
         )
-    announce(_addresses(settings, *ports), "serve", settings.log.format)
-    return uvloop.run(live(service, "listening for reviews", service.flush))
+    announce(_addresses(settings, port, admin), "serve", settings.log.format)
+    return uvloop.run(live(service, "listening for reviews"))
 
 
 def _addresses(settings: Settings, port: int, admin: int) -> str:

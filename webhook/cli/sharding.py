@@ -92,7 +92,7 @@ async def sharded(
         )
         try:
             alone = is_ignored(meta.labels)
-            answer = ALLOWED if alone else await decided(handler, request, 0.0)
+            answer = ALLOWED if alone else await decided(handler, request)
         except Denied as denied:
             yield Sharded(
                 manifest,

@@ -3,17 +3,17 @@
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import sha256
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct, field
 
 from webhook.control.failures import kind_of, log_failure, reason_of
-from webhook.follow.client import Operation, Query
+from webhook.follow.client import Api, Operation
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
 from webhook.kube import names
@@ -33,19 +33,6 @@ _LOST: Final = frozenset({"missing", "forbidden", "invalid", "status"})
 
 CONTROLLER: Final = f"{names.PREFIX.rstrip('/')}/ray-webhook-controller"
 ACTION: Final = "Examine"
-
-
-class EventApi(Protocol):
-    """Who takes events. Everything raises ApiError."""
-
-    async def get(self, path: str, query: Query, deadline: float) -> bytes:
-        """Return an object."""
-
-    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
-        """Create an object; a conflict when there is one of its name."""
-
-    async def patch(self, path: str, operations: list[Operation], deadline: float) -> None:
-        """Apply a JSON Patch."""
 
 
 class _Series(Struct):
@@ -88,7 +75,7 @@ class EventRecorder:
     server lets nothing of an event change but its count and when it was last observed.
     """
 
-    def __init__(self, api: EventApi, instance: str) -> None:
+    def __init__(self, api: Api, instance: str) -> None:
         self.counters = EventCounters()
         self._api = api
         self._instance = instance[:128]

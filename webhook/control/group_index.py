@@ -40,11 +40,11 @@ class GroupIndex:
     def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:
         found = self._member(new) if new is not None else None
         if new is not None and found is not None:
-            self.members.put(new.metadata.uid or "", *found)
+            self.members.put(new.metadata.uid or "", found)
         elif (pod := new or old) is not None:
             self.members.remove(pod.metadata.uid or "")
 
-    def _member(self, pod: LivePod) -> tuple[GroupKey, Member] | None:
+    def _member(self, pod: LivePod) -> Member | None:
         """Return the group of a worker pod and its indexes, None for any other pod.
 
         One whose labels and owner disagree is in no group: KubeRay does not count it either.
@@ -60,10 +60,10 @@ class GroupIndex:
         ):
             return None
         key = GroupKey(pod.metadata.namespace or "", owner.uid, group)
-        before = self.members.find(pod.metadata.uid or "")
-        seat = before[1].seat if before is not None and before[0] == key else None
+        before = self.members.get(pod.metadata.uid or "")
+        seat = before.seat if before is not None and before.key == key else None
         try:
             seat = seat_of(group, labels, lambda: pod.spec, None) or seat
         except (Denied, msgspec.DecodeError, UnicodeDecodeError):
             self.malformed += 1
-        return None if seat is None else (key, Member(seat))
+        return None if seat is None else Member(key, seat)

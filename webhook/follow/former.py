@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from webhook.follow.client import Query
+from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError
-from webhook.follow.snapshot import Reader, Snapshot
+from webhook.follow.snapshot import Snapshot
 from webhook.status.migration import SELECTOR, Installed
 from webhook.status.objects import Named, WebhookConfiguration
 from webhook.status.observed import PODS
@@ -18,7 +18,7 @@ _VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookcon
 
 
 async def read_installed(
-    reader: Reader, namespace: str, *, ignoring: bool = True
+    reader: Api, namespace: str, *, ignoring: bool = True
 ) -> tuple[Installed, dict[str, str]]:
     """Return both webhooks and the pods of a namespace, or of all when it is empty; and what could
     not be read, and why. Raises ApiError when not even RayClusters and pods can be.

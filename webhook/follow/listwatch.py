@@ -8,18 +8,18 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from math import inf
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
 from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError, Expired, Garbled
 from webhook.follow.lines import Lines
+from webhook.follow.store import Store
 from webhook.follow.timing import Backoff, Timing, World
 from webhook.follow.wire import Codec, Stub, Watched, failure, number, oneline, pages
 
 T = TypeVar("T", bound=Watched)
-T_contra = TypeVar("T_contra", bound=Watched, contravariant=True)
 
 _log: Final = logging.getLogger("webhook.follow")
 _GONE: Final = 410
@@ -33,43 +33,6 @@ _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
 """Failures that say nothing about the resourceVersion."""
-
-
-class Output(Protocol[T_contra]):
-    """Who is told of the objects. Between `begin` and `end`, `item` gives what a full list shows at
-    a version.
-    """
-
-    def begin(self, version: int) -> None:
-        """Begin a full list."""
-
-    def item(self, value: T_contra) -> None:
-        """Take in an item of the full list."""
-
-    def keep(self, uid: str) -> None:
-        """Note that the full list contains an object that cannot be read: it stays as it was."""
-
-    def end(self, begun: float) -> int:
-        """End the full list, which began at the server's time `begun`: what it did not contain is
-        gone. Returns how many were.
-        """
-
-    def put(self, value: T_contra) -> None:
-        """Take in that an object was added or changed."""
-
-    def remove(self, uid: str) -> None:
-        """Take in that an object is gone."""
-
-    def reach(self, version: int) -> None:
-        """Note that everything up to `version` was told."""
-
-    def heard(self, now: float, server_time: float) -> None:
-        """Note a contact with the API server at the monotonic time `now`: of what had happened by
-        then, no more is to come than what is on its way.
-        """
-
-    def __len__(self) -> int:
-        """Return how many objects are held."""
 
 
 class Counters(Struct):
@@ -122,7 +85,7 @@ class ListWatch(Generic[T]):
         self,
         api: Api,
         resource: Resource[T],
-        output: Output[T],
+        store: Store[T, Any, Any],
         timing: Timing | None = None,
         world: World | None = None,
     ) -> None:
@@ -133,7 +96,7 @@ class ListWatch(Generic[T]):
         """Until when what had happened has been told, in monotonic seconds."""
         self.counters = Counters()
         self._api = api
-        self._output = output
+        self._store = store
         self._timing = timing or Timing()
         self._world = world or World()
         self._clock = self._world.clock
@@ -170,7 +133,7 @@ class ListWatch(Generic[T]):
 
     async def _list(self) -> None:
         self.counters.lists += 1
-        begun, server_time = self._clock(), self._world.server_time()
+        begun = self._clock()
         version = ""
         found = pages(
             self._page, self.resource.codec.page, self._selected(()), self._timing.page_items
@@ -185,12 +148,14 @@ class ListWatch(Generic[T]):
                         "the API server sent a list without a resourceVersion: is a proxy in "
                         "between?",
                     )
-                self._output.begin(number(version))
+                self._store.begin(number(version))
             for uid in meta.unreadable:
-                self._output.keep(uid)
+                self._store.keep(uid)
             for item in items:
-                self._output.item(item)
-        self._listed(version, self._output.end(server_time))
+                self._store.item(item)
+        # Before the first response, the time of the API server is not known
+        server_time = self._world.server_time() - (self._clock() - begun)
+        self._listed(version, self._store.end(server_time))
         self._heard(begun, server_time)
 
     async def _page(self, query: Query) -> bytes:
@@ -210,7 +175,7 @@ class ListWatch(Generic[T]):
             "%s: listed %s%d held, %d gone, at version %s",
             self.name,
             again,
-            len(self._output),
+            len(self._store),
             gone,
             version,
         )
@@ -263,7 +228,7 @@ class ListWatch(Generic[T]):
 
     def _heard(self, now: float, server_time: float) -> None:
         self.heard_at = now
-        self._output.heard(now, server_time)
+        self._store.heard(server_time)
 
     def _take(self, line: bytes) -> None:
         """Take in one line of the watch."""
@@ -276,12 +241,12 @@ class ListWatch(Generic[T]):
             self.counters.events += 1
             self.counters.unreadable += isinstance(value, Stub)
             if kind == "DELETED":
-                self._output.remove(value.metadata.uid or "")
+                self._store.remove(value.metadata.uid or "")
             elif not isinstance(value, Stub):
-                self._output.put(value)
+                self._store.put(value)
         if version:
             self._version = version
-            self._output.reach(number(version))
+            self._store.reach(number(version))
 
     def _progressed(self) -> None:
         """Believe in a watch that delivers for a while."""

@@ -1,7 +1,8 @@
 """Observing: everything that `status` looks at, followed by watches instead of read once."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from math import inf
 from typing import Any, Final, TypeVar
 
 from webhook.follow import live
@@ -9,11 +10,11 @@ from webhook.follow.client import Api
 from webhook.follow.discovery import Discovery, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.listwatch import ListWatch, Resource
-from webhook.follow.mirror import Mirror
+from webhook.follow.store import Store
 from webhook.follow.timing import Timing
 from webhook.follow.wire import decoded
 from webhook.kube import names
-from webhook.status.objects import Named
+from webhook.status.objects import LiveEvent, Named
 from webhook.status.world import Live, Table, World
 
 T = TypeVar("T", bound=Live)
@@ -138,7 +139,7 @@ class Observing:
             chosen = Resource(
                 f"events-{reason}", namespace, events, live.EVENT, fields=f"reason={reason}"
             )
-            self._watch("events", chosen, world.events)
+            self._watch("events", chosen, world.events, _of_reason(namespace, reason))
         if "services" in self._beside:
             path = live.within("/api/v1", namespace, "services")
             services = Resource("services", namespace, path, live.NAMED, metadata_only=True)
@@ -152,10 +153,17 @@ class Observing:
                 fields=f"metadata.name={namespace}" if namespace else "",
                 metadata_only=True,
             )
-            self._watch("namespaces", found, world.namespaces)
+            self._watch("namespaces", found, world.namespaces, _named(namespace))
 
-    def _watch(self, name: str, resource: Resource[T], table: Table[T]) -> ListWatch[T]:
-        watch = ListWatch(self.api, resource, _mirror(table), self._timing)
+    def _watch(
+        self,
+        name: str,
+        resource: Resource[T],
+        table: Table[T],
+        own: Callable[[T], bool] | None = None,
+    ) -> ListWatch[T]:
+        mirror = _Mirror(table, own or _within(resource.namespace))
+        watch = ListWatch(self.api, resource, mirror, self._timing)
         self._watches.setdefault(name, []).append(watch)
         return watch
 
@@ -164,7 +172,8 @@ class Observing:
         while True:
             try:
                 body = await self.api.get(f"/api/v1/namespaces/{namespace}", (), _DEADLINE)
-                self._world.namespaces.put(decoded(body, Named, "a Namespace"))
+                found = decoded(body, Named, "a Namespace")
+                self._world.namespaces.put(found.metadata.uid or "", found)
                 self._world.namespaces.known = True
                 self._unreadable.pop("namespaces", None)
             except ApiError as error:
@@ -176,28 +185,46 @@ class Observing:
         served: asyncio.Queue[str | None] = asyncio.Queue()
         self.discovery.subscribe(served.put_nowait)
         table = self._world.pod_groups
-        mirrors = {each: _mirror(table) for each in self.namespaces}
+        stores = {each: _Mirror(table, _within(each)) for each in self.namespaces}
         watching: list[asyncio.Task[None]] = []
         while True:
             version = await served.get()
             for task in watching:
                 task.cancel()
-            for mirror in mirrors.values():
-                mirror.begin(0)
-                mirror.end()
+            for store in stores.values():
+                store.begin(0)
+                store.end()
             table.known = False
             self._watches.pop("podgroups", None)
-            for namespace, mirror in mirrors.items() if version is not None else ():
+            for namespace, store in stores.items() if version is not None else ():
                 root = f"/apis/{names.SCHEDULING_GROUP}/{version}"
                 path = live.within(root, namespace, "podgroups")
                 resource = Resource("podgroups", namespace, path, live.POD_GROUP)
-                watch = ListWatch(self.api, resource, mirror, self._timing)
+                watch = ListWatch(self.api, resource, store, self._timing)
                 self._watches.setdefault("podgroups", []).append(watch)
                 watching.append(group.create_task(watch.run(), name=watch.name))
 
 
-def _mirror(table: Table[T]) -> Mirror[T]:
-    def listed() -> None:
-        table.known = True
+class _Mirror(Store[T, str, T]):
+    """The objects of one list-watch, in a table."""
 
-    return Mirror(table.put, table.remove, listed)
+    def __init__(self, table: Table[T], own: Callable[[T], bool]) -> None:
+        super().__init__(table, lambda value, _: value, lambda _: "", own)
+        self._table = table
+
+    def end(self, begun: float = -inf) -> int:
+        """End the full list."""
+        self._table.known = True
+        return super().end(begun)
+
+
+def _within(namespace: str) -> Callable[[Live], bool]:
+    return lambda value: namespace in ("", value.metadata.namespace)
+
+
+def _named(name: str) -> Callable[[Live], bool]:
+    return lambda value: name in ("", value.metadata.name)
+
+
+def _of_reason(namespace: str, reason: str) -> Callable[[LiveEvent], bool]:
+    return lambda event: event.reason == reason and namespace in ("", event.metadata.namespace)

@@ -1,9 +1,7 @@
 """Worker pods: the lists and watches of them become live pods in the membership."""
 
 import logging
-from collections.abc import Iterable
 from functools import lru_cache
-from math import inf
 from sys import intern
 from typing import Final
 
@@ -11,8 +9,8 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from webhook.follow.listwatch import Resource
-from webhook.follow.versions import Record, VersionTracker
-from webhook.follow.wire import Codec, Event, Page, number
+from webhook.follow.store import Store
+from webhook.follow.wire import Codec, Event, Page
 from webhook.groups.adoption import seat_of
 from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import GroupKey, Seat
@@ -23,9 +21,6 @@ from webhook.kube.review import Denied
 
 _log: Final = logging.getLogger("webhook.follow")
 _GROUPS_LOGGED: Final = 1000
-_READS_MAX: Final = 4096
-_READ_SECONDS: Final = 5.0
-"""A live read that is older is forgotten when there are many: it costs another one."""
 
 
 class _Labels(Struct, frozen=True, gc=False):
@@ -50,7 +45,6 @@ class _Owner(Struct, frozen=True, gc=False):
 
 class _Meta(Struct, rename="camel", frozen=True):
     uid: str = ""
-    name: str = ""
     namespace: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None
@@ -68,8 +62,6 @@ class WorkerPod(Struct, frozen=True):
     spec: Raw = field(default_factory=Raw)
 
 
-PodRecord = Record[GroupKey, Member]
-
 CODEC: Final = Codec(
     msgspec.json.Decoder(WorkerPod),
     msgspec.json.Decoder(Page[WorkerPod]),
@@ -78,25 +70,9 @@ CODEC: Final = Codec(
 _specs: Final = msgspec.json.Decoder(PodSpec)
 
 
-class _Members:
-    """The membership, as the target of a version tracker."""
-
-    def __init__(self, members: Membership) -> None:
-        self._members = members
-
-    def put(self, uid: str, scope: GroupKey, value: Member, version: int) -> None:
-        """Record a pod."""
-        del version
-        self._members.put(uid, scope, value)
-
-    def remove(self, uid: str, scope: GroupKey) -> None:
-        """Record that a pod is gone."""
-        del scope
-        self._members.remove(uid)
-
-
-class PodFeed:
-    """Takes in worker pods, from the watch and from live reads.
+class PodFeed(Store[WorkerPod, GroupKey, Member]):
+    """The worker pods of a namespace, or of all when it is empty, from the watch and from live
+    reads.
 
     A terminating pod frees its identity. A pod without identity labels that a previous webhook
     completed is adopted. A live pod keeps its identity when its labels are removed, and its holder
@@ -104,86 +80,36 @@ class PodFeed:
     logged once for each group.
     """
 
-    def __init__(self, members: Membership) -> None:
+    def __init__(self, members: Membership, namespace: str = "") -> None:
+        super().__init__(
+            members,
+            self._member,
+            lambda member: member.key,
+            lambda member: namespace in ("", member.key.namespace),
+        )
         self.malformed = 0
-        self.heard_at = -inf
-        """The time of the last contact with the API server, by the clock of the API server."""
-        self.listed_at = -inf
-        """The time at which the newest complete list began."""
-        self._read_at: dict[GroupKey, float] = {}
-        self._members = members
-        self._tracker: VersionTracker[GroupKey, Member] = VersionTracker(_Members(members))
         self._logged: set[GroupKey] = set()
-        self.begin = self._tracker.begin
-        self.keep = self._tracker.keep
-        self.remove = self._tracker.lose
-        self.reach = self._tracker.reach
 
-    def __len__(self) -> int:
-        """Return how many pods are known."""
-        return len(self._tracker)
-
-    def item(self, value: WorkerPod) -> None:
-        """Take in an item of the full list."""
-        self._tracker.item(self._record(value))
-
-    def end(self, begun: float) -> int:
-        """End the full list that began at `begun`: the pods that it did not contain are gone."""
-        gone = self._tracker.end()
-        self.listed_at = begun
-        return gone
-
-    def put(self, value: WorkerPod) -> None:
-        """Take in a pod that was added or changed."""
-        self._tracker.see(self._record(value))
-
-    def heard(self, now: float, server_time: float) -> None:
-        """Note a contact with the API server, by the clocks of this process and of the server."""
-        del now
-        self.heard_at = server_time
-
-    def read(self, key: GroupKey, pods: Iterable[WorkerPod], version: int, begun: float) -> None:
-        """Take in all pods of a group, as a live read that began at `begun` showed them at
-        `version`.
-        """
-        self._tracker.read(key, [self._record(pod) for pod in pods], version)
-        if len(self._read_at) >= _READS_MAX:
-            self._read_at = {
-                each: at for each, at in self._read_at.items() if at > begun - _READ_SECONDS
-            }
-        self._read_at[key] = begun
-
-    def contact(self, key: GroupKey) -> float:
-        """Return the time of the last contact with the API server about a group."""
-        return max(self.heard_at, self._read_at.get(key, -inf))
-
-    def listed(self, key: GroupKey) -> float:
-        """Return the time at which the newest list began that contains all pods of a group."""
-        return max(self.listed_at, self._read_at.get(key, -inf))
-
-    def _record(self, pod: WorkerPod) -> PodRecord:
+    def _member(self, pod: WorkerPod, known: Member | None) -> Member | None:
+        """Return what is kept of a live pod, or None if it has neither identity nor holder."""
         meta = pod.metadata
+        if meta.deletion_timestamp:
+            return None
         key = _key_of(meta)
-        member = None if meta.deletion_timestamp else self._member(pod, key)
-        return Record(meta.uid, number(meta.resource_version), key, member)
-
-    def _member(self, pod: WorkerPod, key: GroupKey) -> Member | None:
-        """Return what is known of a live pod, or None if it has neither identity nor holder."""
-        meta = pod.metadata
-        before, known = self._members.find(meta.uid) or (key, Member(None))
         seat = None
         if key.cluster_uid:
             try:
                 seat = _seat_of(pod, key.group)
             except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
                 self._reject(key, error)
-        if seat is None and before == key:
+        if seat is None and known is not None and known.key == key:
             seat = known.seat
-        holder = known.holder or (meta.annotations.holder if meta.annotations else "")
+        holder = known.holder if known is not None else ""
+        holder = holder or (meta.annotations.holder if meta.annotations else "")
         if seat is None and not holder:
             return None
         mark = meta.labels.condemned if meta.labels is not None else None
-        return Member(seat, holder, meta.name, bool(mark and marked(mark, meta.uid)))
+        return Member(key, seat, holder, bool(mark and marked(mark, meta.uid)))
 
     def _reject(self, key: GroupKey, error: Exception) -> None:
         self.malformed += 1

@@ -1,18 +1,18 @@
 """Probes: what `check` asks the API server, dry runs included. Nothing is stored."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import structs
 
-from webhook.follow.client import Query
+from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError
 from webhook.follow.former import ready_endpoints
 from webhook.follow.reservation_leases import check_content
-from webhook.follow.snapshot import Reader, Snapshot
+from webhook.follow.snapshot import Snapshot
 from webhook.kube import names
 from webhook.status.checks import DEFINITIONS, LEASES, Object, Probed, Tried
 from webhook.status.examination import examine
@@ -51,16 +51,6 @@ _NOWHERE: Final = "ray-webhook-check"
 """The name of what is only sent in dry runs."""
 
 
-class Asker(Reader, Protocol):
-    """Who is asked, and sent dry runs."""
-
-    async def post(self, path: str, query: Query, body: Object, deadline: float) -> bytes:
-        """Return what the API server makes of an object. Raises ApiError."""
-
-    async def replace(self, path: str, body: Object, deadline: float, query: Query = ()) -> bytes:
-        """Return an object as it replaces the stored one. Raises ApiError."""
-
-
 class Probes:
     """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
     `claims` is the namespace of the Leases, where it is not that of the Service. With `everywhere`
@@ -69,9 +59,9 @@ class Probes:
 
     def __init__(
         self,
-        asker: Asker,
+        asker: Api,
         namespace: str,
-        worker_of: "WorkerOf",
+        worker_of: Callable[[Object], Object | None],
         claims: str = "",
         *,
         ignoring: bool = True,
@@ -291,13 +281,6 @@ class Probes:
 
     def _in(self, root: str, plural: str) -> str:
         return f"{root}/namespaces/{self._namespace}/{plural}"
-
-
-class WorkerOf(Protocol):
-    """Makes a pod."""
-
-    def __call__(self, cluster: Object, /) -> Object | None:
-        """Return the first worker of a RayCluster, None when it has none."""
 
 
 def _broken(namespace: str) -> Object:

@@ -1,7 +1,8 @@
-"""Live reads, for what the watch may not have delivered yet."""
+"""Live reads, for what the watch may not have delivered yet, and how fresh what is known is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping
+from math import inf
 from time import monotonic
 from typing import Final, TypeVar
 from urllib.parse import quote
@@ -15,9 +16,10 @@ from webhook.follow.errors import ApiError, Garbled
 from webhook.follow.pods import PodFeed, pods_in
 from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.follow.wire import Codec, ListMeta, Watched, number, read_pages
-from webhook.groups.reads import Read, ReadClusters, ReadGroup
+from webhook.groups.reads import SILENCE_SECONDS, Read, ReadClusters, ReadGroup
 from webhook.groups.seat import GroupKey
 from webhook.kube import names
+from webhook.reservation.stores import Key
 
 READ_SECONDS: Final = 3.0
 """Deadline of a live read. The API server waits 10 s for a webhook, unless told otherwise, and
@@ -80,7 +82,7 @@ class LiveReader:
                 ),
             )
         elif isinstance(what, ReadClusters):
-            await self.read_clusters(what.namespace)
+            await self._read_clusters(what.namespace)
         else:
             namespace, name = what.namespace, what.name
             await self._flights.join((namespace, name), lambda: self._paced(namespace, name))
@@ -100,14 +102,47 @@ class LiveReader:
         self._begun[key] = monotonic()
         await self._within(namespace, lambda: self._cluster(namespace, name))
 
-    async def read_pods(self, key: GroupKey, cluster: str) -> None:
-        """Read the pods of a group. Raises ClusterUnreadable."""
-        await self._flights.join(
-            (key, "pods"), lambda: self._within(key.namespace, lambda: self._pods(cluster, key))
-        )
+    async def relist(self, key: Key, cluster: str) -> None:
+        """Read the pods of a worker group, or the RayClusters of a shard group. Raises
+        ClusterUnreadable.
+        """
+        if isinstance(key, GroupKey):
+            await self._flights.join(
+                (key, "pods"),
+                lambda: self._within(key.namespace, lambda: self._pods(cluster, key)),
+            )
+        else:
+            await self._read_clusters(key.namespace)
 
-    async def read_clusters(self, namespace: str) -> None:
-        """Read all RayClusters of a namespace. Raises ClusterUnreadable."""
+    def contact(self, key: Key) -> float:
+        """Return the server's time of the last contact with the API server about a group."""
+        feeds = self._feeds_of(key.namespace)
+        if feeds is None:
+            return -inf
+        if isinstance(key, GroupKey):
+            return feeds.pods.contact(key)
+        return feeds.clusters.contact((key.namespace, ""))
+
+    def listed(self, key: Key) -> float:
+        """Return the server's time at which the newest complete list of a group began."""
+        feeds = self._feeds_of(key.namespace)
+        if feeds is None:
+            return -inf
+        if isinstance(key, GroupKey):
+            return feeds.pods.listed(key)
+        return feeds.clusters.listed((key.namespace, ""))
+
+    def fresh(self, namespace: str, name: str) -> bool:
+        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known as
+        they were at most SILENCE_SECONDS ago.
+        """
+        feeds = self._feeds_of(namespace)
+        if feeds is None:
+            return False
+        oldest = self._server_time() - SILENCE_SECONDS
+        return -inf < oldest <= feeds.clusters.contact((namespace, name))
+
+    async def _read_clusters(self, namespace: str) -> None:
         await self._flights.join(
             namespace, lambda: self._within(namespace, lambda: self._clusters(namespace))
         )
@@ -134,20 +169,18 @@ class LiveReader:
     async def _cluster(self, namespace: str, name: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
-        begun = monotonic()
+        begun = self._server_time()
         clusters, version = await self._all(
             resource.path, [("fieldSelector", f"metadata.name={name}")], resource.codec
         )
-        feeds.clusters.read((namespace, name), clusters, version)
-        feeds.clusters.note_read(namespace, name, begun)
+        feeds.clusters.read((namespace, name), clusters, version, begun)
 
     async def _clusters(self, namespace: str) -> None:
         feeds = self._of(namespace)
         resource = rayclusters_in(quote(namespace, safe=""))
-        begun, server_time = monotonic(), self._server_time()
+        begun = self._server_time()
         clusters, version = await self._all(resource.path, [], resource.codec, absent=False)
-        feeds.clusters.read_all(namespace, clusters, version, server_time)
-        feeds.clusters.note_read(namespace, "", begun)
+        feeds.clusters.read_all(namespace, clusters, version, begun)
 
     async def _group(self, name: str, key: GroupKey) -> None:
         await self._pods(name, key)
@@ -179,8 +212,11 @@ class LiveReader:
         )
         return found, number(version)
 
+    def _feeds_of(self, namespace: str) -> Feeds | None:
+        return self._feeds.get(namespace) or self._feeds.get("")
+
     def _of(self, namespace: str) -> Feeds:
-        feeds = self._feeds.get(namespace) or self._feeds.get("")
+        feeds = self._feeds_of(namespace)
         if feeds is None:
             msg = (
                 f"namespace {namespace} is not watched: add it to the namespaces, or exclude it "

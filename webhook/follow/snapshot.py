@@ -4,10 +4,10 @@ named.
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 from webhook.follow import live
-from webhook.follow.client import Query
+from webhook.follow.client import Api, Query
 from webhook.follow.discovery import VERSIONS
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import Codec, Watched, decoded, read_pages
@@ -24,21 +24,12 @@ SECONDS: Final = 30.0
 PAGE_ITEMS: Final = 1000
 
 
-class Reader(Protocol):
-    """Who is asked."""
-
-    async def get(
-        self, path: str, query: Query, deadline: float, *, metadata_only: bool = False
-    ) -> bytes:
-        """Return the body of a successful GET. Raises ApiError."""
-
-
 class Snapshot:
     """Reads one namespace, or all when it is empty. After `take`, `unread` says what could not be
     read, and why. With `ignoring`, RayClusters may be left alone by their label.
     """
 
-    def __init__(self, reader: Reader, namespace: str, *, ignoring: bool = True) -> None:
+    def __init__(self, reader: Api, namespace: str, *, ignoring: bool = True) -> None:
         self.unread: dict[str, str] = {}
         self._reader = reader
         self._namespace = namespace

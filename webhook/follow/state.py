@@ -1,14 +1,9 @@
-"""The cluster as the webhook follows it: one connection, the feeds of each namespace, and live
-reads.
-"""
+"""The cluster as the webhook follows it: the feeds of each namespace, and live reads."""
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from msgspec import Struct
-
-from webhook.follow.access import Load
 from webhook.follow.client import Api
 from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, WorkerPod, pods_in
@@ -19,47 +14,32 @@ from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 
 
-class Runnable(Protocol):
-    """Something that runs until it is cancelled."""
-
-    async def run(self) -> None:
-        """Run."""
-
-
-class Known(Struct, frozen=True):
-    """What is kept in step with the cluster."""
-
-    clusters: ClusterIndex
-    members: Membership
-
-
 class ClusterState:
     """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
 
     def __init__(
         self,
-        load: Load,
-        known: Known,
+        api: Api,
+        clusters: ClusterIndex,
+        members: Membership,
         namespaces: Sequence[str] = (),
         timing: Timing | None = None,
     ) -> None:
-        self.api = Api(load)
-        world = World(server_time=self.api.server_time.now)
+        world = World(server_time=api.server_time.now)
         self.feeds = {
-            namespace: Feeds(PodFeed(known.members), RayClusterFeed(known.clusters))
+            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters))
             for namespace in namespaces or ("",)
         }
         self.pods: list[ListWatch[WorkerPod]] = [
-            ListWatch(self.api, pods_in(namespace), feeds.pods, timing, world)
+            ListWatch(api, pods_in(namespace), feeds.pods, timing, world)
             for namespace, feeds in self.feeds.items()
         ]
         self.clusters: list[ListWatch[LiveRayCluster]] = [
-            ListWatch(self.api, rayclusters_in(namespace), feeds.clusters, timing, world)
+            ListWatch(api, rayclusters_in(namespace), feeds.clusters, timing, world)
             for namespace, feeds in self.feeds.items()
         ]
-        self.reader = LiveReader(self.api, self.feeds)
-        self.beside: dict[str, Runnable] = {}
-        """What else runs, by name, while the connection is open."""
+        self.reader = LiveReader(api, self.feeds)
+        clusters.freshness = self.reader.fresh
 
     def pods_synced(self) -> bool:
         """Tell whether the worker pods were listed: a condition of readiness."""
@@ -84,18 +64,10 @@ class ClusterState:
         return sum(feeds.pods.malformed for feeds in self.feeds.values())
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled. Raises ConfigurationError when there is no connection
-        to configure.
-        """
-        await self.api.open()
+        """Follow the cluster until cancelled. The connection has to be open."""
         try:
             async with asyncio.TaskGroup() as group:
-                for pods in self.pods:
-                    group.create_task(pods.run(), name=pods.name)
-                for clusters in self.clusters:
-                    group.create_task(clusters.run(), name=clusters.name)
-                for name, runnable in self.beside.items():
-                    group.create_task(runnable.run(), name=name)
+                for watch in self.watches:
+                    group.create_task(watch.run(), name=watch.name)
         finally:
             await self.reader.close()
-            await self.api.close()

@@ -1,8 +1,6 @@
 """What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
 
-from collections.abc import Iterator, Mapping
-from math import inf
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct, structs
 
@@ -21,7 +19,6 @@ from webhook.groups.optins import (
     SHARD_INDEX,
     TOPOLOGY_KEY,
 )
-from webhook.groups.reads import SILENCE_SECONDS
 from webhook.groups.slice_jobs import (
     NO_JOBS,
     UNKNOWN_ID,
@@ -34,8 +31,6 @@ from webhook.kube import names
 from webhook.kube.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
 
 _HEAD: HeadGroup = HeadGroup()
-_READS: Final = 1024
-"""How many live reads are remembered before old ones are forgotten."""
 
 
 class ClusterFacts(Struct, frozen=True, gc=False):
@@ -145,8 +140,8 @@ class ClusterIndex:
     def __init__(self, *, ignoring: bool = True) -> None:
         self._ignoring = ignoring
         self._clusters: dict[tuple[str, str], ClusterFacts] = {}
-        self._heard: dict[str, float] = {}
-        self._read: dict[tuple[str, str], float] = {}
+        self.freshness: Callable[[str, str], bool] | None = None
+        """Returns what `fresh` does, where a watch keeps the index."""
 
     def __len__(self) -> int:
         """Return how many RayClusters are known."""
@@ -174,35 +169,16 @@ class ClusterIndex:
         if facts is not None and facts.uid == uid:
             del self._clusters[namespace, name]
 
-    def hear(self, source: str, now: float) -> None:
-        """Note that the watch of a namespace, or of all where it is empty, is current as of the
-        monotonic time `now`.
-        """
-        self._heard[source] = now
-
-    def note_read(self, namespace: str, name: str, begun: float) -> None:
-        """Note that a live read of a RayCluster, or of all of a namespace where `name` is empty,
-        which began at the monotonic time `begun`, was put into the index.
-        """
-        if len(self._read) >= _READS:
-            oldest = begun - SILENCE_SECONDS
-            self._read = {each: at for each, at in self._read.items() if at >= oldest}
-        self._read[namespace, name] = begun
-
     @property
     def watched(self) -> bool:
         """Whether a watch keeps the index: without one, nothing more can be known."""
-        return bool(self._heard)
+        return self.freshness is not None
 
-    def fresh(self, namespace: str, name: str, now: float) -> bool:
-        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known as
-        they were at most SILENCE_SECONDS before the monotonic time `now`, which is always so
-        without a watch.
+    def fresh(self, namespace: str, name: str) -> bool:
+        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known well
+        enough to decide by: always, if nothing more can be known.
         """
-        oldest = now - SILENCE_SECONDS
-        if self._heard.get(namespace, self._heard.get("", inf)) >= oldest:
-            return True
-        return self._read.get((namespace, name), -inf) >= oldest
+        return self.freshness is None or self.freshness(namespace, name)
 
     def get(self, namespace: str, name: str) -> ClusterFacts | None:
         """Return the RayCluster of that name, if known."""

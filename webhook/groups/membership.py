@@ -1,6 +1,7 @@
 """The live pods of worker groups that were observed, by identity and by holder of a reservation."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
@@ -12,23 +13,25 @@ _GONE_MAX: Final = 1 << 14
 
 
 class Member(Struct, frozen=True, gc=False):
-    """A live pod: its identity, the holder of its reservation, and its name. `condemned` says that
-    it is about to be deleted with its replica.
+    """A live pod: its worker group, its identity, and the holder of its reservation. `condemned`
+    says that it is about to be deleted with its replica.
     """
 
+    key: GroupKey
     seat: Seat | None
     holder: str = ""
-    name: str = ""
     condemned: bool = False
 
 
 class Membership:
-    """The live pods of all worker groups. Costs do not grow with the number of pods or groups."""
+    """The live pods of all worker groups, by uid. What a review needs costs the same however many
+    pods and groups there are.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[GroupKey, Occupancy] = {}
-        self._pods: dict[str, tuple[GroupKey, Member]] = {}
-        self._holders: Counter[tuple[str, str]] = Counter()
+        self._pods: dict[str, Member] = {}
+        self._holders: dict[str, Counter[str]] = {}
         """Pods by namespace and holder: several where somebody copied a manifest."""
         self._gone: dict[tuple[str, str], None] = {}
         """Holders whose pod was observed, and then its deletion; the oldest are forgotten."""
@@ -47,54 +50,58 @@ class Membership:
         group = self._groups.get(key)
         return Occupancy() if group is None else group
 
-    def put(self, pod: str, key: GroupKey, member: Member) -> None:
-        """Record the pod with the uid `pod`. While one pod of a replica is condemned, no identity
-        of the replica is given.
+    def put(self, uid: str, value: Member) -> None:
+        """Record a pod. While one pod of a replica is condemned, no identity of the replica is
+        given.
         """
-        old = self._pods.get(pod)
-        if old == (key, member):
+        old = self._pods.get(uid)
+        if old == value:
             return
-        self._pods[pod] = key, member
-        if member.seat is not None:
-            group = self._groups.setdefault(key, Occupancy())
-            group.take(member.seat)
-            if member.condemned:
-                group.close(member.seat.replica)
-        if member.holder:
-            self._holders[key.namespace, member.holder] += 1
+        self._pods[uid] = value
+        if value.seat is not None:
+            group = self._groups.setdefault(value.key, Occupancy())
+            group.take(value.seat)
+            if value.condemned:
+                group.close(value.seat.replica)
+        if value.holder:
+            self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
         if old is not None:
-            self._leave(*old)
+            self._leave(old)
 
-    def find(self, pod: str) -> tuple[GroupKey, Member] | None:
-        """Return the group of a pod, by its uid, and what is known of it."""
-        return self._pods.get(pod)
+    def get(self, uid: str) -> Member | None:
+        """Return a pod."""
+        return self._pods.get(uid)
 
-    def remove(self, pod: str) -> None:
+    def items(self) -> Iterable[tuple[str, Member]]:
+        """Return all pods with their uids."""
+        return self._pods.items()
+
+    def remove(self, uid: str) -> None:
         """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
-        found = self._pods.pop(pod, None)
+        found = self._pods.pop(uid, None)
         if found is not None:
-            self._leave(*found)
+            self._leave(found)
 
     def is_live(self, namespace: str, holder: str) -> bool:
         """Return whether a pod of this holder exists."""
-        return (namespace, holder) in self._holders
+        return holder in self._holders.get(namespace, ())
 
     def is_gone(self, namespace: str, holder: str) -> bool:
         """Return whether the pod of this holder was observed, and then its deletion."""
         return (namespace, holder) in self._gone and not self.is_live(namespace, holder)
 
     def pod_in(self, key: GroupKey, replica: int, host: int, holder: str) -> str:
-        """Return the name of a pod of another holder that has an identity; empty without one. Looks
-        at all pods.
+        """Return the uid of a pod of another holder that has an identity; empty without one.
+        Iterates over all pods.
         """
-        for group, member in self._pods.values():
-            seat = member.seat if group == key and member.holder != holder else None
+        for uid, member in self._pods.items():
+            seat = member.seat if member.key == key and member.holder != holder else None
             if seat is not None and (seat.replica, seat.host) == (replica, host):
-                return member.name or "of an unknown name"
+                return uid
         return ""
 
-    def _leave(self, key: GroupKey, member: Member) -> None:
-        seat, holder = member.seat, (key.namespace, member.holder)
+    def _leave(self, member: Member) -> None:
+        key, seat, holder = member.key, member.seat, member.holder
         if seat is not None:
             group = self._groups[key]
             if member.condemned:
@@ -102,10 +109,11 @@ class Membership:
             group.release(seat)
             if not group:
                 del self._groups[key]
-        if member.holder:
-            self._holders[holder] -= 1
-            if not self._holders[holder]:
-                del self._holders[holder]
-                self._gone[holder] = None
+        if holder:
+            holders = self._holders[key.namespace]
+            holders[holder] -= 1
+            if not holders[holder]:
+                del holders[holder]
+                self._gone[key.namespace, holder] = None
                 if len(self._gone) > _GONE_MAX:
                     del self._gone[next(iter(self._gone))]

@@ -95,7 +95,9 @@ class Objects(Protocol):
         """Return whether the object of a holder was observed, and then its deletion."""
 
     def other(self, index: int, host: int, request: Request, holder: str) -> str:
-        """Return the name of an object in a place that is not the request's; empty if none is."""
+        """Return the object in a place that is not the request's, a pod by its uid and a RayCluster
+        by its name; empty if none is.
+        """
 
 
 class Place(Struct, frozen=True, gc=False):

@@ -40,7 +40,7 @@ class Alone:
         """Return that no list shows what does not exist."""
         return -inf
 
-    async def read(self, _key: Key, _cluster: str) -> None:
+    async def relist(self, _key: Key, _cluster: str) -> None:
         """Do nothing."""
 
 
@@ -171,7 +171,7 @@ class StandaloneIdentities(Identities):
 
     def _put(self, key: GroupKey, seat: Seat, request_uid: str, holder: str) -> None:
         if self._pods.setdefault((key, seat), request_uid) == request_uid:
-            self._members.put(request_uid, key, Member(seat, holder, request_uid))
+            self._members.put(request_uid, Member(key, seat, holder))
 
 
 def _refuse_while_unseen(wanted: WantedIdentity, objects: _Pods, searched: list[Table]) -> None:
@@ -195,7 +195,11 @@ def _refuse_while_unseen(wanted: WantedIdentity, objects: _Pods, searched: list[
 
 
 def _taken(wanted: WantedIdentity, found: Taken) -> Cause:
-    other = f"pod {found.holder} has" if found.holder else "a pod that has not appeared yet has"
+    other = (
+        f"the pod with the uid {found.holder} has"
+        if found.holder
+        else "a pod that has not appeared yet has"
+    )
     text = (
         f"pod {wanted.pod} carries replica {found.index} host {found.host} of worker group "
         f"{wanted.key.group} from the previous webhook (label {names.LABEL_LEGACY_REPLICA_INDEX} "

@@ -63,7 +63,7 @@ class Lists(Protocol):
     def listed(self, key: Key) -> float:
         """Return the time at which the newest complete list of a group began."""
 
-    async def read(self, key: Key, cluster: str) -> None:
+    async def relist(self, key: Key, cluster: str) -> None:
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
@@ -249,7 +249,7 @@ class Reservations:
 
     async def _list(self, wanted: Wanted) -> None:
         self.counters.lists += 1
-        await wanted.lists.read(wanted.key, wanted.cluster)
+        await wanted.lists.relist(wanted.key, wanted.cluster)
 
     def _keep(self, key: TableKey, stored: Stored | None) -> None:
         """Keep a copy of a table, or none."""

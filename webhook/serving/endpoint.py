@@ -1,8 +1,7 @@
 """The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
 
 import asyncio
-from collections.abc import Callable
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Final, Protocol
 
 from msgspec.json import encode
@@ -30,7 +29,7 @@ _CLOSE: Final = (b"connection", b"close")
 class Reviewer(Protocol):
     """Answers the reviews of one route."""
 
-    async def review(self, body: bytes, now: float) -> Outcome:
+    async def review(self, body: bytes) -> Outcome:
         """Return the outcome of one review. Raises BadReview."""
 
 
@@ -75,7 +74,6 @@ class ReviewEndpoint:
         self._budget = budget
         self._gate = gate
         self._observer = observer
-        self._clock: Callable[[], float] = monotonic
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -128,7 +126,7 @@ class ReviewEndpoint:
         reason = self._gate.closed()
         if reason is not None:
             raise Refusal(503, f"{reason}; try again", [*_RETRY, _CLOSE])
-        return await self._reviewer.review(body, self._clock())
+        return await self._reviewer.review(body)
 
     async def _review_large(
         self, scope: Scope, message: Message, receive: Receive

@@ -60,9 +60,8 @@ class Table(Generic[T]):
         """Call `handler` for every change from now on."""
         self._handlers.append(handler)
 
-    def put(self, value: T) -> None:
+    def put(self, uid: str, value: T) -> None:
         """Take in an object that came or changed."""
-        uid = value.metadata.uid or ""
         value, old = self._transform(value), self._all.get(uid)
         if old is not None and _same(old, value):
             return
@@ -82,6 +81,10 @@ class Table(Generic[T]):
     def get(self, uid: str) -> T | None:
         """Return an object, if it is there."""
         return self._all.get(uid)
+
+    def items(self) -> Iterable[tuple[str, T]]:
+        """Return all objects with their uids."""
+        return self._all.items()
 
     def of(self, key: str) -> Collection[T]:
         """Return the objects of which `index` says this."""
@@ -237,7 +240,7 @@ def owner_of(pod: LivePod) -> str:
 
 def _fill(table: Table[T], values: Iterable[T] | None) -> None:
     for value in values or ():
-        table.put(value)
+        table.put(value.metadata.uid or "", value)
     table.known = values is not None
 
 

@@ -5,15 +5,14 @@ See docs/decisions/0019-a-controller-of-its-own.md.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from socket import gethostname
 from typing import Final
 from uuid import uuid4
 
 from webhook.control.event_recorder import EventCounters, EventRecorder
 from webhook.control.group_index import GroupIndex
-from webhook.control.leader import Leader, Work, Works
+from webhook.control.leader import Leader, Works
 from webhook.control.lease import Lease
 from webhook.control.publisher import Publisher
 from webhook.control.repair_records import RepairRecords
@@ -26,7 +25,7 @@ from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming, Timing
 from webhook.http.application import admin_application
 from webhook.http.server import HttpServer
 from webhook.repair.plan import Limits
-from webhook.runtime import Runnable
+from webhook.runtime import Process
 from webhook.serving.gate import Gate
 from webhook.settings import Settings
 from webhook.status.tracker import Look, Tally
@@ -44,62 +43,41 @@ _Group = tuple[str, str, str]
 """Namespace, name of the RayCluster, and name of a worker group."""
 
 
-@dataclass(frozen=True)
-class Controller:
-    """Everything that runs, by name, and what a stop does first."""
-
-    runnables: dict[str, Runnable]
-    admin: HttpServer
-    drain: Callable[[], Awaitable[None]]
-    log: Log
-
-
 def build(
     settings: Settings,
     output: Output,
     *,
     discovery: float = DISCOVERY_SECONDS,
     publishing: PublishingTiming | None = None,
-) -> Controller:
+) -> Process:
     """Return the process: it follows the cluster, and while it leads it writes events on
     RayClusters and keeps the PodGroups of those that ask for them, as far as the settings say so.
 
     Raises ConfigurationError when it is not known where its Lease is.
     """
-    log, metrics = (
-        Log(output, "controller", form_of(settings.log.format, output)),
-        Metrics("controller"),
-    )
+    log = Log(output, "controller", form_of(settings.log.format, output))
     follow_logs(log)
-    ignoring = settings.ignore.rayclusters
-    api, world = Api(connection(settings.kubeconfig)), World(ignoring=ignoring)
+    metrics = Metrics("controller")
+    api = Api(connection(settings.kubeconfig))
+    world = World(ignoring=settings.ignore.rayclusters)
     index = GroupIndex(world)
-    timing = Timing(discovery=discovery)
     kinds = INSTALLATION if settings.controller.events else ()
+    timing = Timing(discovery=discovery)
     observing = Observing(api, world, settings.namespaces, timing, kinds)
-    identity = f"{gethostname()}_{uuid4()}"
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
-    works: list[Work] = []
-    if settings.scheduling.publish:
-        publisher = Publisher(observing, index, publishing)
-        observing.discovery.subscribe(publisher.serve)
-        _publisher_metrics(metrics, publisher)
-        works.append(publisher)
-    if settings.controller.events:
-        reporter = Reporter(world, observing, EventRecorder(api, identity))
-        replica_metrics(metrics, lambda: reporter.last, reporter.counters)
-        works.append(reporter)
-    if settings.repair.enabled:
-        repairer = Repairer(
-            observing,
-            index.clusters,
-            RepairStore(api, RepairRecords(api, namespace, name), ignoring=ignoring),
-            EventRecorder(api, identity),
-            Limits(),
+    identity = f"{gethostname()}_{uuid4()}"
+    works = [
+        work
+        for work in (
+            _publisher(settings, observing, index, metrics, publishing),
+            _reporter(settings, observing, world, metrics, identity),
+            _repairer(
+                settings, observing, index, metrics, RepairRecords(api, namespace, name), identity
+            ),
         )
-        _repairer_metrics(metrics, repairer)
-        works.append(repairer)
+        if work is not None
+    ]
     leader = Leader(Lease(api, namespace, name), identity, Works(works))
 
     metrics.expose(table.MEMBERS, lambda: len(index.members))
@@ -107,7 +85,19 @@ def build(
     metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
     metrics.expose(table.LEADER, lambda: leader.leading)
     watch_metrics(metrics, lambda: observing.watches)
-    gate = Gate(
+    gate = _gate(observing, leader)
+    own = settings.listen
+    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.admin_port)
+
+    async def drain() -> None:
+        gate.draining = True
+
+    cluster = Connected(api, {"observing": observing, "leader": leader})
+    return Process({"admin": admin, "cluster": cluster}, (admin,), drain, log)
+
+
+def _gate(observing: Observing, leader: Leader) -> Gate:
+    return Gate(
         {
             "worker pods": lambda: observing.has_listed("pods"),
             "RayClusters": lambda: observing.has_listed("rayclusters"),
@@ -120,29 +110,60 @@ def build(
             )
         },
     )
-    own = settings.listen
-    admin = HttpServer(admin_application(gate, metrics.exposition), own.host, own.admin_port)
-
-    async def drain() -> None:
-        gate.draining = True
-
-    cluster = Connected(api, {"observing": observing, "leader": leader})
-    return Controller({"admin": admin, "cluster": cluster}, admin, drain, log)
 
 
-def _publisher_metrics(metrics: Metrics, publisher: Publisher) -> None:
+def _publisher(
+    settings: Settings,
+    observing: Observing,
+    index: GroupIndex,
+    metrics: Metrics,
+    timing: PublishingTiming | None,
+) -> Publisher | None:
+    if not settings.scheduling.publish:
+        return None
+    publisher = Publisher(observing, index, timing)
+    observing.discovery.subscribe(publisher.serve)
     metrics.expose(table.SCHEDULING_OBJECTS, lambda: publisher.counters.done)
     metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.counters.failures)
     metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
+    return publisher
 
 
-def _repairer_metrics(metrics: Metrics, repairer: Repairer) -> None:
+def _reporter(
+    settings: Settings, observing: Observing, world: World, metrics: Metrics, identity: str
+) -> Reporter | None:
+    if not settings.controller.events:
+        return None
+    reporter = Reporter(world, observing, EventRecorder(observing.api, identity))
+    replica_metrics(metrics, lambda: reporter.last, reporter.counters)
+    return reporter
+
+
+def _repairer(
+    settings: Settings,
+    observing: Observing,
+    index: GroupIndex,
+    metrics: Metrics,
+    records: RepairRecords,
+    identity: str,
+) -> Repairer | None:
+    if not settings.repair.enabled:
+        return None
+    api = observing.api
+    repairer = Repairer(
+        observing,
+        index.clusters,
+        RepairStore(api, records, ignoring=settings.ignore.rayclusters),
+        EventRecorder(api, identity),
+        Limits(),
+    )
     metrics.expose(table.REPAIR_DELETED_PODS, lambda: repairer.counters.deleted)
     metrics.expose(table.REPAIR_FAILURES, lambda: repairer.counters.failures)
     metrics.expose(
         table.REPAIR_WAITING_REPLICAS,
         lambda: Counter(why for found in repairer.waiting.values() for why in found.values()),
     )
+    return repairer
 
 
 def replica_metrics(metrics: Metrics, last: Callable[[], Look], counters: EventCounters) -> None:

@@ -1,6 +1,6 @@
 """The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from webhook.dashboard.access import Access, OwnAccess, TokenAccess
@@ -15,7 +15,7 @@ from webhook.follow.observing import Observing
 from webhook.http.application import admin_application
 from webhook.http.server import HttpServer
 from webhook.http.site import LOOPBACK, site_application
-from webhook.runtime import Runnable
+from webhook.runtime import Process, Runnable
 from webhook.serving.gate import Gate
 from webhook.settings import Settings
 from webhook.status.observed import Observed
@@ -42,18 +42,7 @@ class Page:
         self.live.close()
 
 
-@dataclass(frozen=True)
-class Dashboard:
-    """Everything that runs, by name, and what a stop does first."""
-
-    runnables: dict[str, Runnable]
-    page: HttpServer
-    admin: HttpServer
-    drain: Callable[[], Awaitable[None]]
-    log: Log
-
-
-def build(settings: Settings, output: Output) -> Dashboard:
+def build(settings: Settings, output: Output) -> Process:
     """Return the process as it runs in a cluster, for all whose token the API server knows."""
     log = Log(output, "dashboard", form_of(settings.log.format, output))
     metrics, own = Metrics("dashboard"), settings.dashboard
@@ -85,7 +74,7 @@ def build(settings: Settings, output: Output) -> Dashboard:
         "cluster": Connected(api, {"observing": observing}),
         "admin": admin,
     }
-    return Dashboard(runnables, page.server, admin, drain, log)
+    return Process(runnables, (page.server, admin), drain, log)
 
 
 def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:

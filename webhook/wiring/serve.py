@@ -1,28 +1,28 @@
 """The composition root of `serve`: from settings to a service of named runnables. No logic."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import time
+from typing import Any
 
 from msgspec import structs
 
-from webhook.admission.pods import Identities as GivesIdentities
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
-from webhook.admission.shards import Indices as GivesIndices
 from webhook.admission.shards import ShardHandler
+from webhook.follow.client import Api
 from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
 from webhook.follow.errors import ApiError
 from webhook.follow.kuberay import KubeRayStored
-from webhook.follow.lists import ClusterLists
 from webhook.follow.reader import LiveReader
 from webhook.follow.registration import FailurePolicy
 from webhook.follow.reservation_leases import LeaseStore
 from webhook.follow.secrets import SecretVault
-from webhook.follow.state import ClusterState, Known
+from webhook.follow.state import ClusterState
 from webhook.follow.timing import DISCOVERY_SECONDS
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
@@ -36,7 +36,7 @@ from webhook.mutation.policy import Policy
 from webhook.reservation.identities import Identities
 from webhook.reservation.indices import Indices, standalone_indices
 from webhook.reservation.reservations import Reservations, Times
-from webhook.runtime import Runnable
+from webhook.runtime import Process, Runnable
 from webhook.serving.budget import BodyBudget
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
@@ -55,38 +55,22 @@ from webhook.tls.keeper import Keeper
 from webhook.tls.selfsigned import SelfSigned
 from webhook.validation.finding import KubeRay
 from webhook.wiring.connection import connection, own_namespace
-from webhook.wiring.following import follow_metrics
+from webhook.wiring.following import Connected, follow_metrics
 
 
 @dataclass(frozen=True)
-class Service:
-    """Everything that runs, by name, and what a stop does first."""
-
-    runnables: dict[str, Runnable]
-    reviews: HttpServer
-    admin: HttpServer
-    drain: Callable[[], Awaitable[None]]
-    log: Log
-    flush: Callable[[], None]
-    """Writes the pending log lines of reviews."""
-
-
-@dataclass(frozen=True)
-class _Knowledge:
-    """What is known of the cluster, and how it is kept."""
+class _Cluster:
+    """What is known of the cluster, how it is kept, and what readiness waits for."""
 
     clusters: ClusterIndex
     members: Membership
-    identities: GivesIdentities
-    indices: GivesIndices
+    identities: Identities
+    indices: Indices
     reader: LiveReader | None = None
-    reservations: Reservations | None = None
-    cluster: ClusterState | None = None
-    discovery: Discovery[str] | None = None
-    release: Discovery[KubeRay] | None = None
-    kubernetes: Discovery[tuple[int, int]] | None = None
-    conditions: dict[str, Condition] = field(default_factory=dict)
-    runnables: dict[str, Runnable] = field(default_factory=dict)
+    runnables: Mapping[str, Runnable] = field(default_factory=dict)
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    inform: Callable[[PodHandler, RayHandler], None] | None = None
+    """Keeps handlers informed of what the API server serves; None without one."""
 
 
 def build(
@@ -95,27 +79,21 @@ def build(
     state: Sequence[Manifest] = (),
     *,
     discovery: float = DISCOVERY_SECONDS,
-) -> Service:
+) -> Process:
     """Return the service; standalone, it begins with `state`. Every `discovery` seconds, it asks
     the API server what it serves.
 
     Raises CertificateError, or ManifestError for the state.
     """
-    ignoring = settings.ignore.rayclusters
-    known = (
-        _standing_in(state, ignoring=ignoring)
+    metrics = Metrics("serve")
+    cluster = (
+        _standalone(settings, state)
         if settings.standalone
-        else _from_cluster(settings, discovery)
+        else _followed(settings, metrics, discovery)
     )
-    log, metrics = Log(output, form=form_of(settings.log.format, output)), Metrics("serve")
-    metrics.expose(table.MEMBERS, lambda: len(known.members))
-    metrics.expose(table.CLUSTERS, lambda: len(known.clusters))
-    if known.cluster is not None:
-        follow_metrics(metrics, known.cluster)
-    if known.reservations is not None:
-        _reservation_metrics(metrics, known.reservations)
-    kept = settings.scheduling.publish or settings.standalone
-    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
+    metrics.expose(table.MEMBERS, lambda: len(cluster.members))
+    metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
+    log = Log(output, form=form_of(settings.log.format, output))
     observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
     follow_logs(log)
 
@@ -123,72 +101,116 @@ def build(
     certificates = CertificateObserver(log, metrics, lambda: tls.expires)
     keepers = _keepers(settings, tls, certificates)
     gate = Gate(
-        {"certificate": lambda: tls.valid(time()), **known.conditions},
+        {"certificate": lambda: tls.valid(time()), **cluster.conditions},
         {"certificate": certificates.expiry, "undecided reviews": observer.undecided_reviews},
     )
+    reviews = HttpServer(
+        review_application(_endpoints(settings, cluster, metrics, gate, observer)),
+        settings.listen.host,
+        settings.serving.port,
+        tls.listening,
+        limits=Limits(client_names=frozenset(settings.tls.client_names)),
+        refused=observer.refused,
+    )
+    admin = _admin(settings, metrics, gate, observer)
 
+    async def drain() -> None:
+        gate.draining = True
+        await asyncio.sleep(settings.serving.drain_seconds)
+
+    parts = {**keepers, **_closing(settings), **cluster.runnables}
+    runnables = {"reviews": reviews, "admin": admin, **parts}
+    return Process(runnables, (reviews, admin), drain, log, observer.flush)
+
+
+def _endpoints(
+    settings: Settings, cluster: _Cluster, metrics: Metrics, gate: Gate, observer: ReviewObserver
+) -> dict[str, ReviewEndpoint]:
+    """Return what answers reviews, by path."""
+    ignoring = settings.ignore.rayclusters
+    kept = settings.scheduling.publish or settings.standalone
+    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
     policy = Policy(
-        known.discovery is None,
+        cluster.inform is None,
         kept,
         settings.resize.policy,
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
     )
-    pods = PodHandler(known.clusters, known.identities, policy)
+    pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
-    if known.discovery is not None:
-        known.discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
-    if known.release is not None:
-        known.release.subscribe(lambda release: _go_by(rays, release))
-    if known.kubernetes is not None:
-        known.kubernetes.subscribe(lambda release: _place(pods, release))
-    shards, resize = (
-        ShardHandler(known.clusters, known.indices),
-        ResizeHandler(known.clusters, settings.resize.beyond),
-    )
-    apart = ReviewThread()
-    mutation = Mutation(pods, known.reader, shards, apart=apart, ignoring=ignoring)
-    validation = Validation(rays, resize, known.reader, apart=apart)
+    if cluster.inform is not None:
+        cluster.inform(pods, rays)
+    shards = ShardHandler(cluster.clusters, cluster.indices)
+    resize = ResizeHandler(cluster.clusters, settings.resize.beyond)
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
-    budget = BodyBudget()
-    endpoints = {
+    apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
+    mutation = Mutation(pods, reader, shards, apart=apart, ignoring=ignoring)
+    validation = Validation(rays, resize, reader, apart=apart)
+    return {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
         "/validate": ReviewEndpoint(validation, gate, observer, budget),
     }
+
+
+def _admin(
+    settings: Settings, metrics: Metrics, gate: Gate, observer: ReviewObserver
+) -> HttpServer:
+    """Return what answers probes and scrapes."""
 
     def exposition() -> tuple[bytes, str]:
         observer.flush()
         return metrics.exposition()
 
-    host = settings.listen.host
-    reviews = HttpServer(
-        review_application(endpoints),
-        host,
-        settings.serving.port,
-        tls.listening,
-        limits=Limits(client_names=frozenset(settings.tls.client_names)),
-        refused=observer.refused,
-    )
-    admin = HttpServer(
-        admin_application(gate, PacedScrapes(exposition)),
-        host,
-        settings.listen.admin_port,
-        refused=observer.refused,
-    )
+    application = admin_application(gate, PacedScrapes(exposition))
+    own = settings.listen
+    return HttpServer(application, own.host, own.admin_port, refused=observer.refused)
 
-    async def drain() -> None:
-        gate.draining = True
-        await asyncio.sleep(settings.serving.drain_seconds)
 
-    return Service(
-        {"reviews": reviews, "admin": admin, **keepers, **_closing(settings), **known.runnables},
-        reviews,
-        admin,
-        drain,
-        log,
-        observer.flush,
+def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
+    state = load_state(manifests, ignoring=settings.ignore.rayclusters)
+    indices = standalone_indices(state.clusters)
+    return _Cluster(state.clusters, state.members, state.identities, indices)
+
+
+def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
+    clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
+    api = Api(connection(settings.kubeconfig))
+    cluster = ClusterState(api, clusters, members, settings.namespaces)
+    follow_metrics(metrics, cluster)
+    store = LeaseStore(api, own_namespace(settings.installation.namespace))
+    reservations = Reservations(store, Times(api.server_time.now))
+    _reservation_metrics(metrics, reservations)
+    discovery = Discovery(PodGroupsServed(api), seconds)
+    release = Discovery(KubeRayStored(api), seconds)
+    kubernetes = Discovery(KubernetesRelease(api), seconds)
+    asked: dict[str, Discovery[Any]] = {"discovery": discovery}
+    if not settings.validation.kuberay:
+        asked["release of KubeRay"] = release
+    if settings.topology.zones == "auto":
+        asked["release of Kubernetes"] = kubernetes
+
+    def inform(pods: PodHandler, rays: RayHandler) -> None:
+        discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
+        release.subscribe(lambda found: _go_by(rays, found))
+        kubernetes.subscribe(lambda found: _place(pods, found))
+
+    return _Cluster(
+        clusters,
+        members,
+        Identities(members, cluster.reader, reservations),
+        Indices(clusters, cluster.reader, reservations),
+        cluster.reader,
+        {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked})},
+        {
+            "worker pods": cluster.pods_synced,
+            "RayClusters": cluster.clusters_synced,
+            "Leases": lambda: store.accepted,
+            **{name: partial(getattr, each, "answered") for name, each in asked.items()},
+        },
+        inform,
     )
 
 
@@ -201,54 +223,6 @@ def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
     metrics.expose(table.RESERVATION_CONFLICTS, lambda: counters.conflicts)
     metrics.expose(table.RESERVATION_LISTS, lambda: counters.lists)
     metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
-
-
-def _standing_in(manifests: Sequence[Manifest], *, ignoring: bool) -> _Knowledge:
-    state = load_state(manifests, ignoring=ignoring)
-    indices = standalone_indices(state.clusters)
-    return _Knowledge(state.clusters, state.members, state.identities, indices)
-
-
-def _from_cluster(settings: Settings, seconds: float) -> _Knowledge:
-    clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
-    cluster = ClusterState(
-        connection(settings.kubeconfig), Known(clusters, members), settings.namespaces
-    )
-    store = LeaseStore(cluster.api, own_namespace(settings.installation.namespace))
-    reservations = Reservations(store, Times(cluster.api.server_time.now))
-    lists = ClusterLists(cluster.feeds, cluster.reader)
-    cluster.beside["reservations"] = store
-    discovery = Discovery(PodGroupsServed(cluster.api), seconds)
-    release = Discovery(KubeRayStored(cluster.api), seconds)
-    cluster.beside["discovery"] = discovery
-    kubernetes = Discovery(KubernetesRelease(cluster.api), seconds)
-    if not settings.validation.kuberay:
-        cluster.beside["release"] = release
-    if settings.topology.zones == "auto":
-        cluster.beside["kubernetes"] = kubernetes
-    return _Knowledge(
-        clusters,
-        members,
-        Identities(members, lists, reservations),
-        Indices(clusters, lists, reservations),
-        cluster.reader,
-        reservations,
-        cluster,
-        discovery,
-        release,
-        kubernetes,
-        {
-            "worker pods": cluster.pods_synced,
-            "RayClusters": cluster.clusters_synced,
-            "Leases": lambda: store.accepted,
-            "discovery": lambda: discovery.answered,
-            "release of KubeRay": lambda: release.answered or "release" not in cluster.beside,
-            "release of Kubernetes": lambda: (
-                kubernetes.answered or "kubernetes" not in cluster.beside
-            ),
-        },
-        {"cluster": cluster},
-    )
 
 
 def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
