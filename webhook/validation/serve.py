@@ -206,7 +206,11 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
         return
     applications = _config(service) / "applications"
     if applications.given and type(applications.value) is not list:
-        yield Fault(applications, "write a list, each entry with an import_path")
+        yield Fault(
+            applications,
+            f"applications is {_shown(applications.value)}: write a list, each entry "
+            "with an import_path",
+        )
     elif not applications.given:
         single = "import_path" in read.value
         advice = "put it below applications, as - import_path" if single else "add the list"
@@ -227,15 +231,18 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in _applications(service):
         if type(application.value) is not dict:
-            yield Fault(application, "write a map with an import_path")
+            yield Fault(
+                application,
+                f"{_shown(application.value)} is no application: write a map with an import_path",
+            )
             continue
         yield from _import_path(application / "import_path")
         name, route = application / "name", application / "route_prefix"
         if name.value == "":
-            yield Fault(name, "an empty name: write one, or remove it")
+            yield Fault(name, "the name is empty: write one, or remove it")
         called = str(name.value) if name.given else _DEFAULT_NAME
         if called in names:
-            text = f"two applications are called {called[:40]}: name each another way"
+            text = f"another application has the name {called[:40]}: rename one of the two"
             yield Fault(name, text, DUPLICATE)
         names[called] = name
         if problem := _route(route.text):
@@ -243,13 +250,13 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
         prefix = _ROOT if "route_prefix" not in application.map else route.value
         if isinstance(prefix, str) and prefix in routes:
             doubtful = not route.given or not routes[prefix].given
-            text = f"two applications are served at {prefix[:40]}: set another route_prefix"
+            text = f"another application is served at {prefix[:40]}: set another route_prefix"
             yield Fault(route, text, DUPLICATE, doubtful=doubtful)
         if isinstance(prefix, str):
             routes.setdefault(prefix, route)
         for key in ("host", "port"):
             if (application / key).given:
-                text = f"move it to http_options.{key}: Ray refuses it in an application"
+                text = f"{key} is set in an application: move it to http_options.{key}"
                 yield Fault(application / key, text, FORBIDDEN)
 
 
@@ -269,10 +276,15 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
                 yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
     for deployment in _deployments(service):
         if type(deployment.value) is not dict:
-            yield Fault(deployment, "write a map with the name of a deployment")
+            yield Fault(
+                deployment,
+                f"{_shown(deployment.value)} is no deployment: write a map with its name",
+            )
             continue
         if not (deployment / "name").given:
-            yield Fault(deployment / "name", "set it to the name of a deployment", REQUIRED)
+            yield Fault(
+                deployment / "name", "the name is not set: write the name of a deployment", REQUIRED
+            )
         yield from _exclusions(deployment)
         yield from _bounds(deployment / "autoscaling_config")
     for env in _runtime_envs(service):
@@ -356,7 +368,7 @@ def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
 def _import_path(field: Field) -> Iterator[Fault]:
     """Yield what is wrong with the place of an application. Ray also reads `module.name`."""
     if not field.given:
-        yield Fault(field, "set it to module:name of the application", REQUIRED)
+        yield Fault(field, "import_path is not set: write module:name of the application", REQUIRED)
         return
     text = field.text
     if not text:
@@ -385,11 +397,11 @@ def _route(text: str) -> str:
 def _exclusions(deployment: Field) -> Iterator[Fault]:
     replicas, autoscaling = deployment / "num_replicas", deployment / "autoscaling_config"
     if replicas.given and replicas.value != "auto" and autoscaling.size:
-        text = "remove it, or autoscaling_config: Ray takes one of the two"
+        text = "num_replicas is set beside autoscaling_config: remove one of the two"
         yield Fault(replicas, text, FORBIDDEN)
     per_node = deployment / "max_replicas_per_node"
     if per_node.given and (deployment / "placement_group_bundles").given:
-        text = "remove it, or placement_group_bundles: Ray takes one of the two"
+        text = "max_replicas_per_node is set beside placement_group_bundles: remove one of the two"
         yield Fault(per_node, text, FORBIDDEN)
 
 
@@ -400,14 +412,12 @@ def _bounds(autoscaling: Field) -> Iterator[Fault]:
     )
     field = autoscaling / "max_replicas"
     if least is not None and most is not None and most < least:
-        yield Fault(
-            field, f"{most:g} is below min_replicas {least:g}: raise it, or lower the other"
-        )
+        yield Fault(field, f"{most:g}, below min_replicas {least:g}: raise it, or lower the other")
     elif first is not None and most is not None and first > most:
-        text = f"{most:g} is below initial_replicas {first:g}: raise it, or lower the other"
+        text = f"{most:g}, below initial_replicas {first:g}: raise it, or lower the other"
         yield Fault(field, text)
     elif first is not None and least is not None and first < least:
-        text = f"{first:g} is below min_replicas {least:g}: raise it, or lower the other"
+        text = f"{first:g}, below min_replicas {least:g}: raise it, or lower the other"
         yield Fault(autoscaling / "initial_replicas", text)
 
 
