@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.kube.release import Release, shown
+from webhook.kube.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -94,6 +95,8 @@ TOP: Final[Fields] = {
     "logging_config": _MAP,
     "applications": _ANY,
     "target_capacity": _PERCENT,
+    "controller_options": _ANY,
+    "tracing_config": _ANY,
 }
 HTTP: Final[Fields] = {
     "host": _TEXT,
@@ -110,6 +113,7 @@ GRPC: Final[Fields] = {
     "port": _PORT,
     "grpc_servicer_functions": _LIST,
     "request_timeout_s": _NUMBER,
+    "enable_reflection": _ANY,
 }
 LOGGING: Final[Fields] = {
     "encoding": _one_of("TEXT", "JSON"),
@@ -153,6 +157,10 @@ DEPLOYMENT: Final[Fields] = {
     "logging_config": _MAP,
     "request_router_config": _MAP,
     "gang_scheduling_config": _MAP,
+    "deployment_actors": _ANY,
+    "rolling_update_percentage": _ANY,
+    "max_surge_percent": _ANY,
+    "backpressure_config": _ANY,
 }
 ACTOR: Final[Fields] = {
     "runtime_env": _MAP,
@@ -185,6 +193,36 @@ AUTOSCALING: Final[Fields] = {
     "policy": _ANY,
     "_policy": _ANY,
 }
+
+SINCE: Final[Mapping[str, Release]] = {
+    "additional_log_standard_attrs": (2, 44),
+    "request_router_config": (2, 48),
+    **dict.fromkeys(
+        ("ssl_keyfile", "ssl_certfile", "ssl_keyfile_password", "ssl_ca_certs", "policy"), (2, 50)
+    ),
+    "downscale_to_zero_delay_s": (2, 50),
+    "autoscaling_policy": (2, 51),
+    "aggregation_function": (2, 51),
+    "external_scaler_enabled": (2, 53),
+    "placement_group_bundle_label_selector": (2, 54),
+    "label_selector": (2, 54),
+    "fallback_strategy": (2, 54),
+    "gang_scheduling_config": (2, 55),
+    "deployment_actors": (2, 55),
+    "controller_options": (2, 56),
+    "rolling_update_percentage": (2, 56),
+    "backpressure_config": (2, 58),
+    "tracing_config": (2, 59),
+    "enable_reflection": (2, 60),
+    "max_surge_percent": (2, 60),
+}
+"""The first release of Ray that has a key; the others are older than the rules."""
+REPLACED: Final = {
+    "max_concurrent_queries": "max_ongoing_requests",
+    "target_num_ongoing_requests_per_replica": "target_ongoing_requests",
+}
+"""Keys that Ray does not have since `_REPLACED_SINCE`, and what it has in their place."""
+_REPLACED_SINCE: Final = (2, 40)
 
 
 def serve_config_unreadable(service: Service) -> Iterator[Fault]:
@@ -293,23 +331,39 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
 
 
 def serve_key_unknown(service: Service) -> Iterator[Fault]:
-    """A key of a Serve configuration that Ray does not have.
+    """A key of a Serve configuration that Ray, or this release of it, does not have.
 
-    Ray ignores it, so that a misspelt option has no effect; in `logging_config` it refuses it. At
-    the top, where people keep what anchors refer to, only a key that looks like one of Ray's is
-    found.
+    Ray ignores it, so that an option that is misspelt, newer than the release or replaced before it
+    has no effect; in `logging_config` Ray refuses it. At the top, where people keep what anchors
+    refer to, only a key that looks like one of Ray's is found.
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
     if type((_config(service) / "applications").value) is not list:
         return
+    release = service.cluster.release
     for field, known in _maps(service):
         names = frozenset(known)
         for key in field.map:
             if key not in names and (known is not TOP or get_close_matches(key[:64], names, 1)):
                 yield unknown_key(field, key, names)
+            elif key in names and release and (text := _of_another_release(key, release)):
+                yield Fault(field / key, text, NOT_SUPPORTED)
     for env in _runtime_envs(service):
         yield from runtime_env_keys(env)
+
+
+def _of_another_release(key: str, release: Release) -> str:
+    """Return that a release of Ray does not have a key; nothing when it has."""
+    newest, since = REPLACED.get(key), SINCE.get(key, release)
+    if newest and release >= _REPLACED_SINCE:
+        return f"Ray {shown(release)} has no {key} and ignores it: write {newest}"
+    if release < since:
+        return (
+            f"Ray {shown(release)} has no {key} and ignores it: use Ray {shown(since)}, or "
+            "remove it"
+        )
+    return ""
 
 
 def _field(service: Service) -> Field:
