@@ -20,7 +20,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins workflows docs sbom image release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins rules workflows docs sbom image release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -148,6 +148,10 @@ ray-readers: $(READY) newest-ray  ## Hold the rules against what the autoscalers
 	$(PYTHON) -m venv .cache/ray-$(OLDEST_RAY)
 	.cache/ray-$(OLDEST_RAY)/bin/python -m pip install --quiet --disable-pip-version-check ray==$(OLDEST_RAY)
 	$(BIN)/python -m tests.readers ray ray-$(OLDEST_RAY)
+
+rules: $(READY)  ## Write docs/rules.md, docs/rules and tests/conformance/rules from the rules and their examples
+	$(BIN)/python -m tests.validation.page
+	$(BIN)/python -m tests.validation.conformance
 
 schema: $(READY)  ## Write the table of KubeRay's fields from CRDS, which is VERSION=FOLDER of each release
 	$(BIN)/python -m tests.schema.generate $(CRDS)

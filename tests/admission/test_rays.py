@@ -20,7 +20,7 @@ from tests.validation.builders import (
 )
 from webhook.admission.codec import WARNING_MAX
 from webhook.admission.errors import BadReview
-from webhook.admission.rays import CAUSES_MAX, EXPLAINED, RayHandler, render
+from webhook.admission.rays import CAUSES_MAX, RayHandler, render
 from webhook.admission.reviewer import Outcome, Validation
 from webhook.kube.review import INVALID
 from webhook.validation.field import Field
@@ -90,7 +90,7 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
             {
                 "reason": "FieldValueInvalid",
                 "message": (
-                    "'2nd': use lower-case letters, digits and '-', and start with a letter "
+                    "the name is '2nd': use lower-case letters, digits, '-'; begin with a letter "
                     "[name-not-dns-label]"
                 ),
                 "field": "metadata.name",
@@ -103,8 +103,8 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
             },
             {
                 "reason": "FieldValueInvalid",
-                "message": 'worker group "headgroup": groupName is headgroup, the name of the '
-                "head's group: use another name [group-name-reserved]\n"
+                "message": 'worker group "headgroup": groupName is headgroup, which is '
+                "the head's: use another name [group-name-reserved]\n"
                 "refused by ray-webhook; explain: ray-webhook explain rule name-not-dns-label",
                 "field": "spec.workerGroupSpecs[1].groupName",
             },
@@ -112,7 +112,7 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
     }
     lines = response["status"]["message"].splitlines()
     assert lines[0] == "3 problems:"
-    assert lines[-1] == EXPLAINED + "name-not-dns-label"
+    assert lines[-1].endswith("; explain: ray-webhook explain rule name-not-dns-label")
     assert [line.split(":")[0] for line in lines[1:-1]] == [
         "- metadata.name",
         "- spec.workerGroupSpecs[0].numOfHosts",
@@ -120,8 +120,8 @@ def test_a_denial_lists_every_problem_by_field_with_its_rule() -> None:
     ]
     assert response["warnings"] == [
         (
-            'worker group "other": replicas is 99, but the bounds are 0 and 10: KubeRay takes '
-            "10 [replicas-out-of-bounds]"
+            'worker group "other": replicas is 99, so KubeRay takes 10: write 0 to 10, '
+            "or change the bounds [replicas-out-of-bounds]"
         )
     ]
 
@@ -231,7 +231,7 @@ def test_a_warning_shortens_a_long_path_in_the_middle() -> None:
         field = field / "rayClusterSpec"
     (warning,) = render([Finding("a-rule", WARN, field / "replicas", "m", INVALID)]).warnings
     assert warning.startswith("spec….rayClusterSpec")
-    assert warning.endswith(".rayClusterSpec.replicas: m [a-rule]")
+    assert warning.endswith(".rayClusterSpec.replicas: replicas: m [a-rule]")
 
 
 def test_a_denial_of_one_problem_says_who_refused_and_how_to_learn_more() -> None:

@@ -91,7 +91,7 @@ def test_a_value_that_cannot_be_is_refused_in_the_words_of_the_rules(
 ) -> None:
     field, message = Server().refused(cluster)
     assert field == f"metadata.annotations[{row.annotation}]"
-    assert message.endswith(row.problem(text))
+    assert message.startswith(f"{row.problem(text)} [{row.rule}]\n")
 
 
 def test_clusters_of_a_shard_group_get_one_index_after_another() -> None:

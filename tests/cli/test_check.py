@@ -528,3 +528,65 @@ def test_a_time_that_is_none_is_told(text: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["check", "--wait", text])
     assert f"{text!r} is not a time: write 90s, 2m or 1h" in capsys.readouterr().err
+
+
+def configured(server: Server, text: str) -> None:
+    """Let the pods of the webhook mount a ConfigMap with settings."""
+    volume = {"name": "settings", "configMap": {"name": "ray-webhook-settings"}}
+    server.answers[f"{WITHIN}/pods"]["items"][0]["spec"]["volumes"] = [volume]
+    path = f"{WITHIN}/configmaps/ray-webhook-settings"
+    server.answers[path] = {"data": {"settings.yaml": text}}
+
+
+def started_with(server: Server, *arguments: str) -> None:
+    """Let the operator run with arguments."""
+    (operator,) = server.answers["/apis/apps/v1/deployments"]["items"]
+    operator["spec"]["template"]["spec"]["containers"][0]["args"] = list(arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "verdict"),
+    [
+        ([], "validation: {}", "fine"),
+        ([], "validation: {gates: {RayClusterMTLS: false}}", "fine"),
+        ([], "not: [yaml", "fine"),
+        ([], "validation: {gates: {RayClusterMTLS: true}}", "warning"),
+        (["--feature-gates=RayClusterMTLS=true"], "", "warning"),
+        (["-feature-gates=Other=true,RayClusterMTLS=true"], "validation: []", "warning"),
+        (["--feature-gates=RayClusterMTLS=true"], "validation: {gates: {RayClusterMTLS: true}}",
+         "fine"),
+    ],
+)  # fmt: skip
+def test_the_gates_of_the_operator_are_compared_with_the_settings(
+    tmp_path: Path, bundle: str, capsys: Capture, arguments: list[str], text: str, verdict: str
+) -> None:
+    def change(server: Server) -> None:
+        configured(server, text)
+        started_with(server, *arguments)
+
+    _, found = check(tmp_path, bundle, capsys, change=change)
+    assert found["feature-gates"] == verdict
+
+
+def test_what_the_setting_has_to_be_is_said_whole(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    with serving(Scene(), tmp_path) as (server, kubeconfig):
+        installed(server, bundle)
+        configured(server, "validation: {gates: {RayJobDeletionPolicy: false}}")
+        started_with(server, "--feature-gates=RayClusterMTLS=true,RayJobDeletionPolicy=false")
+        main(["check", "--kubeconfig", str(kubeconfig)])
+    out = " ".join(capsys.readouterr().out.split())
+    assert "the operator runs with RayClusterMTLS=true, and the rules assume the opposite" in out
+    assert "set validation.gates to {RayJobDeletionPolicy: false, RayClusterMTLS: true}" in out
+
+
+def test_settings_that_may_not_be_read_leave_the_gates_unknown(
+    tmp_path: Path, bundle: str, capsys: Capture
+) -> None:
+    def change(server: Server) -> None:
+        configured(server, "")
+        server.refused.add(f"{WITHIN}/configmaps/ray-webhook-settings")
+
+    _, found = check(tmp_path, bundle, capsys, change=change)
+    assert found["feature-gates"] == "unknown"

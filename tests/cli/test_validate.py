@@ -98,8 +98,8 @@ def test_findings_are_printed_with_their_line_and_fail_the_command(
         ),
         (
             f"{path}:14: warn replicas-out-of-bounds {GROUP}.replicas: "
-            'worker group "workers": replicas is 99, but the bounds are 0 and 10: KubeRay takes '
-            "10"
+            'worker group "workers": replicas is 99, so KubeRay takes 10: write 0 to 10, '
+            "or change the bounds"
         ),
     ]
     assert err == "1 Ray object: 1 denied, 1 warning\n"

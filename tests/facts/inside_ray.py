@@ -1,7 +1,9 @@
 """Runs where Ray is installed: prints what Ray says about itself, as JSON."""
 
+import ast
 import json
 import sys
+from pathlib import Path
 
 import ray
 from ray._private.accelerators import tpu
@@ -20,6 +22,17 @@ constants = {
     if isinstance(found, str)
 }
 options = {option[2:] for each in start.params for option in each.opts if option.startswith("--")}
+# The modules themselves need packages that Ray Serve alone installs.
+serve = {
+    part.name: sorted(
+        each.target.id
+        for each in part.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
+    )
+    for name in ("config.py", "schema.py")
+    for part in ast.parse((Path(ray.__file__).parent / "serve" / name).read_text()).body
+    if isinstance(part, ast.ClassDef)
+}
 
 json.dump(
     {
@@ -36,6 +49,7 @@ json.dump(
         },
         "megascale": sorted(get_tpu_coordinator_env_vars("host", 2, 0)),
         "start_options": sorted(options),
+        "serve_keys": serve,
         "ippr_keys": sorted(group["properties"]),
     },
     sys.stdout,

@@ -31,6 +31,17 @@ MULTI_SLICE: Final = (
     "MEGASCALE_COORDINATOR_ADDRESS",
     "MEGASCALE_PORT",
 )
+SERVE: Final = {
+    "TOP": "ServeDeploySchema",
+    "HTTP": "HTTPOptionsSchema",
+    "GRPC": "gRPCOptionsSchema",
+    "LOGGING": "LoggingConfig",
+    "APPLICATION": "ServeApplicationSchema",
+    "DEPLOYMENT": "DeploymentSchema",
+    "ACTOR": "RayActorOptionsSchema",
+    "AUTOSCALING": "AutoscalingConfig",
+}
+"""Our tables of keys in a Serve configuration, and Ray's classes."""
 UNKNOWN_GENERATIONS: Final = frozenset({"v2", "v3"})
 """Ray's generations that GKE never had."""
 
@@ -63,6 +74,11 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
     yield covers(place, "options of `ray start`", set(value(place)), set(said["start_options"]))
     keys = {value(f"webhook.validation.resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")}
     yield Fact("webhook.validation.resize:CPU", "keys of ray.io/ippr", keys, set(said["ippr_keys"]))
+    for ours, theirs in SERVE.items():
+        place = f"webhook.validation.serve:{ours}"
+        yield covers(
+            place, f"fields of {theirs}", set(value(place)), set(said["serve_keys"][theirs])
+        )
     yield from _topologies(said)
     yield from _generations(said)
 

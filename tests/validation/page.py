@@ -1,8 +1,10 @@
-"""Writes docs/rules.md from the rules and their examples: `python -m tests.validation.page`."""
+"""Writes docs/rules.md and a page for each family of rules from the rules and their examples:
+`make rules`.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -10,71 +12,146 @@ from tests.pages import folded
 from tests.validation.builders import Json
 from tests.validation.parity import PARITY
 from tests.validation.samples import Sample, base, samples
-from webhook.validation.finding import ALWAYS
-from webhook.validation.rule import Rule
+from webhook.validation.accelerators import ACCELERATORS
+from webhook.validation.auth import AUTH
+from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
+from webhook.validation.decoding import DECODING
+from webhook.validation.deletion import DELETION
+from webhook.validation.fault_tolerance import FAULT_TOLERANCE
+from webhook.validation.finding import ALWAYS, KubeRay
+from webhook.validation.groups import GROUPS
+from webhook.validation.history import HISTORY
+from webhook.validation.metadata import METADATA, OPT_IN_VALUES
+from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
+from webhook.validation.network_policy import NETWORK_POLICY
+from webhook.validation.parameters import PARAMETERS
+from webhook.validation.pods.rules import PODS
+from webhook.validation.queueing import QUEUEING
+from webhook.validation.raycronjob import RAYCRONJOB
+from webhook.validation.rayjob import RAYJOB
+from webhook.validation.rayservice import RAYSERVICE
+from webhook.validation.resize import RESIZE
+from webhook.validation.rule import NOBODY, Rule
 from webhook.validation.rule_settings import GATES
-from webhook.validation.ruleset import (
-    CLUSTER_RULES,
-    CRON_RULES,
-    FILE_RULES,
-    JOB_RULES,
-    OBJECT_RULES,
-    RULES,
-    SERVICE_RULES,
-    UPDATE_RULES,
-)
+from webhook.validation.ruleset import FILE_RULES, RULES, UPDATE_RULES
+from webhook.validation.scheduling import SCHEDULING
+from webhook.validation.schema import SCHEMA
+from webhook.validation.serve import SERVE
+from webhook.validation.shards import SHARD_UPDATES, SHARDS
+from webhook.validation.start_values import START_VALUES
+from webhook.validation.startup import OBJECT_STARTUP, STARTUP
+from webhook.validation.status import STATUS
+from webhook.validation.structure import STRUCTURE
+from webhook.validation.submission import SUBMISSION
+from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
+from webhook.validation.tls import TLS
+from webhook.validation.updates import UPDATES, UPGRADE
+from webhook.validation.variables import VARIABLES
+from webhook.validation.versions import VERSIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
+FOLDER = PAGE.with_suffix("")
 
-CHAPTERS: tuple[tuple[str, tuple[Rule[Any], ...]], ...] = (
-    ("Every object", OBJECT_RULES),
-    ("RayCluster, alone or in a RayJob, RayService or RayCronJob", CLUSTER_RULES),
-    ("RayJob, alone or in a RayCronJob", JOB_RULES),
-    ("RayService", SERVICE_RULES),
-    ("RayCronJob", CRON_RULES),
-    ("Updates", UPDATE_RULES),
-    ("Files, by `ray-webhook validate` only", FILE_RULES),
+
+class Family(NamedTuple):
+    """Rules of one subject, which share a page and a file of the conformance suite."""
+
+    name: str
+    title: str
+    rules: tuple[Rule[Any], ...]
+
+
+FAMILIES = (
+    Family(
+        "objects",
+        "Every object",
+        (*DECODING, *SCHEMA, *METADATA, *STATUS, *OPT_IN_VALUES, *OBJECT_STARTUP, *STRUCTURE),
+    ),
+    Family("pod-templates", "Pod templates", PODS),
+    Family("worker-groups", "Worker groups", GROUPS),
+    Family(
+        "accelerators",
+        "Accelerators, slices and the start of pods",
+        (*ACCELERATORS, *STARTUP, *MULTI_SLICE, *SLICE_UPDATES),
+    ),
+    Family("resize", "Resize in place", RESIZE),
+    Family("autoscaling", "Autoscaling", (*AUTOSCALING, *AUTOSCALER_FILES)),
+    Family(
+        "ray-start",
+        "Start of Ray: parameters, versions and variables",
+        (*PARAMETERS, *START_VALUES, *VERSIONS, *VARIABLES),
+    ),
+    Family("fault-tolerance", "Fault tolerance and history server", (*FAULT_TOLERANCE, *HISTORY)),
+    Family("security", "Authentication, network policies and TLS", (*AUTH, *NETWORK_POLICY, *TLS)),
+    Family("scheduling", "Pod groups and Kueue", (*SCHEDULING, *QUEUEING)),
+    Family("termination", "Termination", (*DRAIN_VALUES, *TERMINATION, *HOOK_FILES)),
+    Family("shards", "Shard groups", (*SHARDS, *SHARD_UPDATES)),
+    Family("jobs", "RayJob and RayCronJob", (*RAYJOB, *SUBMISSION, *DELETION, *RAYCRONJOB)),
+    Family("services", "RayService", (*RAYSERVICE, *SERVE)),
+    Family("updates", "Updates", (*UPGRADE, *UPDATES)),
 )
+
+_WRITTEN = "<!-- Written by `make rules`; a test fails when this page is out of date. -->"
 
 INTRODUCTION = """# Rules
 
-<!-- Written by `python -m tests.validation.page`; a test fails when this page is out of date. -->
+{written}
 
-The webhook and `ray-webhook validate` check RayClusters, RayJobs, RayServices and RayCronJobs by
-these {count} rules: {denying} deny and {warning} warn. A rule that denies catches what KubeRay
-would refuse later, or what cannot work. All findings come in one answer. An update is denied only
-for findings that the old object did not have; the others become warnings. An object that is being
-deleted, and an update that changes only `replicas`, `scaleStrategy` or finalizers, is denied for
-one thing alone: a value that it did not have and that KubeRay cannot decode
-([value-not-decodable](#value-not-decodable)), which would stop KubeRay for everybody. A finalizer
-can therefore always be removed.
+{count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
+`ray-webhook validate`: {denying} deny and {warning} warn. Columns:
 
-The rules know the KubeRay that they speak for. `validation.kuberay` names its release, `validate`
-takes `--kuberay 1.6`, and `serve` finds it by the stored CRD of RayClusters. A check that came with
-a later KubeRay is left out. Where nobody knows the release, the rules speak for the newest, and
+- **action**: what happens unless [levels](levels.md) say otherwise.
+- **since**: the first release of KubeRay for which the rule holds.
+- **who else refuses it**: KubeRay, which writes an event and retries; the API server, when the pods
+  are created; Ray, which ends or logs an error. Where it says {nobody}, the object starts, and
+  hangs or does something other than written.
+"""
+
+NOTES = """## How the rules are applied
+
+All findings come in one answer. An update is denied only for findings that the old object did not
+have; the others become warnings. An object that is being deleted, and an update that changes only
+`replicas`, `scaleStrategy` or finalizers, is denied for one thing alone: a value that it did not
+have and that KubeRay cannot decode ([value-not-decodable](#value-not-decodable)), which would stop
+KubeRay for everybody. A finalizer can therefore always be removed.
+
+The rules depend on the release of KubeRay: `validation.kuberay` names it, `validate` takes
+`--kuberay 1.6`, and `serve` finds it by the stored CRD of RayClusters. A check that came with a
+later KubeRay is left out. Where the release is unknown, the rules are those for the newest, and
 what only that one checks is a warning.
 
-Files are held against the schemas of KubeRay's CRDs as well. `validate` evaluates no CEL: of the
+Files are checked against the schemas of KubeRay's CRDs as well. `validate` evaluates no CEL: of the
 rules in `x-kubernetes-validations`, those for `deletionStrategy` and the lists of allowed values
 are rules here; left out are the others, by which `managedBy` and the backend of GCS fault tolerance
-never change. A file does not tell what they were before, and the API server makes that check.
+never change. A file does not contain the previous values, and the API server makes that check.
 
-The first table says who else refuses the same, later: KubeRay, which writes an event and retries,
-the API server, when the pods are created, or Ray, which ends or logs an error. What nobody refuses
-starts, and hangs or does something else than is written.
+Rules that depend on feature gates of the KubeRay operator use these defaults, those of KubeRay 1.7,
+unless `validation.gates` differs: {gates}. `ray-webhook check` compares both with the running
+operator.
 
-Each rule can be set to `off`, `warn` or `deny`. Rules that depend on feature gates of the KubeRay
-operator go by these defaults, those of KubeRay 1.7, unless settings say otherwise: {gates}.
+## Examples and conformance suite
 
-The examples show only the fields that matter; the rest is a minimal valid object, below. `null`
-removes a field, and every worker group stands on the one shown here. All examples are run as tests.
+The examples on the pages show only the fields that matter; the rest is a minimal valid object,
+below. `null` removes a field, and every worker group extends the one shown here. All examples are
+run as tests, and `tests/conformance/rules` contains them as whole objects, with the expected
+findings, for programs in any language.
 """
 
 
-def page() -> str:
-    """Return the text of the page."""
-    return folded("\n".join(_lines()).rstrip("\n") + "\n")
+def pages() -> dict[Path, str]:
+    """Return the text of each page, by its file."""
+    examples = samples()
+    every = {PAGE: "\n".join(_index())}
+    for family in FAMILIES:
+        lines = [f"# Rules: {family.title}\n", f"{_WRITTEN}\n", _BACK]
+        for rule in family.rules:
+            lines += _rule(rule, examples[rule.id])
+        every[FOLDER / f"{family.name}.md"] = "\n".join(lines)
+    every[FOLDER / "kuberay.md"] = "\n".join(_parity())
+    return {path: folded(text.rstrip("\n") + "\n") for path, text in every.items()}
 
+
+_BACK = "[All rules](../rules.md) as a table, and how they are applied.\n"
 
 # What docstrings call this file, for short.
 VALIDATION_GO = "KubeRay validation.go"
@@ -91,32 +168,50 @@ def explained(rule: Rule[Any]) -> tuple[str, str, str]:
     return paragraphs[0], " ".join(paragraphs[1:-1]), paragraphs[-1]
 
 
-def _lines() -> Iterator[str]:
+def home(rule: str) -> str:
+    """Return the name of the family that a rule is of."""
+    return next(family.name for family in FAMILIES if rule in {each.id for each in family.rules})
+
+
+def _index() -> Iterator[str]:
     denying = sum(rule.level == "deny" for rule in RULES)
-    gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
     yield INTRODUCTION.format(
-        count=len(RULES), denying=denying, warning=len(RULES) - denying, gates=gates
+        written=_WRITTEN,
+        count=len(RULES),
+        denying=denying,
+        warning=len(RULES) - denying,
+        nobody=NOBODY,
     )
-    yield _yaml(base("RayCluster"))
-    yield "| rule | level | who else refuses it | catches |\n|---|---|---|---|"
-    for rule in RULES:
-        what = explained(rule)[0]
-        yield f"| [{rule.id}](#{rule.id}) | {rule.level} | {rule.by} | {what} |"
+    yield "| rule | action | since | who else refuses it | catches |\n|---|---|---|---|---|"
+    for family in FAMILIES:
+        for rule in family.rules:
+            link = f'<a id="{rule.id}"></a>[{rule.id}](rules/{family.name}.md#{rule.id})'
+            what = explained(rule)[0] + _only(rule)
+            since = _shown(rule.since) if rule.since != ALWAYS else "any"
+            yield f"| {link} | {rule.level} | {since} | {rule.by} | {what} |"
     yield ""
-    examples = samples()
-    for title, rules in CHAPTERS:
-        yield f"## {title}\n"
-        for rule in rules:
-            yield from _rule(rule, examples[rule.id])
-    yield from _parity()
+    yield "A page for each family, with reasons, sources and examples:\n"
+    for family in FAMILIES:
+        yield f"- [{family.title}](rules/{family.name}.md)"
+    yield "- [What KubeRay checks](rules/kuberay.md), and the rule for each of its checks\n"
+    gates = ", ".join(f"`{name}` {'on' if on else 'off'}" for name, on in GATES.items())
+    yield NOTES.format(gates=gates)
+    yield _yaml(base("RayCluster"))
+
+
+def _only(rule: Rule[Any]) -> str:
+    """Return where a rule is not applied to every object."""
+    if rule in FILE_RULES:
+        return " Files only."
+    return " Updates only." if rule in UPDATE_RULES else ""
 
 
 def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     what, why, source = explained(rule)
-    yield f"### {rule.id}\n"
-    yield f"**{rule.level}** · {what}\n"
+    yield f"## {rule.id}\n"
+    yield f"**{rule.level}** · who else refuses it: {rule.by} · {what}\n"
     if rule.since != ALWAYS:
-        yield f"Checked by KubeRay {'.'.join(map(str, rule.since))} and later.\n"
+        yield f"Checked by KubeRay {_shown(rule.since)} and later.\n"
     yield f"{why}\n"
     yield f"Source: {source.replace(VALIDATION_GO, f'[{VALIDATION_GO}]({VALIDATION_URL})')}\n"
     if sample.gates:
@@ -128,7 +223,7 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     if sample.file:
         yield "By `ray-webhook validate` only.\n"
     if sample.kuberay:
-        yield f"With KubeRay {'.'.join(map(str, sample.kuberay))}.\n"
+        yield f"With KubeRay {_shown(sample.kuberay)}.\n"
     if sample.pod_groups is False:
         yield "Where the API server serves no PodGroups.\n"
     if sample.old is not None:
@@ -137,22 +232,37 @@ def _rule(rule: Rule[Any], sample: Sample) -> Iterator[str]:
     yield f"Passes:\n\n{_yaml(sample.passes)}"
 
 
+def _shown(release: KubeRay) -> str:
+    return ".".join(map(str, release))
+
+
 def _yaml(value: Json) -> str:
     return f"```yaml\n{yaml.safe_dump(value, sort_keys=False, width=120)}```\n"
 
 
 def _parity() -> Iterator[str]:
-    yield "## What KubeRay checks\n"
+    yield "# What KubeRay checks\n"
+    yield f"{_WRITTEN}\n"
     yield (
         "Every check of KubeRay 1.7's reconciler and of its optional webhook, and the rule that "
         "makes it at apply time.\n"
     )
     yield "| KubeRay | refuses | rule |\n|---|---|---|"
     for row in PARITY:
-        rules = ", ".join(f"[{rule}](#{rule})" for rule in row.rules) or f"none: {row.why}"
-        yield f"| `{row.where}` | {row.refuses} | {rules} |"
+        links = (f"[{rule}]({home(rule)}.md#{rule})" for rule in row.rules)
+        yield f"| `{row.where}` | {row.refuses} | {', '.join(links) or f'none: {row.why}'} |"
     yield ""
 
 
+def write() -> None:
+    """Write all pages, and remove those of families that do not exist."""
+    every = pages()
+    FOLDER.mkdir(exist_ok=True)
+    for path in {*FOLDER.glob("*.md")} - every.keys():
+        path.unlink()
+    for path, text in every.items():
+        path.write_text(text, encoding="utf-8")
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    write()

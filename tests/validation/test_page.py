@@ -1,10 +1,10 @@
-"""docs/rules.md says what the rules do."""
+"""docs/rules.md and the pages below docs/rules say what the rules do."""
 
 import re
 
 import pytest
 
-from tests.validation.page import PAGE, VALIDATION_GO, explained, page
+from tests.validation.page import FAMILIES, FOLDER, PAGE, VALIDATION_GO, explained, pages
 from tests.validation.parity import PARITY
 from webhook.validation.rule import API_SERVER, KUBERAY, NOBODY, RAY, Rule
 from webhook.validation.ruleset import RULES
@@ -28,8 +28,14 @@ KUBERAY_FUNCTIONS = {
 }  # fmt: skip
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run: python -m tests.validation.page"
+def test_the_pages_are_up_to_date() -> None:
+    found = {path: path.read_text(encoding="utf-8") for path in (PAGE, *FOLDER.glob("*"))}
+    assert found == pages(), "run: make rules"
+
+
+def test_every_rule_is_of_one_family() -> None:
+    listed = [rule.id for family in FAMILIES for rule in family.rules]
+    assert sorted(listed) == sorted(rule.id for rule in RULES)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

@@ -130,7 +130,7 @@ def test_a_scheduling_group_in_a_template_of_a_cluster_that_asks_for_groups_is_t
         "RayCluster", asking("worker-group").pod(schedulingGroup={"podGroupName": "mine"}).build()
     )
     assert finding.rule == "scheduling-group-in-template"
-    assert finding.message.startswith("remove it")
+    assert "schedulingGroup" in finding.message
     assert OURS in finding.message
 
 
@@ -166,10 +166,10 @@ def test_kuberays_annotation_is_true_or_false(value: str, rules: set[str]) -> No
     [
         (names.PREFIX + "gang-scheduling", "scheduling-group"),
         (names.PREFIX + "x", "docs/annotations.md"),
-        (names.PREFIX + "gang-scheduling-group", "do you mean scheduling-group?"),
-        (names.PREFIX + "gpu-profiles", "do you mean profiles?"),
-        (names.LABEL_IGNORE, "move it to the labels"),
-        (names.ANNOTATION_PRIORITY_CLASS, "unknown"),
+        (names.PREFIX + "gang-scheduling-group", "did you mean scheduling-group?"),
+        (names.PREFIX + "gpu-profiles", "did you mean profiles?"),
+        (names.LABEL_IGNORE, "write it as label"),
+        (names.ANNOTATION_PRIORITY_CLASS, "there is no such name"),
     ],
 )
 def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> None:
@@ -180,7 +180,7 @@ def test_a_name_of_ours_that_has_no_effect_is_found(name: str, said: str) -> Non
 
 def test_an_annotation_among_the_labels_is_found() -> None:
     (finding,) = check("RayCluster", a_cluster().label(OURS, "replica").group().build())
-    assert "move it to the annotations" in finding.message
+    assert "write it as annotation" in finding.message
 
 
 def test_a_scheduling_group_in_a_template_names_both_remedies() -> None:

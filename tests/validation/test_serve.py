@@ -219,9 +219,9 @@ USABLE = {
         " target_ongoing_requests: 2.5, upscale_delay_s: 3}"
     ),
     "autoscaling with old names": with_deployment(
-        "autoscaling_config: {target_num_ongoing_requests_per_replica: 1, smoothing_factor: 0.5}"
+        "autoscaling_config: {target_ongoing_requests: 1, smoothing_factor: 0.5}"
     ),
-    "options with old names": with_deployment("max_concurrent_queries: 100"),
+    "an option of this release": with_deployment("deployment_actors: []"),
     "part of a CPU": with_deployment("ray_actor_options: {num_cpus: 0.1, num_gpus: 0}"),
     "memory in bytes": with_deployment("ray_actor_options: {memory: 1073741824}"),
     "custom resources": with_deployment("ray_actor_options: {resources: {TPU: 4}}"),
@@ -276,6 +276,32 @@ def test_what_ray_ignores_is_a_warning_and_what_it_refuses_a_denial() -> None:
         "a misspelt key of a deployment",
         "a misspelt key of autoscaling",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "release", "text"),
+    [
+        ("max_surge_percent", "2.55.1", "use Ray 2.60, or remove it"),
+        ("max_surge_percent", "2.60.0", ""),
+        ("request_router_config", "2.47.1", "use Ray 2.48, or remove it"),
+        ("request_router_config", "2.48.0", ""),
+        ("max_concurrent_queries", "2.55.1", "write max_ongoing_requests"),
+        ("max_concurrent_queries", "2.9.3", ""),
+        ("max_ongoing_requests", "2.9.3", ""),
+    ],
+)
+def test_a_key_that_this_release_of_ray_does_not_have_is_a_warning(
+    key: str, release: str, text: str
+) -> None:
+    value = {"request_router_config": "{}"}.get(key, "1")
+    config = with_deployment(f"{key}: {value}")
+    service = a_service().spec(serveConfigV2=config).build()
+    head = service["spec"]["rayClusterConfig"]["headGroupSpec"]
+    head["template"]["spec"]["containers"][0]["image"] = f"rayproject/ray:{release}"
+    findings = [each for each in check("RayService", service) if each.rule == KEY]
+    assert [(each.level, each.message.endswith(text)) for each in findings] == (
+        [("warn", True)] if text else []
+    )
 
 
 def test_another_edit_of_an_unusable_configuration_is_no_denial() -> None:

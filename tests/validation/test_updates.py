@@ -206,10 +206,10 @@ def test_every_group_that_stays_old_is_named() -> None:
         ("pods-stay-old", f"{GROUP}.template"),
         ("pods-stay-old", "spec.workerGroupSpecs[2].rayStartParams"),
     ]
-    assert [finding.message.split(" stay ")[0] for finding in findings] == [
-        "running pods of the head",
-        "running pods of group a",
-        "running pods of group c",
+    assert [finding.text.split(": ")[0] for finding in findings] == [
+        "the head",
+        'worker group "a"',
+        'worker group "c"',
     ]
 
 

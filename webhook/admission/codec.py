@@ -29,6 +29,9 @@ WARNING_MAX: Final = 120
 WARNINGS_MAX: Final = 32
 """Warnings of one answer: with 4,096 characters in all the API server starts to drop them."""
 
+REFUSED: Final = "refused by ray-webhook"
+EXPLAIN: Final = "; explain: ray-webhook explain rule "
+
 UNPROCESSABLE: Final = 422
 
 
@@ -204,7 +207,7 @@ AUDIT_RULES: Final = "rules"
 
 def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
     """Return the AdmissionReview that carries `answer`."""
-    causes, patch = answer.causes, None if answer.causes else answer.patch
+    causes, patch = _closed(answer), None if answer.causes else answer.patch
     response = _Response(
         request.uid,
         not causes,
@@ -215,6 +218,17 @@ def encode(request: AdmissionRequest[Any], answer: Answer) -> bytes:
         _audited(answer) or None,
     )
     return _encoder.encode(_Answered(response))
+
+
+def _closed(answer: Answer) -> tuple[Cause, ...]:
+    """Return the causes of a denial. The last one ends with a line that says who refused the
+    object, and how to learn more: kubectl prints the causes alone, and events the message alone.
+    """
+    if not answer.causes:
+        return ()
+    *others, last = answer.causes
+    text = f"{last.message}\n{REFUSED}{EXPLAIN + answer.rules[0] if answer.rules else ''}"
+    return (*others, Cause(last.reason, text, last.field))
 
 
 def _audited(answer: Answer) -> dict[str, str]:

@@ -29,9 +29,6 @@ LINE_MAX: Final = 1000
 PATH_LEAST: Final = 24
 """Characters of a path below which a warning goes without it."""
 
-EXPLAINED: Final = "refused by ray-webhook; explain: ray-webhook explain rule "
-"""The start of the last line of a denial."""
-
 
 class RayHandler:
     """Answers reviews of Ray objects."""
@@ -77,9 +74,7 @@ def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Fi
 
 
 def render(findings: list[Finding]) -> Answer:
-    """Return the answer that gives all findings: denials as causes, the others as warnings. The
-    last cause ends with a line that says who refused the object, and how to learn more.
-    """
+    """Return the answer that gives all findings: denials as causes, the others as warnings."""
     causes = [_cause(finding) for finding in findings if finding.level == DENY]
     if len(causes) > CAUSES_MAX:
         rest = len(causes) - CAUSES_MAX
@@ -87,10 +82,6 @@ def render(findings: list[Finding]) -> Answer:
     warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
     rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
     warned = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level != DENY))
-    if causes:
-        last = causes[-1]
-        text = f"{last.message}\n{EXPLAINED}{rules[0]}"
-        causes[-1] = Cause(last.reason, text, last.field)
     return Answer(tuple(causes), None, warnings, rules, warned)
 
 
@@ -123,7 +114,7 @@ def _warning(finding: Finding) -> str:
     part of the object, then the end of the message; the rule stays.
     """
     path, rule = finding.path, f" [{finding.rule}]"
-    for text in (finding.text, finding.message):
+    for text in (finding.text, finding.named, finding.message):
         room = WARNING_MAX - len(rule) - len(text)
         if room - len(": ") >= min(len(path), PATH_LEAST):
             return one_line(f"{shortened(path, room - len(': '))}: {text}{rule}")

@@ -140,7 +140,7 @@ class Mutation:
             else:
                 answer = _ADMITTED if is_probe(request) else ALLOWED
         except Denied as denied:
-            answer = Answer(denied.causes)
+            answer = Answer(denied.causes, rules=denied.rules)
         except NotNow as reason:
             reason.subject = f"{request.kind.kind} {request.namespace or ''}/{_name(request)}"
             raise

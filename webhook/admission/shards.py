@@ -88,7 +88,7 @@ class ShardHandler:
         if SHARD_GROUP.problem(group):
             if same:
                 return ALLOWED
-            raise Denied(_invalid(SHARD_GROUP, group))
+            raise _invalid(SHARD_GROUP, group)
         said: tuple[str, ...] = ()
         if not same or _count(new) != _count(old):
             said = self._agreed(request, key, _count(new), read_index(kept) if same else None)
@@ -115,7 +115,7 @@ class ShardHandler:
             return (_missing(largest),) if largest else ()
         count = read_count(text)
         if count is None:
-            raise Denied(_invalid(SHARD_COUNT, text))
+            raise _invalid(SHARD_COUNT, text)
         if index is not None and index >= count:
             raise Denied(_beyond(Full(index, count)))
         if count < largest and request.operation == "CREATE":
@@ -143,7 +143,7 @@ class ShardHandler:
             key, _name(request), request.uid, read_index(given) if given else None, count
         )
         if given and wanted.given is None:
-            raise Denied(_invalid(SHARD_INDEX, given))
+            raise _invalid(SHARD_INDEX, given)
         index = (
             self._indices.preview(wanted)
             if request.dry_run
@@ -232,8 +232,9 @@ def _warning(request: AdmissionRequest[Bare]) -> str:
     return _MOVED if former and former != current else _LATE
 
 
-def _invalid(row: OptIn[str], text: str) -> Cause:
-    return Cause(INVALID, row.problem(text), _field(row.annotation))
+def _invalid(row: OptIn[str], text: str) -> Denied:
+    message = f"{row.problem(text)} [{row.rule}]"
+    return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
 
 
 def _beyond(full: Full) -> Cause:

@@ -21,7 +21,7 @@ from webhook.groups.clusters import facts_of
 from webhook.kube import names
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.kuberay import expand
-from webhook.manifest.reader import Manifest
+from webhook.manifest.reader import Manifest, read
 from webhook.manifest.views import as_cluster
 from webhook.status.checks import Result, after, before, where
 from webhook.tls.errors import CertificateError
@@ -105,7 +105,7 @@ async def _sections(cluster: Cluster, arguments: argparse.Namespace) -> list[_Se
     probed = await probes.all(now)
     return [
         _Section("what an installation needs", list(before(probed))),
-        _Section("the installation", list(after(probed, expiry, now)), where(probed)),
+        _Section("the installation", list(after(probed, expiry, gates_in, now)), where(probed)),
     ]
 
 
@@ -143,6 +143,18 @@ def expiry(bundle: str) -> float | None:
         return read_validity(base64.b64decode(bundle, validate=True)).end.timestamp()
     except (CertificateError, binascii.Error, ValueError):
         return None
+
+
+def gates_in(text: str) -> dict[str, bool]:
+    """Return the feature gates that a text with settings names; none for another text."""
+    try:
+        documents = [each.document for each in read("settings", text.encode())]
+    except ManifestError:
+        return {}
+    held: Any = documents[0] if len(documents) == 1 else None
+    for key in ("validation", "gates"):
+        held = held.get(key) if isinstance(held, dict) else None
+    return held if isinstance(held, dict) else {}
 
 
 def _data(sections: list[_Section]) -> dict[str, Any]:

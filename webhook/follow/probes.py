@@ -115,7 +115,9 @@ class Probes:
             f"{namespace}/{name}": await self._ready(namespace, name)
             for namespace, name in services
         }
-        accounts = await self._accounts(services[0]) if services else ()
+        pods = await self._behind(services[0]) if services else ()
+        accounts = _accounts(services[0][0], pods) if services else ()
+        settings = await self._settings(services[0][0], pods) if services else ()
         reservations = await self._reservations(services[0][0]) if services else {}
         rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
         return structs.replace(
@@ -124,6 +126,7 @@ class Probes:
             validating=validating,
             ready=ready,
             accounts=accounts,
+            settings=settings,
             rights=rights,
             reservations=reservations,
             broken=broken,
@@ -213,8 +216,8 @@ class Probes:
         )
         return None if slices is None else ready_endpoints(slices)
 
-    async def _accounts(self, service: tuple[str, str]) -> tuple[str, ...]:
-        """Return the accounts of the pods behind a service."""
+    async def _behind(self, service: tuple[str, str]) -> Sequence[Object]:
+        """Return the pods behind a service."""
         namespace, name = service
         found = await self._try(
             "services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}")
@@ -223,11 +226,22 @@ class Probes:
         if not selector:
             return ()
         wanted = ",".join(f"{key}={value}" for key, value in selector.items())
-        pods = await self._try(
+        pods: Sequence[Object] | None = await self._try(
             "pods", self._items(f"/api/v1/namespaces/{namespace}/pods", [("labelSelector", wanted)])
         )
-        accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods or ()}
-        return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
+        return pods or ()
+
+    async def _settings(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...] | None:
+        """Return the texts of the ConfigMaps that the pods mount; None where one cannot be read."""
+        volumes = [each for pod in pods for each in pod["spec"].get("volumes") or ()]
+        texts: list[str] = []
+        for name in sorted({each["configMap"]["name"] for each in volumes if "configMap" in each}):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+            found = await self._try("configmaps", self._json(path))
+            if found is None:
+                return None
+            texts += (found.get("data") or {}).values()
+        return tuple(texts)
 
     async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
         """Return whether an account may do what it has to, by `verb resource`, and `in namespace`
@@ -281,6 +295,12 @@ class Probes:
 
     def _in(self, root: str, plural: str) -> str:
         return f"{root}/namespaces/{self._namespace}/{plural}"
+
+
+def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
+    """Return the accounts of pods."""
+    accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods}
+    return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
 
 
 def _broken(namespace: str) -> Object:

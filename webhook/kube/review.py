@@ -110,12 +110,12 @@ ALLOWED: Final = Answer()
 
 class Denied(Exception):  # noqa: N818 - named for what happened, as the API server reports it
     """The user's object cannot be admitted: answered with HTTP 200 and a denial that carries every
-    cause.
+    cause. `rules` are those that say the same of the RayCluster.
     """
 
-    def __init__(self, *causes: Cause) -> None:
+    def __init__(self, *causes: Cause, rules: tuple[str, ...] = ()) -> None:
         super().__init__("; ".join(cause.message for cause in causes))
-        self.causes = causes
+        self.causes, self.rules = causes, rules
 
 
 class NotNow(Exception):  # noqa: N818 - named for what it is

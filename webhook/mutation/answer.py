@@ -16,9 +16,9 @@ def edits(replica: Replica, host: int) -> list[Edit]:
 
     Raises Denied with each reason why the replica cannot work.
     """
-    causes = obstacles(replica)
-    if causes:
-        raise Denied(*causes)
+    found = obstacles(replica)
+    if found:
+        raise Denied(*found.values(), rules=tuple(found))
     return host_edits(Worker(replica, host)) + replica_edits(replica)
 
 

@@ -8,7 +8,7 @@ See docs/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
 from webhook.accelerators.devices import TPU
-from webhook.accelerators.topology import TopologyError, hosts_of
+from webhook.accelerators.topology import TopologyError, hosts_of, listed_with
 from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.kube import names
@@ -17,50 +17,63 @@ from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label
 from webhook.mutation.worker import Replica
 
 
-def obstacles(replica: Replica) -> tuple[Cause, ...]:
-    """Return every reason why this replica could not work."""
-    named = _names(replica) + _slice(replica) if replica.needs_names else ()
-    return named + _size(replica)
+def obstacles(replica: Replica) -> dict[str, Cause]:
+    """Return every reason why this replica could not work, by the rule that says the same of its
+    RayCluster.
+    """
+    checks = {
+        "group-name-no-host-name": _names if replica.needs_names else None,
+        "tpu-topology-mismatch": _slice if replica.needs_names else None,
+        "variables-too-large": _size,
+    }
+    found = {rule: check(replica) for rule, check in checks.items() if check is not None}
+    return {
+        rule: Cause(
+            INVALID, f'worker group "{replica.group_name[:40]}": {problem[0]} [{rule}]', problem[1]
+        )
+        for rule, problem in found.items()
+        if problem is not None
+    }
 
 
-def _names(replica: Replica) -> tuple[Cause, ...]:
+def _names(replica: Replica) -> tuple[str, str] | None:
+    """Return why a host cannot have its name, and the field that says so."""
     group, service = replica.group_name, replica.service
     last = host_name(group, replica.index, replica.hosts - 1)
     field = f"metadata.labels[{names.LABEL_GROUP}]"
     if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
         text = (
-            f"group name of {len(group)} characters: a multi-host group needs one of at most "
-            f"{REPLICA_NAME_GROUP_MAX}"
+            f"groupName has {len(group)} characters: use at most {REPLICA_NAME_GROUP_MAX} with "
+            "numOfHosts above 1"
         )
     elif len(last) > DNS_LABEL_MAX:
         text = (
-            f"host name {last} has {len(last)} characters, at most {DNS_LABEL_MAX} are possible: "
-            "shorten the group name"
+            f"host name {last} has {len(last)} characters, above {DNS_LABEL_MAX}: shorten "
+            "groupName, or lower maxReplicas"
         )
     elif not is_dns_label(last):
         text = (
-            f"group name {group!r} cannot be part of a host name, by which other hosts reach this "
-            "one: "
-            f"use lower-case letters, digits and '-', and start with a letter or digit"
+            f"{group!r} cannot be part of a host name: use letters, digits and '-' only, and begin "
+            "with a letter or digit"
         )
     elif not is_dns_label(service):
         text = (
-            f"the headless service name {service!r} is not a DNS label: shorten or correct the "
-            "cluster name"
+            f"the headless Service {service!r} has no valid name: shorten or correct the name of "
+            "the RayCluster"
         )
         field = f"metadata.labels[{names.LABEL_CLUSTER}]"
     else:
-        return ()
-    return (Cause(INVALID, text, field),)
+        return None
+    return text, field
 
 
-def _slice(replica: Replica) -> tuple[Cause, ...]:
-    """Return what does not add up in a TPU slice; nothing when nobody says which slice it is, or
-    wants no checks.
+def _slice(replica: Replica) -> tuple[str, str] | None:
+    """Return what does not add up in a TPU slice, and its field; nothing for an unknown slice, and
+    where no checks are wanted.
     """
     topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
     if hosts == 1 or not chips or not topology or replica.slice.unchecked:
-        return ()
+        return None
     if replica.slice.annotated:
         field = f"metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
     else:
@@ -68,17 +81,19 @@ def _slice(replica: Replica) -> tuple[Cause, ...]:
     try:
         found = hosts_of(topology, chips)
     except TopologyError as error:
-        return (Cause(INVALID, str(error), field),)
+        return str(error), field
     if found == hosts:
-        return ()
+        return None
+    fitting = listed_with(replica.slice.generation, chips * hosts)
+    other = f"use topology {' or '.join(fitting[:2])}" if fitting else "change the topology"
     text = (
-        f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: make "
-        "them agree"
+        f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: set "
+        f"that to {found}, or {other}"
     )
-    return (Cause(INVALID, text, field),)
+    return text, field
 
 
-def _size(replica: Replica) -> tuple[Cause, ...]:
+def _size(replica: Replica) -> tuple[str, str] | None:
     """Return that its variables would make the pod larger than the API server stores."""
     chips, profiles = 0 if replica.head else replica.count(TPU), replica.cluster.profiles
     processes = len(replica.processes)
@@ -87,5 +102,5 @@ def _size(replica: Replica) -> tuple[Cause, ...]:
     address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
     size = added_size(address, hosts, containers, endpoints)
     if size <= ADDED_MAX:
-        return ()
-    return (Cause(INVALID, too_large(size, hosts, containers, endpoints), "spec.containers"),)
+        return None
+    return too_large(size, hosts, containers, endpoints), "spec.containers"

@@ -3,7 +3,7 @@ is not right.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from webhook.status.objects import Webhook, WebhookConfiguration
 from webhook.status.observed import PODS as PODS_WEBHOOK
 from webhook.status.observed import Observed
 from webhook.status.words import counted
+from webhook.validation.rule_settings import GATES, RuleSettings
 
 CLUSTERS_WEBHOOK: Final = f"clusters{OURS}"
 """The one that is asked about RayClusters."""
@@ -40,6 +41,7 @@ FAILURE_POLICY: Final = "failure-policy"
 ENDPOINTS: Final = "endpoints"
 RESERVATIONS: Final = "reservations"
 RIGHTS: Final = "rights"
+FEATURE_GATES: Final = "feature-gates"
 DRY_RUN_DENIED: Final = "dry-run-denied"
 DRY_RUN_PATCHED: Final = "dry-run-patched"
 SEATS: Final = "seats"
@@ -49,6 +51,9 @@ OLDEST_KUBERNETES: Final = (1, 30)
 OLDEST_KUBERAY: Final = (1, 1)
 _RELEASE: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
 """In a tag of an image, which may be any text; longer numbers are of no release."""
+
+_ON: Final = ("true", "t", "1")
+"""What Go reads as true."""
 
 Verdict = Literal["fine", "warning", "error", "unknown"]
 Object = dict[str, Any]
@@ -93,6 +98,8 @@ class Probed(Struct, frozen=True):
     """Ready endpoints by `namespace/service` of our webhooks."""
     accounts: tuple[str, ...] = ()
     """The service accounts of the pods behind them."""
+    settings: tuple[str, ...] | None = ()
+    """The texts of the ConfigMaps that these pods mount, settings among them."""
     rights: dict[str, bool | None] = {}
     """Whether the first account may do something, by `verb resource`, or `verb resource in
     namespace`.
@@ -119,9 +126,14 @@ def before(probed: Probed) -> Iterator[Result]:
     yield _certificates(probed)
 
 
-def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> Iterator[Result]:
+def after(
+    probed: Probed,
+    expiry: Callable[[str], float | None],
+    gates_in: Callable[[str], Mapping[str, bool]],
+    now: float,
+) -> Iterator[Result]:
     """Yield whether the installation works. `expiry` returns when a caBundle (base64 of PEM)
-    expires, None if unreadable.
+    expires, None if unreadable; `gates_in` the feature gates that a text with settings names.
     """
     ours = [*_ours(probed.mutating), *_ours(probed.validating)]
     yield from _registered(probed, ours)
@@ -129,6 +141,7 @@ def after(probed: Probed, expiry: Callable[[str], float | None], now: float) -> 
     yield from _policies(ours)
     yield from _endpoints(probed)
     yield from _rights(probed)
+    yield from _gates(probed, gates_in)
     yield from _reservations(probed)
     yield from _second(probed)
     yield _denial(probed.broken)
@@ -182,18 +195,58 @@ def _kuberay(probed: Probed) -> Iterator[Result]:
         yield Result(KUBERAY_VERSION, "warning", "no KubeRay operator was found", advice)
 
 
-def _operator(deployment: Object) -> Result:
+def _started(deployment: Object) -> tuple[str, str]:
+    """Return the image of an operator and its argument with feature gates."""
     containers = deployment.get("spec", {}).get("template", {}).get("spec", {}).get(
         "containers"
     ) or [{}]
     image, arguments = str(containers[0].get("image", "")), containers[0].get("args") or []
     gates = [
-        part.partition("=")[2]
+        str(part).partition("=")[2]
         for part in arguments
         if str(part).lstrip("-").startswith("feature-gates=")
     ]
+    return image, gates[0] if gates else ""
+
+
+def _gates(probed: Probed, gates_in: Callable[[str], Mapping[str, bool]]) -> Iterator[Result]:
+    """Yield whether the rules assume the feature gates that the operator runs with."""
+    if not probed.operators or len(probed.operators) > 1:
+        return  # which of several looks after a RayCluster is not known
+    if probed.settings is None:
+        text = "the feature gates in the settings are not known"
+        yield _unread(probed, FEATURE_GATES, "configmaps", text)
+        return
+    image, argument = _started(probed.operators[0])
+    release = _release(image.rpartition(":")[2])
+    pairs = (pair.partition("=")[::2] for pair in argument.split(","))
+    named = {name.strip(): value.strip().lower() in _ON for name, value in pairs if name.strip()}
+    ours = {name: on for text in probed.settings for name, on in gates_in(text).items()}
+    actual = RuleSettings(gates=named, kuberay=release)
+    assumed = RuleSettings(gates=ours, kuberay=release)
+    wrong = [gate for gate in GATES if actual.enabled(gate) != assumed.enabled(gate)]
+    if not wrong:
+        yield Result(FEATURE_GATES, "fine", "the rules assume the feature gates of the operator")
+        return
+    shown = ", ".join(f"{gate}={str(actual.enabled(gate)).lower()}" for gate in wrong)
+    defaults = RuleSettings(kuberay=release)
+    wanted = {
+        gate: str(actual.enabled(gate)).lower()
+        for gate in GATES
+        if gate in wrong or actual.enabled(gate) != defaults.enabled(gate)
+    }
+    yield Result(
+        FEATURE_GATES,
+        "warning",
+        f"the operator runs with {shown}, and the rules assume the opposite",
+        f"set validation.gates to {{{', '.join(f'{gate}: {on}' for gate, on in wanted.items())}}}",
+    )
+
+
+def _operator(deployment: Object) -> Result:
+    image, gates = _started(deployment)
     found = _release(image.rpartition(":")[2])
-    text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates[0]}' if gates else ''}"
+    text = f"KubeRay {image.rpartition('/')[2]}{f', gates {gates}' if gates else ''}"
     if found is not None and found < OLDEST_KUBERAY:
         return Result(
             KUBERAY_VERSION, "error", text, f"upgrade to {_shown(OLDEST_KUBERAY)} or later"

@@ -80,8 +80,8 @@ def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
             continue
         if too_large:
             text = (
-                f"{part.topology[:32]} does not fit into the slice {part.parent[:32]} that the "
-                "pods select"
+                f"sub-slice {part.topology[:32]} does not fit into the selected slice "
+                f"{part.parent[:32]}: lower it, or select a larger one"
             )
             yield Fault(group.slice_field, text)
 
@@ -214,9 +214,16 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
             continue
         if not listed:
             text = (
-                f"topology {topology} is not one that Ray knows of TPU {generation.name}: check it"
+                f"Ray knows no topology {topology} of TPU {generation.name}: "
+                f"{_near_topologies(group, generation)}"
             )
             yield Fault(group.slice_field, text)
+
+
+def _near_topologies(group: Group, generation: Generation) -> str:
+    """Return which topologies of a generation have the chips of the group's hosts."""
+    fitting = listed_with(generation, group.count(TPU) * group.hosts)
+    return f"use {' or '.join(fitting[:2])}" if fitting else "check topology and numOfHosts"
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:

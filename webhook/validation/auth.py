@@ -29,10 +29,13 @@ def auth_ray_too_old(cluster: Cluster) -> Iterator[Fault]:
     release = parse_release(field.text)
     kubernetes = _kubernetes(cluster).flag
     if release is None or release < (KUBERNETES_SINCE if kubernetes else TOKEN_SINCE):
+        shown = repr(field.text[:20]) if field.text else "not set"
         minimum, what = (
             ("2.55.0", "enableK8sTokenAuth") if kubernetes else ("2.52.0", "authOptions.mode token")
         )
-        yield Fault(field, f"{what} needs Ray {minimum} or later: set rayVersion accordingly")
+        yield Fault(
+            field, f"rayVersion is {shown}, but {what} needs {minimum}: raise it, or remove that"
+        )
 
 
 def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -46,11 +49,14 @@ def auth_kubernetes_conflict(cluster: Cluster) -> Iterator[Fault]:
         secret = cluster.field / "authOptions" / "secretName"
         if not _token(cluster):
             yield Fault(
-                cluster.field / "authOptions" / "mode", "write token: enableK8sTokenAuth needs it"
+                cluster.field / "authOptions" / "mode",
+                "mode is not token, but enableK8sTokenAuth is true: write token, or remove that",
             )
         elif secret.text:
             yield Fault(
-                secret, "remove it: with enableK8sTokenAuth Kubernetes issues the tokens", FORBIDDEN
+                secret,
+                "secretName is set beside enableK8sTokenAuth: remove one of the two",
+                FORBIDDEN,
             )
 
 
@@ -70,7 +76,7 @@ def auth_kubernetes_unsupported(cluster: Cluster) -> Iterator[Fault]:
     ):
         yield Fault(
             _kubernetes(cluster),
-            f"remove it: a {cluster.owner} cannot have it; use a secret",
+            f"a {cluster.owner} cannot have enableK8sTokenAuth: remove it, and use secretName",
             FORBIDDEN,
         )
 

@@ -46,7 +46,8 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
         if field.given and not cluster.v2_on:
             yield Fault(
                 field,
-                "set autoscalerOptions.version to v2, or remove idleTimeoutSeconds",
+                "idleTimeoutSeconds needs autoscaler v2: set "
+                "autoscalerOptions.version, or remove it",
                 FORBIDDEN,
             )
 
@@ -65,8 +66,8 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
         if not field.number:
             continue
         if release is None or release < PRIORITY_SINCE or not cluster.v2_on:
-            needed = "set rayVersion to 2.56.0 or later and autoscaler v2"
-            text = f"{needed}, or remove priority"
+            needed = "priority needs rayVersion 2.56.0 and autoscaler v2"
+            text = f"{needed}: set both, or remove it"
             yield Fault(field, text, FORBIDDEN)
 
 
@@ -95,7 +96,8 @@ def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             if group.scale.suspend:
                 yield Fault(
                     group.field / "suspend",
-                    "suspend is true, and the cluster autoscales: set maxReplicas to 0 instead",
+                    "suspend is true, but the cluster autoscales: remove it, and set "
+                    "maxReplicas to 0",
                     FORBIDDEN,
                 )
 
@@ -110,7 +112,9 @@ def autoscaler_v2_switch_alone(cluster: Cluster) -> Iterator[Fault]:
     switch = cluster.v2_switch
     if not cluster.autoscaling and switch is not None and (switch / "value").text in ("1", "true"):
         yield Fault(
-            switch, "set enableInTreeAutoscaling to true, or remove the variable", FORBIDDEN
+            switch,
+            "the cluster does not autoscale: set enableInTreeAutoscaling, or remove the variable",
+            FORBIDDEN,
         )
 
 
@@ -124,7 +128,7 @@ def autoscaler_version_twice(cluster: Cluster) -> Iterator[Fault]:
     switch = cluster.v2_switch
     if cluster.autoscaling and switch is not None and (cluster.options / "version").given:
         yield Fault(
-            switch, "remove the variable: autoscalerOptions.version says it already", FORBIDDEN
+            switch, "autoscalerOptions.version is set as well: remove the variable", FORBIDDEN
         )
 
 
@@ -140,7 +144,9 @@ def restart_policy_with_v2(cluster: Cluster) -> Iterator[Fault]:
         for group in cluster.everyone:
             if (policy := _restart_policy(group)).given and policy.text not in _NEVER:
                 yield Fault(
-                    policy, f"restartPolicy is {policy.text[:20]}: write Never, or remove it"
+                    policy,
+                    f"restartPolicy is {policy.text[:20]} with autoscaler v2: write "
+                    "Never, or remove it",
                 )
 
 
@@ -196,7 +202,7 @@ def autoscaler_command_variable(cluster: Cluster) -> Iterator[Fault]:
     """
     for entry in (cluster.options / "env").items():
         if (entry / "name").text == names.AUTOSCALER_START_COMMAND:
-            text = "remove the variable: KubeRay sets it"
+            text = "KubeRay sets this variable itself: remove it"
             yield Fault(entry / "name", text, FORBIDDEN)
 
 
@@ -209,7 +215,10 @@ def autoscaler_options_unused(ray_object: RayObject) -> Iterator[Fault]:
     """
     cluster = ray_object.cluster
     if cluster is not None and not cluster.autoscaling and cluster.options.size:
-        text = "no effect: set enableInTreeAutoscaling to true, or remove the options"
+        text = (
+            "the cluster does not autoscale: set enableInTreeAutoscaling, or remove "
+            "autoscalerOptions"
+        )
         yield Fault(cluster.options, text)
 
 
@@ -284,7 +293,11 @@ def autoscaled_without_groups(cluster: Cluster) -> Iterator[Fault]:
     """
     field = cluster.field / "workerGroupSpecs"
     if cluster.autoscaling and not field.size and (cluster.owner or not field.given):
-        yield Fault(field, "add a worker group: the autoscaler ends without one", REQUIRED)
+        yield Fault(
+            field,
+            "workerGroupSpecs is empty, which ends the autoscaler: add a worker group",
+            REQUIRED,
+        )
 
 
 def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
@@ -328,7 +341,7 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
         if "cpu" not in first.limits and not (requests_count and "cpu" in first.requests):
             yield Fault(
                 first.amounts("limits") / "cpu",
-                "set a cpu limit, or num-cpus in rayStartParams: the autoscaler needs one",
+                "the autoscaler finds no cpu limit: set it, or num-cpus in rayStartParams",
                 REQUIRED,
             )
 

@@ -40,11 +40,15 @@ def deletion_mixed(job: Job) -> Iterator[Fault]:
     if rules.size and job.shutdown:
         yield Fault(
             job.field / "shutdownAfterJobFinishes",
-            "remove it: deletionRules say what is deleted",
+            "shutdownAfterJobFinishes is true beside deletionRules: remove one of the two",
             FORBIDDEN,
         )
     if rules.size and _legacy(job):
-        yield Fault(rules, "keep either deletionRules, or onSuccess and onFailure", FORBIDDEN)
+        yield Fault(
+            rules,
+            "deletionRules are set beside onSuccess or onFailure: remove one of the two",
+            FORBIDDEN,
+        )
 
 
 def deletion_incomplete(job: Job) -> Iterator[Fault]:
@@ -58,12 +62,16 @@ def deletion_incomplete(job: Job) -> Iterator[Fault]:
     if not strategy.given or (strategy / "deletionRules").size:
         return
     if not _legacy(job):
-        yield Fault(strategy, "write deletionRules", REQUIRED)
+        yield Fault(
+            strategy, "deletionStrategy has no deletionRules: add them, or remove it", REQUIRED
+        )
         return
     for name in ("onSuccess", "onFailure"):
         if not (strategy / name / "policy").given:
             yield Fault(
-                strategy / name / "policy", "set a policy for success and one for failure", REQUIRED
+                strategy / name / "policy",
+                f"{name} has no policy: set it; onSuccess and onFailure both need one",
+                REQUIRED,
             )
 
 
@@ -76,7 +84,11 @@ def deletion_none_with_shutdown(job: Job) -> Iterator[Fault]:
     """
     for policy in _legacy(job):
         if job.shutdown and policy.text == _NONE:
-            yield Fault(policy, "remove shutdownAfterJobFinishes, or use another policy", FORBIDDEN)
+            yield Fault(
+                policy,
+                "policy is DeleteNone, but shutdownAfterJobFinishes is true: change one of them",
+                FORBIDDEN,
+            )
 
 
 def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
@@ -90,7 +102,8 @@ def deletion_of_foreign_cluster(job: Job) -> Iterator[Fault]:
         if job.selects and policy.text in (_CLUSTER, _WORKERS):
             yield Fault(
                 policy,
-                "write DeleteSelf or DeleteNone: a job on an existing cluster may not delete it",
+                f"policy is {policy.text}, but the cluster is not the job's: write "
+                "DeleteSelf or DeleteNone",
                 FORBIDDEN,
             )
 
@@ -106,7 +119,7 @@ def deletion_of_autoscaled_workers(job: Job) -> Iterator[Fault]:
         if job.autoscaling and policy.text == _WORKERS:
             yield Fault(
                 policy,
-                "write DeleteCluster: the workers of an autoscaled cluster would come back",
+                "policy is DeleteWorkers, but the autoscaler recreates them: write DeleteCluster",
                 FORBIDDEN,
             )
 
@@ -121,7 +134,11 @@ def deletion_condition_invalid(job: Job) -> Iterator[Fault]:
     for rule in _rules(job):
         condition = rule / "condition"
         if (condition / "jobStatus").given == (condition / "jobDeploymentStatus").given:
-            yield Fault(condition, "write either jobStatus or jobDeploymentStatus")
+            found = "both" if (condition / "jobStatus").given else "neither"
+            yield Fault(
+                condition,
+                f"condition has {found} of jobStatus and jobDeploymentStatus: write one of them",
+            )
         seconds = condition / "ttlSeconds"
         if (seconds.number or 0) < 0:
             yield Fault(seconds, f"{seconds.number}: write 0 or more seconds")
@@ -161,8 +178,8 @@ def deletion_order(job: Job) -> Iterator[Fault]:
             if (second.number or 0) < (first.number or 0):
                 yield Fault(
                     second,
-                    f"{second.number or 0}: {after} comes after {before}: write {first.number} "
-                    "seconds or more",
+                    f"ttlSeconds is {second.number or 0}, but {after} follows {before}: "
+                    f"write {first.number} or more",
                 )
 
 

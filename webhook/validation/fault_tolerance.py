@@ -25,7 +25,7 @@ def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
     if cluster.annotations.get(names.ANNOTATION_FT_ENABLED) and _options(cluster).given:
         field = cluster.annotation(names.ANNOTATION_FT_ENABLED)
         yield Fault(
-            field, "remove the annotation: gcsFaultToleranceOptions says it already", FORBIDDEN
+            field, "gcsFaultToleranceOptions is set as well: remove the annotation", FORBIDDEN
         )
 
 
@@ -41,7 +41,7 @@ def redis_address_alone(cluster: Cluster) -> Iterator[Fault]:
     if entry is not None and not enabled and not _options(cluster).given:
         yield Fault(
             entry / "name",
-            "write the address to gcsFaultToleranceOptions.redisAddress instead",
+            "fault tolerance is off: move the address to gcsFaultToleranceOptions.redisAddress",
             FORBIDDEN,
         )
 
@@ -103,7 +103,11 @@ def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
         for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
             field = _options(cluster) / name
             if field.given and field.value != "":
-                yield Fault(field, "remove it: the backend is rocksdb", FORBIDDEN)
+                yield Fault(
+                    field,
+                    f"{name} is set, but backend is rocksdb: remove it, or write redis",
+                    FORBIDDEN,
+                )
 
 
 def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
@@ -121,7 +125,8 @@ def rocksdb_claim_conflict(cluster: Cluster) -> Iterator[Fault]:
             if field.given and field.value != []:
                 yield Fault(
                     field,
-                    "remove it: it belongs to a new claim, and claimName names an existing one",
+                    f"{name} is of a new claim, but claimName names an existing one: "
+                    "remove one of them",
                     FORBIDDEN,
                 )
 
@@ -138,16 +143,18 @@ def rocksdb_managed_storage(cluster: Cluster) -> Iterator[Fault]:
         return
     for name in (names.RAY_GCS_STORAGE, names.RAY_GCS_STORAGE_PATH):
         if entry := _variable(cluster, name):
-            yield Fault(entry / "name", f"remove {name}: KubeRay sets it", FORBIDDEN)
+            yield Fault(entry / "name", f"KubeRay sets {name} itself: remove it", FORBIDDEN)
     first = cluster.head.first
     for mount in (first.field / "volumeMounts").items() if first else ():
         if (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH:
             yield Fault(
-                mount, f"remove the mount: KubeRay mounts {_VOLUME} at {_MOUNT_PATH}", FORBIDDEN
+                mount,
+                f"KubeRay mounts {_VOLUME} at {_MOUNT_PATH} itself: remove the mount",
+                FORBIDDEN,
             )
     for volume in (cluster.head.pod / "volumes").items():
         if (volume / "name").text == _VOLUME:
-            yield Fault(volume, "rename the volume: KubeRay adds one of this name", FORBIDDEN)
+            yield Fault(volume, "KubeRay adds a volume of this name: rename this one", FORBIDDEN)
 
 
 def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
@@ -159,7 +166,9 @@ def redis_with_storage(cluster: Cluster) -> Iterator[Fault]:
     """
     field = _options(cluster) / "storage"
     if field.given and not _rocksdb(cluster):
-        yield Fault(field, "remove it, or set backend to rocksdb", FORBIDDEN)
+        yield Fault(
+            field, "storage is set, but backend is not rocksdb: remove it, or set that", FORBIDDEN
+        )
 
 
 def _options(cluster: Cluster) -> Field:
@@ -175,7 +184,7 @@ def _variable(cluster: Cluster, name: str) -> Field | None:
 
 
 def _instead(option: str) -> str:
-    return f"write it to gcsFaultToleranceOptions.{option} instead"
+    return f"gcsFaultToleranceOptions is set: move the value to its field {option}"
 
 
 FAULT_TOLERANCE: Final = (

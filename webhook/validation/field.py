@@ -24,6 +24,8 @@ _PARTS: Final = {
     "autoscalerOptions": "the autoscaler",
 }
 """Fields that a message calls by what they describe."""
+_OWN: Final = ("name", "groupName", "value", "template", "spec")
+"""Fields that say nothing beside the entry or the part that has them."""
 _TOKEN: Final = re.compile(r"\[[^\]]*\]|\.?[^.\[]+")
 """A part of a path."""
 _NAME_MAX: Final = 40
@@ -125,6 +127,13 @@ class Field(Struct, frozen=True, eq=False):
                 names.append(_PARTS[field.token])
             field = field.parent
         return ", ".join(filter(None, reversed(names)))
+
+    @property
+    def called(self) -> str:
+        """The name of the field; nothing for an element of a list, and for what every element has,
+        such as `name`.
+        """
+        return "" if type(self.token) is int or self.token in _OWN else str(self.token)
 
     @property
     def identity(self) -> tuple[str | int, ...]:

@@ -1,5 +1,6 @@
 """Findings: what is wrong with a field, which rule says so, and whether the object may pass."""
 
+import re
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -14,6 +15,9 @@ KubeRay = tuple[int, int]
 OFF: Final = "off"
 WARN: Final = "warn"
 DENY: Final = "deny"
+
+_VALUE: Final = re.compile(r"""(?:'[^']*'|"[^"]*"|-?[0-9.]+)[:,] """)
+"""What a message begins with that begins with the value that was found."""
 
 ALWAYS: Final = (0, 0)
 """The release since which there is what every KubeRay does."""
@@ -48,10 +52,18 @@ class Finding(Struct, frozen=True):
         return self.field.path
 
     @property
+    def named(self) -> str:
+        """The message, with the name of the field in front where it does not contain it."""
+        name = self.field.called
+        if not name or name in self.message:
+            return self.message
+        return f"{name}{' is' if _VALUE.match(self.message) else ':'} {self.message}"
+
+    @property
     def text(self) -> str:
         """The message, with the part of the object that it is about in front."""
         subject = self.field.subject
-        return f"{subject}: {self.message}" if subject else self.message
+        return f"{subject}: {self.named}" if subject else self.named
 
     @property
     def place(self) -> tuple[object, ...]:

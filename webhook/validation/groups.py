@@ -48,8 +48,8 @@ def too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     if field.size > GROUPS_MAX:
         yield Fault(
             field,
-            f"{field.size} worker groups: only the first {GROUPS_MAX} are checked; use fewer "
-            "groups with more replicas",
+            f"{field.size} worker groups, of which the first {GROUPS_MAX} are checked: "
+            "use fewer, with more replicas",
         )
 
 
@@ -66,7 +66,7 @@ def group_name_duplicate(cluster: Cluster) -> Iterator[Fault]:
         if group.name in seen:
             yield Fault(
                 group.field / "groupName",
-                f"groupName is {group.name}, as that of another group: rename one of the two",
+                f"another worker group has groupName {group.name}: rename one of the two",
                 DUPLICATE,
             )
         seen.add(group.name)
@@ -89,8 +89,8 @@ def group_host_names_duplicate(cluster: Cluster) -> Iterator[Fault]:
         if other != group.name:
             yield Fault(
                 group.field / "groupName",
-                f"hosts of group {group.name[:20]} and of group {other[:20]} would have the same "
-                "names: rename one",
+                f"hosts of groups {group.name[:20]} and {other[:20]} would have the "
+                "same names: rename one",
                 DUPLICATE,
             )
 
@@ -108,7 +108,7 @@ def group_name_reserved(cluster: Cluster) -> Iterator[Fault]:
         if group.name == names.HEAD_GROUP:
             yield Fault(
                 group.field / "groupName",
-                f"groupName is {names.HEAD_GROUP}, the name of the head's group: use another name",
+                f"groupName is {names.HEAD_GROUP}, which is the head's: use another name",
             )
 
 
@@ -123,14 +123,14 @@ def group_name_invalid(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups:
         name, field = group.name, group.field / "groupName"
         if not name and (not field.given or len(cluster.groups) > 1 or group.hosts > 1):
-            yield Fault(field, "a worker group needs a name", REQUIRED)
+            yield Fault(field, "groupName is empty: write a name", REQUIRED)
         elif not name:
             continue  # KubeRay takes a single group without one
         elif len(name) > LABEL_VALUE_MAX:
             yield Fault(
                 field,
-                f"groupName has {len(name)} characters, and is a label of pods: use at most "
-                f"{LABEL_VALUE_MAX}",
+                f"groupName has {len(name)} characters: use at most {LABEL_VALUE_MAX}, "
+                "as it is a label of pods",
             )
         elif not is_label_value(name) or not _POD_NAME.fullmatch(_pod_name(cluster, group)):
             yield Fault(
@@ -178,14 +178,14 @@ def group_name_no_host_name(cluster: Cluster) -> Iterator[Fault]:
         if group.hosts > 1 and len(group.name) > REPLICA_NAME_GROUP_MAX:
             yield Fault(
                 field,
-                f"{len(group.name)} characters: a multi-host group may have "
-                f"{REPLICA_NAME_GROUP_MAX}, for replica names",
+                f"groupName has {len(group.name)} characters: use at most "
+                f"{REPLICA_NAME_GROUP_MAX} with numOfHosts above 1",
             )
         elif len(last) > DNS_LABEL_MAX:
             yield Fault(
                 field,
-                f"host names such as {last} would exceed {DNS_LABEL_MAX} characters: shorten it, "
-                "or lower maxReplicas",
+                f"host names such as {last} exceed {DNS_LABEL_MAX} characters: shorten "
+                "groupName, or lower maxReplicas",
             )
         elif group.name and not is_dns_label(last):
             yield Fault(
@@ -248,7 +248,7 @@ def replica_bounds_invalid(cluster: Cluster) -> Iterator[Fault]:
         elif low > high:
             yield Fault(
                 group.field / "minReplicas",
-                f"minReplicas is {low}, above maxReplicas {high}: lower the one or raise the other",
+                f"minReplicas is {low}, above maxReplicas {high}: lower it, or raise the other",
             )
 
 
@@ -270,8 +270,8 @@ def replicas_out_of_bounds(cluster: Cluster) -> Iterator[Fault]:
         if 0 <= low <= high and replicas and not low <= replicas <= high:
             yield Fault(
                 group.field / "replicas",
-                f"replicas is {replicas}, but the bounds are {low} and {high}: KubeRay takes "
-                f"{group.scale.desired}",
+                f"replicas is {replicas}, so KubeRay takes {group.scale.desired}: write "
+                f"{low} to {high}, or change the bounds",
             )
 
 
@@ -287,7 +287,7 @@ def max_replicas_unbounded(cluster: Cluster) -> Iterator[Fault]:
             if group.scale.max_replicas == UNBOUNDED:
                 yield Fault(
                     group.field / "maxReplicas",
-                    "maxReplicas is not set, and the group autoscales: set an upper bound",
+                    "maxReplicas is not set, but the group autoscales: set an upper bound",
                 )
 
 
@@ -309,7 +309,7 @@ def seat_label_in_template(cluster: Cluster) -> Iterator[Fault]:
                 if label in labels.map:
                     yield Fault(
                         labels.key(label),
-                        f"remove label {label}: KubeRay or this webhook gives each pod its own",
+                        f"every pod has its own {label}: remove it from the template",
                         FORBIDDEN,
                     )
 

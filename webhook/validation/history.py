@@ -55,9 +55,13 @@ def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
     collector = field / "collectorOptions"
     image = collector / "image"
     if field.given and not collector.given:
-        yield Fault(collector, "set collectorOptions with the collector's image and env", REQUIRED)
+        yield Fault(
+            collector,
+            "collectorOptions is not set: add it with image and env, or remove the options",
+            REQUIRED,
+        )
     elif collector.given and (not image.given or image.value == ""):
-        yield Fault(image, "set the image of the collector", REQUIRED)
+        yield Fault(image, "collectorOptions has no image: set it", REQUIRED)
 
 
 def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
@@ -70,7 +74,7 @@ def history_managed_variable(cluster: Cluster) -> Iterator[Fault]:
     for entry in (_collector(cluster) / "env").items():
         if (entry / "name").text in _MANAGED:
             yield Fault(
-                entry / "name", f"remove {(entry / 'name').text}: KubeRay sets it", FORBIDDEN
+                entry / "name", f"KubeRay sets {(entry / 'name').text} itself: remove it", FORBIDDEN
             )
 
 
@@ -89,7 +93,7 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
     if not backend:
         yield Fault(
             collector / "env",
-            f"set {_BACKEND} to gcs, s3, azureblob or aliyunoss, as a plain value",
+            f"env has no {_BACKEND}: set it to gcs, s3, azureblob or aliyunoss",
             REQUIRED,
         )
         return
@@ -99,7 +103,9 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
     for needed in _NEEDED.get(backend, ()):
         if needed not in present:
             yield Fault(
-                collector / "env", f"set {needed}: the storage {backend} needs it", REQUIRED
+                collector / "env",
+                f"env has no {needed}, which storage {backend} needs: set it",
+                REQUIRED,
             )
     if backend == "AZUREBLOB":
         mode = (env[_AZURE_MODE] / "value").text.strip().lower() if _AZURE_MODE in env else ""
@@ -107,7 +113,7 @@ def history_storage_incomplete(cluster: Cluster) -> Iterator[Fault]:
         if not present.intersection(wanted):
             yield Fault(
                 collector / "env",
-                f"set {' or '.join(wanted)}: the storage AZUREBLOB needs it",
+                f"env lacks {' or '.join(wanted)}, for storage AZUREBLOB: set it",
                 REQUIRED,
             )
 
@@ -136,7 +142,7 @@ def history_container_taken(cluster: Cluster) -> Iterator[Fault]:
                 if container.name == _CONTAINER:
                     yield Fault(
                         container.field / "name",
-                        "remove the container: KubeRay adds the collector itself",
+                        "KubeRay adds a container of this name: rename or remove it",
                         FORBIDDEN,
                     )
 

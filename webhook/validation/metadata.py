@@ -74,12 +74,13 @@ def name_too_long(ray_object: RayObject) -> Iterator[Fault]:
     if len(name.text) > longest:
         yield Fault(
             name,
-            f"{len(name.text)} characters: name a {ray_object.kind} with at most {longest}",
+            f"the name has {len(name.text)} characters: use at most {longest} for a "
+            f"{ray_object.kind}",
             since=since,
         )
     elif not name.text and min(len(prefix.text), _GENERATED_BASE) + _GENERATED > longest:
-        text = f"{len(prefix.text)} characters and {_GENERATED} more"
-        text = f"{text}: a {ray_object.kind} may have {longest} in all"
+        text = f"generateName has {len(prefix.text)} characters and gets {_GENERATED} more"
+        text = f"{text}: use at most {longest} in all for a {ray_object.kind}"
         yield Fault(prefix, text, since=since)
 
 
@@ -98,7 +99,8 @@ def name_not_dns_label(ray_object: RayObject) -> Iterator[Fault]:
         field = name if name.text else prefix
         yield Fault(
             field,
-            f"{field.text[:63]!r}: use lower-case letters, digits and '-', and start with a letter",
+            f"the name is {field.text[:63]!r}: use lower-case letters, digits, '-'; "
+            "begin with a letter",
         )
 
 
@@ -113,8 +115,7 @@ def initializing_timeout_invalid(ray_object: RayObject) -> Iterator[Fault]:
     if ray_object.kind == names.RAYSERVICE_KIND and field.text and not _positive(field.text):
         yield Fault(
             field,
-            f"{field.text[:40]!r}: write a positive duration such as 5m or 1h, or a number of "
-            "seconds",
+            f"{field.text[:40]!r}: write a duration such as 5m or 1h, or a number of seconds",
         )
 
 
@@ -127,20 +128,18 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
     """
-    for name, known, others in (
-        ("annotations", ANNOTATIONS, (names.LABEL_IGNORE,)),
-        ("labels", (names.LABEL_IGNORE,), ANNOTATIONS),
+    for name, known, other, others in (
+        ("annotations", ANNOTATIONS, "label", (names.LABEL_IGNORE,)),
+        ("labels", (names.LABEL_IGNORE,), "annotation", ANNOTATIONS),
     ):
         field = ray_object.meta / name
         for key in field.map:
             if key == names.LABEL_IGNORE and name == "labels" and not ray_object.settings.ignoring:
-                yield Fault(field.key(key), "no effect: this installation leaves no object alone")
+                yield Fault(field.key(key), "no effect: the setting ignore.rayclusters is off")
             if not key.startswith(names.PREFIX) or key in known:
                 continue
             if key in others:
-                yield Fault(
-                    field.key(key), f"no effect among the {name}: move it to the {_other(name)}"
-                )
+                yield Fault(field.key(key), f"no effect among the {name}: write it as {other}")
             else:
                 yield Fault(field.key(key), _unknown(key, known), NOT_SUPPORTED)
 
@@ -148,12 +147,8 @@ def webhook_name_unknown(ray_object: RayObject) -> Iterator[Fault]:
 def _unknown(key: str, known: tuple[str, ...]) -> str:
     ends = [name.removeprefix(names.PREFIX) for name in known]
     near = get_close_matches(key.removeprefix(names.PREFIX)[:_KEY_MAX], ends, 1)
-    meant = f"do you mean {near[0]}? " if near else ""
-    return f"unknown: {meant}docs/annotations.md lists what there is"
-
-
-def _other(name: str) -> str:
-    return "labels" if name == "annotations" else "annotations"
+    meant = f"did you mean {near[0]}? " if near else ""
+    return f"there is no such name: {meant}docs/annotations.md lists all"
 
 
 def _positive(text: str) -> bool:

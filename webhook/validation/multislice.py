@@ -32,7 +32,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
                 yield Fault(field, job.problem)
         elif text and not (text.isascii() and text.isdigit()):
             yield Fault(
-                field, f"{text[:40]!r}: write the number of slices, which is the number of replicas"
+                field, f"{text[:40]!r}: write the number of slices, which is that of replicas"
             )
         elif (
             text
@@ -42,8 +42,7 @@ def slice_count_mismatch(cluster: Cluster) -> Iterator[Fault]:
         ):
             yield Fault(
                 field,
-                f"{text[:9]} slices, but the group has {group.scale.desired} replicas: "
-                "make them equal",
+                f"{text[:9]} slices, but {group.scale.desired} replicas: make the two equal",
             )
 
 
@@ -60,8 +59,7 @@ def multi_slice_autoscaled(cluster: Cluster) -> Iterator[Fault]:
             field = _number(container)
             yield Fault(
                 field,
-                "the group autoscales, but slices are counted once: set minReplicas and "
-                "maxReplicas equal",
+                "the group autoscales, but slices are counted once: set minReplicas to maxReplicas",
             )
 
 
@@ -79,8 +77,8 @@ def multi_slice_unreachable(cluster: Cluster) -> Iterator[Fault]:
     for _, container in _multi_slice(cluster):
         if container.literal(names.MEGASCALE_NUM_SLICES) not in ("", "1"):
             message = (
-                "KubeRay makes no headless service without a multi-host "
-                "group: create <cluster>-headless"
+                "no group has several hosts, so there is no headless Service: create "
+                "<cluster>-headless"
             )
             yield Fault(_number(container), message)
 
@@ -105,8 +103,8 @@ def slices_renumbered(update: Update) -> Iterator[Fault]:
         )
         if slices and new.count(TPU) and 0 < new.scale.desired < old.scale.desired:
             text = (
-                f"ids of running slices stay: `ray-webhook status` names those to delete for 0 to "
-                f"{new.scale.desired - 1}"
+                f"replicas is {new.scale.desired}, but slice ids are not renumbered: delete "
+                "what `ray-webhook status` names"
             )
             yield Fault(new.field / "replicas", text)
 

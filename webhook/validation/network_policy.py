@@ -40,8 +40,7 @@ def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
         if name and (holder / name).size:
             yield Fault(
                 holder / name,
-                f"remove them: mode {mode} does not restrict that direction; DenyAll restricts "
-                "both",
+                f"{name} has no effect with mode {mode}: remove it, or write mode DenyAll",
                 FORBIDDEN,
             )
 
@@ -59,8 +58,8 @@ def network_policy_group_name(cluster: Cluster) -> Iterator[Fault]:
             if group.name and not is_dns_label(group.name):
                 yield Fault(
                     group.field / "groupName",
-                    f"{group.name[:63]!r}: with networkPolicy use lower-case letters, digits and "
-                    "'-'",
+                    f"groupName is {group.name[:63]!r}: with networkPolicy, use "
+                    "lower-case letters, digits and '-'",
                 )
 
 
@@ -77,7 +76,7 @@ def network_policy_group_unknown(cluster: Cluster) -> Iterator[Fault]:
         if name.text not in known:
             yield Fault(
                 name,
-                f"no worker group is named {name.text[:63]!r}: write one of workerGroupSpecs",
+                f"no worker group is named {name.text[:63]!r}: write the name of one",
                 NOT_FOUND,
             )
 

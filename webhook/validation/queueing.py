@@ -32,8 +32,8 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.groups if cluster.kueue.queued else ():
         if group.hosts > 1 and group.replicas and not _sliced(cluster, group):
             text = (
-                f"set it to a topology level, and {names.KUEUE_SLICE_SIZE} to {group.hosts}: "
-                "Kueue may spread a replica"
+                "Kueue may spread a replica: set this to a topology level, and "
+                f"podset-slice-size to {group.hosts}"
             )
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)
 
@@ -64,7 +64,9 @@ def kueue_replicas_mixed(cluster: Cluster) -> Iterator[Fault]:
         replicas = group.scale.desired
         several = group.hosts > 1 and replicas > 1 and _sliced(cluster, group)
         if several and replicas * group.hosts > _slice_size(group):
-            text = f"{replicas}: Kueue may mix their hosts: use a group for each replica"
+            text = (
+                f"replicas is {replicas}, whose hosts Kueue may mix: use a group for each replica"
+            )
             yield Fault(group.field / "replicas", text)
 
 
@@ -84,8 +86,7 @@ def kueue_slice_size(cluster: Cluster) -> Iterator[Fault]:
         if size < 1 or size % group.hosts:
             yield Fault(
                 field,
-                f"{field.text[:20]!r}: write {group.hosts}, the hosts of a replica, or a multiple "
-                "of it",
+                f"{field.text[:20]!r}: write numOfHosts, which is {group.hosts}, or a multiple",
                 doubtful=not cluster.kueue.queued,
             )
 
@@ -102,7 +103,8 @@ def kueue_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     if cluster.kueue.queued and field.size >= _POD_SETS_MAX:
         most = _POD_SETS_MAX - 1
         yield Fault(
-            field, f"{field.size} worker groups: a Kueue workload has room for {most} and the head"
+            field,
+            f"{field.size} worker groups: a Kueue workload contains at most {most} and the head",
         )
 
 
@@ -117,7 +119,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
         if group.name == _HEAD:
             yield Fault(
                 group.field / "groupName",
-                f"use another name: Kueue calls the head's pods {_HEAD}",
+                f"groupName is {_HEAD}, as Kueue calls the head's pods: use another name",
                 FORBIDDEN,
             )
 

@@ -31,14 +31,14 @@ def cron_schedule_invalid(cron: CronJob) -> Iterator[Fault]:
         return
     text = field.text
     if "TZ" in text:
-        advice = "write the time zone to the field timeZone, not into the schedule"
+        advice = "schedule contains a time zone: move it to the field timeZone"
         yield Fault(field, advice, since=(1, 7))
         own = _OWN_ZONE.match(text)
         if own and own[1] and not _known(own[1], cron.settings.time_zones):
             yield Fault(field, _unknown(own[1]))
         text = _OWN_ZONE.sub("", text)
     if not text:
-        yield Fault(field, "set a schedule such as '0 3 * * *'", REQUIRED)
+        yield Fault(field, "schedule is empty: write one such as '0 3 * * *'", REQUIRED)
     elif problem := problem_of(_OWN_ZONE.sub("", text)):
         yield Fault(field, problem)
 
@@ -52,13 +52,13 @@ def cron_time_zone_invalid(cron: CronJob) -> Iterator[Fault]:
     """
     field = cron.field / "timeZone"
     if field.value == "":
-        yield Fault(field, "remove it, or name a zone such as Europe/Berlin")
+        yield Fault(field, "timeZone is empty: remove it, or write one such as Europe/Berlin")
     elif field.text and not _known(field.text, cron.settings.time_zones):
         yield Fault(field, _unknown(field.text))
 
 
 def _unknown(zone: str) -> str:
-    return f"{zone[:40]!r} is not a time zone: name one such as Europe/Berlin or UTC"
+    return f"{zone[:40]!r} is not a time zone: write one such as Europe/Berlin or UTC"
 
 
 def _known(zone: str, zones: Container[str]) -> bool:

@@ -23,7 +23,8 @@ def job_suspend_without_shutdown(job: Job) -> Iterator[Fault]:
     if (job.field / "suspend").flag and not job.shutdown:
         yield Fault(
             job.field / "shutdownAfterJobFinishes",
-            "set it to true: a RayJob with suspend needs it",
+            "suspend is true, but shutdownAfterJobFinishes is not: set it to true, or "
+            "remove suspend",
             REQUIRED,
         )
 
@@ -38,7 +39,7 @@ def job_suspend_with_selector(job: Job) -> Iterator[Fault]:
     if (job.field / "suspend").flag and job.selects:
         yield Fault(
             job.field / "suspend",
-            "remove it: a job on an existing cluster cannot be suspended",
+            "suspend is true, but clusterSelector names an existing cluster: remove one of the two",
             FORBIDDEN,
         )
 
@@ -55,7 +56,7 @@ def job_ttl_invalid(job: Job) -> Iterator[Fault]:
     if seconds < 0:
         yield Fault(field, f"{seconds}: write 0 or more seconds")
     elif seconds and not job.shutdown:
-        yield Fault(field, "set shutdownAfterJobFinishes to true, or remove it")
+        yield Fault(field, f"{seconds}: set shutdownAfterJobFinishes to true, or remove this")
 
 
 def job_without_cluster(job: Job) -> Iterator[Fault]:
@@ -68,7 +69,7 @@ def job_without_cluster(job: Job) -> Iterator[Fault]:
     if not (job.field / "rayClusterSpec").given and not job.selects:
         yield Fault(
             job.field / "rayClusterSpec",
-            f"set rayClusterSpec, or clusterSelector with {_CLUSTER_KEY}",
+            f"rayClusterSpec is not set: add it, or clusterSelector with {_CLUSTER_KEY}",
             REQUIRED,
         )
 
@@ -82,7 +83,11 @@ def job_selector_without_name(job: Job) -> Iterator[Fault]:
     """
     name = job.selector.key(_CLUSTER_KEY)
     if job.selects and (not name.given or name.value == ""):
-        yield Fault(name, "set it to the name of an existing RayCluster", REQUIRED)
+        yield Fault(
+            name,
+            f"clusterSelector has no {_CLUSTER_KEY}: set it to the name of a RayCluster",
+            REQUIRED,
+        )
 
 
 def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
@@ -98,15 +103,19 @@ def job_sidecar_conflict(job: Job) -> Iterator[Fault]:
     if job.selects:
         yield Fault(
             job.selector,
-            f"remove it: {SIDECAR} needs a cluster of its own; or use K8sJobMode",
+            f"clusterSelector is set in {SIDECAR}: remove it, or write K8sJobMode",
             FORBIDDEN,
         )
     for name in ("submitterPodTemplate", "submitterConfig"):
         if (job.field / name).given:
-            yield Fault(job.field / name, f"remove it: {SIDECAR} has no submitter pod", FORBIDDEN)
+            yield Fault(
+                job.field / name,
+                f"{name} is set, but {SIDECAR} has no submitter pod: remove it",
+                FORBIDDEN,
+            )
     policy = job.field / "rayClusterSpec" / "headGroupSpec" / "template" / "spec" / "restartPolicy"
     if policy.given and policy.text not in ("", "Never"):
-        yield Fault(policy, f"write Never: {SIDECAR} needs a head that does not restart")
+        yield Fault(policy, f"restartPolicy is {policy.text[:20]} in {SIDECAR}: write Never")
 
 
 def job_submitter_without_container(job: Job) -> Iterator[Fault]:
@@ -121,7 +130,9 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
     template = job.field / "submitterPodTemplate"
     containers = template / "spec" / "containers"
     if template.given and job.mode in ("", K8S_JOB) and not containers.size:
-        yield Fault(containers, "add the container that submits the job", REQUIRED)
+        yield Fault(
+            containers, "containers is empty: add the container that submits the job", REQUIRED
+        )
 
 
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
@@ -136,7 +147,7 @@ def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
     if (field.number or 0) > 0 and (job.selects or job.mode == INTERACTIVE):
         interactive = job.mode == INTERACTIVE
         what, since = (INTERACTIVE, (1, 4)) if interactive else ("clusterSelector", (1, 6))
-        text = f"remove it: a RayJob with {what} is not tried again"
+        text = f"{field.number}, but a RayJob with {what} is not retried: remove it"
         yield Fault(field, text, FORBIDDEN, since=since)
 
 
@@ -179,7 +190,9 @@ def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
     """
     if (job.root / "status" / "jobDeploymentStatus").text == "Waiting" and job.mode != INTERACTIVE:
         yield Fault(
-            job.field / "submissionMode", f"leave it at {INTERACTIVE} while the job is Waiting"
+            job.field / "submissionMode",
+            f"submissionMode is {job.mode or K8S_JOB} while the job is Waiting: write "
+            f"{INTERACTIVE} again",
         )
 
 

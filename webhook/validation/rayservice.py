@@ -25,7 +25,7 @@ def service_head_service_named(service: Service) -> Iterator[Fault]:
     if field.given and field.value != "":
         yield Fault(
             field,
-            "remove the name: each cluster of a RayService needs a head service of its own",
+            "two clusters exist during an upgrade, so their head Services share no name: remove it",
             FORBIDDEN,
         )
 
@@ -59,7 +59,7 @@ def service_upgrade_type_missing(service: Service) -> Iterator[Fault]:
     if not _strategy(service).given or (_strategy(service) / "type").given or mended:
         return
     if mended is None or service.settings.enabled(_GATE):
-        text = f"set it to {NEW_CLUSTER} or {NONE}: KubeRay before 1.7 may end without it"
+        text = f"type is not set, which ends KubeRay before 1.7: write {NEW_CLUSTER} or {NONE}"
         yield Fault(_strategy(service) / "type", text, REQUIRED, doubtful=mended is None)
 
 
@@ -84,7 +84,7 @@ def incremental_without_autoscaling(service: Service) -> Iterator[Fault]:
     """
     if _incremental(service) and not service.cluster.autoscaling:
         field = service.cluster.field / "enableInTreeAutoscaling"
-        yield Fault(field, f"set it to true: {INCREMENTAL} needs the autoscaler", REQUIRED)
+        yield Fault(field, f"enableInTreeAutoscaling is not true: {INCREMENTAL} needs it", REQUIRED)
 
 
 def incremental_options_missing(service: Service) -> Iterator[Fault]:
@@ -98,11 +98,16 @@ def incremental_options_missing(service: Service) -> Iterator[Fault]:
         return
     options = _options(service)
     if not options.given:
-        yield Fault(options, "set stepSizePercent, intervalSeconds and gatewayClassName", REQUIRED)
+        yield Fault(
+            options,
+            "clusterUpgradeOptions is not set: add stepSizePercent, intervalSeconds, "
+            "gatewayClassName",
+            REQUIRED,
+        )
         return
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
         if not (options / name).given or (options / name).value == "":
-            yield Fault(options / name, f"set it: {INCREMENTAL} needs it", REQUIRED)
+            yield Fault(options / name, f"{name} is not set, which {INCREMENTAL} needs", REQUIRED)
 
 
 def incremental_option_invalid(service: Service) -> Iterator[Fault]:
@@ -124,7 +129,7 @@ def incremental_option_invalid(service: Service) -> Iterator[Fault]:
     most = _PERCENT_MAX if surge.number is None else surge.number
     if 0 <= most <= _PERCENT_MAX and most < (step.number or 0) <= _PERCENT_MAX:
         yield Fault(
-            step, f"{step.number} is above maxSurgePercent {most}: lower the one or raise the other"
+            step, f"{step.number}, above maxSurgePercent {most}: lower it, or raise the other"
         )
     if interval.number is not None and interval.number <= 0:
         yield Fault(interval, f"{interval.number}: write 1 or more seconds")

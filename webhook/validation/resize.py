@@ -112,7 +112,7 @@ def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
     """Yield the fields that keep pods from being resized, with advice and the cause type."""
     for param in _FIXING:
         if param in group.params:
-            yield group.param(param), "remove the start parameter", FORBIDDEN
+            yield group.param(param), "a start parameter fixes the amount: remove it", FORBIDDEN
     resources = group.field / "resources"
     for key in resources.strings:
         if key.lower() in _AMOUNTS.values():
@@ -121,7 +121,11 @@ def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
         return
     for resource in _AMOUNTS.values():
         if resource not in group.first.requests:
-            yield group.first.amounts("requests") / resource, "set a request", REQUIRED
+            yield (
+                group.first.amounts("requests") / resource,
+                f"{resource} has no request: set it",
+                REQUIRED,
+            )
     for entry in (group.first.field / "resizePolicy").items():
         policy = entry / "restartPolicy"
         resizes = (entry / "resourceName").text in _AMOUNTS.values()

@@ -15,7 +15,7 @@ Check = Callable[[T], Iterable[Fault]]
 KUBERAY: Final = "KubeRay"
 API_SERVER: Final = "API server"
 RAY: Final = "Ray"
-NOBODY: Final = "nobody"
+NOBODY: Final = "no one else"
 
 
 class Rule(Struct, Generic[T], frozen=True):

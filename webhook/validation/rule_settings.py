@@ -67,7 +67,7 @@ class RuleSettings(Struct, frozen=True):
         """
         return Fault(
             field,
-            f"{text}, or turn on the operator's feature gate {gate}",
+            f"the operator's feature gate {gate} is off: {text}, or turn that on",
             FORBIDDEN,
             doubtful=not self.gates and not GATES[gate],
         )

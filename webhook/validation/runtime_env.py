@@ -46,7 +46,7 @@ def runtime_env_values(env: Field) -> Iterator[Fault]:
     for name, value in variables.map.items():
         if not isinstance(value, str):
             shown = "null" if value is None else str(value)[:20]
-            text = f"{shown} is not a string, and Ray takes strings only: write it in quotes"
+            text = f"{shown} is not a string: write it in quotes"
             yield Fault(variables.key(name), text)
     installers = [name for name in _INSTALLERS if env.map.get(name)]
     if len(installers) > 1:

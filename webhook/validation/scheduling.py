@@ -40,7 +40,7 @@ def gang_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     if _asked(cluster) and cluster.autoscaling:
         yield Fault(
             _label(cluster),
-            "no gang while autoscaling: KubeRay leaves it out; turn off one of the two",
+            "no effect, as the cluster autoscales: remove it, or enableInTreeAutoscaling",
         )
 
 
@@ -58,15 +58,15 @@ def gang_other_scheduler(cluster: Cluster) -> Iterator[Fault]:
         if label in cluster.labels:
             yield Fault(
                 (cluster.meta / "labels").key(label),
-                f"no effect: {names.LABEL_GANG} uses Kubernetes' own scheduler",
+                f"no effect beside {names.LABEL_GANG}: remove one of the two",
             )
     for group in cluster.everyone:
         field = group.pod / "schedulerName"
         if field.text not in ("", "default-scheduler"):
             yield Fault(
                 field,
-                f"{field.text[:40]}: KubeRay writes default-scheduler, as {names.LABEL_GANG} asks "
-                "for",
+                f"schedulerName is {field.text[:24]}, but {names.LABEL_GANG} needs "
+                "default-scheduler",
             )
 
 
@@ -82,8 +82,8 @@ def gang_too_many_groups(cluster: Cluster) -> Iterator[Fault]:
     if cluster.labels.get(names.LABEL_GANG) and field.size > _WORKER_GROUPS_MAX:
         yield Fault(
             field,
-            f"{field.size} worker groups: a Workload has room for {_WORKER_GROUPS_MAX} and the "
-            "head",
+            f"{field.size} worker groups: a Workload contains at most "
+            f"{_WORKER_GROUPS_MAX} and the head",
         )
 
 
@@ -99,7 +99,7 @@ def gang_label_value(cluster: Cluster) -> Iterator[Fault]:
     if value is not None and value.lower() != "true":
         yield Fault(
             _label(cluster),
-            f"{value[:40]!r} is a yes for some schedulers only: write true, or remove it",
+            f"{value[:40]!r} is true for some schedulers only: write true, or remove it",
             NOT_SUPPORTED,
         )
 
@@ -116,15 +116,17 @@ def scheduling_group_in_template(cluster: Cluster) -> Iterator[Fault]:
     for group in cluster.everyone:
         field = group.pod / "schedulingGroup"
         if field.given and _asked(cluster):
-            yield Fault(field, f"remove it: KubeRay writes its own, as {names.LABEL_GANG} asks for")
+            yield Fault(field, f"with {names.LABEL_GANG}, KubeRay sets schedulingGroup: remove it")
         elif field.given and ours:
             yield Fault(
-                field, f"remove it: pods that have one get none by {_annotation(cluster).token}"
+                field,
+                f"schedulingGroup is set, so {_annotation(cluster).token} has no "
+                "effect: remove one",
             )
         elif field.given:
             yield Fault(
                 field,
-                f"remove it: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}",
+                f"set by hand: use {names.ANNOTATION_SCHEDULING_GROUP} or {names.LABEL_GANG}",
             )
 
 
@@ -185,7 +187,7 @@ def scheduling_group_without_effect(cluster: Cluster) -> Iterator[Fault]:
     ):
         yield Fault(
             _annotation(cluster),
-            "no effect: no group has several hosts; write worker-group, or set numOfHosts",
+            "no effect: no group has several hosts; write worker-group, or raise numOfHosts",
         )
 
 

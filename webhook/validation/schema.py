@@ -79,17 +79,19 @@ def schema_violated(ray_object: RayObject) -> Iterator[Fault]:
 def _metadata(meta: Field) -> Iterator[Fault]:
     """Check what every object of Kubernetes has; the CRD says nothing of it."""
     if type(meta.value) is not dict:
-        yield Fault(meta / "name", "set it: every object needs a name", REQUIRED)
+        yield Fault(meta / "name", "the name is not set: every object needs one", REQUIRED)
         return
     yield from _meta_types(meta)
     yield from _labels(meta / "labels")
     name, prefix = meta / "name", meta / "generateName"
     if name.value in (None, "") and prefix.value in (None, ""):
-        yield Fault(name, "set it: every object needs a name", REQUIRED)
+        yield Fault(name, "the name is not set: every object needs one", REQUIRED)
     made = [(prefix, prefix.text and f"{prefix.text}x")]
     for field, text in [(name, name.text), (prefix, _masked(prefix.text))] if name.text else made:
         if text and not _SUBDOMAIN.fullmatch(text):
-            advice = f"{field.text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'"
+            advice = (
+                f"the name is {field.text[:_SHOWN]!r}: use lower-case letters, digits, '-' and '.'"
+            )
             yield Fault(field, advice)
 
 
@@ -186,7 +188,7 @@ def _check_map(field: Field, schema: Schema, part: Part) -> Iterator[Fault]:
         return
     for name in part.required:
         if not (field / name).given and name not in part.defaulted:
-            yield Fault(field / name, "set it: the CRD requires it", REQUIRED)
+            yield Fault(field / name, f"{name} is not set: the CRD requires it", REQUIRED)
     for name, below in (part.fields or {}).items():
         if (field / name).given:
             yield from _check(field / name, schema, below)

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.kube.release import Release, shown
+from webhook.kube.review import DUPLICATE, FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
@@ -94,6 +95,8 @@ TOP: Final[Fields] = {
     "logging_config": _MAP,
     "applications": _ANY,
     "target_capacity": _PERCENT,
+    "controller_options": _ANY,
+    "tracing_config": _ANY,
 }
 HTTP: Final[Fields] = {
     "host": _TEXT,
@@ -110,6 +113,7 @@ GRPC: Final[Fields] = {
     "port": _PORT,
     "grpc_servicer_functions": _LIST,
     "request_timeout_s": _NUMBER,
+    "enable_reflection": _ANY,
 }
 LOGGING: Final[Fields] = {
     "encoding": _one_of("TEXT", "JSON"),
@@ -153,6 +157,10 @@ DEPLOYMENT: Final[Fields] = {
     "logging_config": _MAP,
     "request_router_config": _MAP,
     "gang_scheduling_config": _MAP,
+    "deployment_actors": _ANY,
+    "rolling_update_percentage": _ANY,
+    "max_surge_percent": _ANY,
+    "backpressure_config": _ANY,
 }
 ACTOR: Final[Fields] = {
     "runtime_env": _MAP,
@@ -186,6 +194,36 @@ AUTOSCALING: Final[Fields] = {
     "_policy": _ANY,
 }
 
+SINCE: Final[Mapping[str, Release]] = {
+    "additional_log_standard_attrs": (2, 44),
+    "request_router_config": (2, 48),
+    **dict.fromkeys(
+        ("ssl_keyfile", "ssl_certfile", "ssl_keyfile_password", "ssl_ca_certs", "policy"), (2, 50)
+    ),
+    "downscale_to_zero_delay_s": (2, 50),
+    "autoscaling_policy": (2, 51),
+    "aggregation_function": (2, 51),
+    "external_scaler_enabled": (2, 53),
+    "placement_group_bundle_label_selector": (2, 54),
+    "label_selector": (2, 54),
+    "fallback_strategy": (2, 54),
+    "gang_scheduling_config": (2, 55),
+    "deployment_actors": (2, 55),
+    "controller_options": (2, 56),
+    "rolling_update_percentage": (2, 56),
+    "backpressure_config": (2, 58),
+    "tracing_config": (2, 59),
+    "enable_reflection": (2, 60),
+    "max_surge_percent": (2, 60),
+}
+"""The first release of Ray that has a key; the others are older than the rules."""
+REPLACED: Final = {
+    "max_concurrent_queries": "max_ongoing_requests",
+    "target_num_ongoing_requests_per_replica": "target_ongoing_requests",
+}
+"""Keys that Ray does not have since `_REPLACED_SINCE`, and what it has in their place."""
+_REPLACED_SINCE: Final = (2, 40)
+
 
 def serve_config_unreadable(service: Service) -> Iterator[Fault]:
     """A Serve configuration that is not a YAML map with a list of applications.
@@ -206,7 +244,11 @@ def serve_config_unreadable(service: Service) -> Iterator[Fault]:
         return
     applications = _config(service) / "applications"
     if applications.given and type(applications.value) is not list:
-        yield Fault(applications, "write a list, each entry with an import_path")
+        yield Fault(
+            applications,
+            f"applications is {_shown(applications.value)}: write a list, each entry "
+            "with an import_path",
+        )
     elif not applications.given:
         single = "import_path" in read.value
         advice = "put it below applications, as - import_path" if single else "add the list"
@@ -227,15 +269,18 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
     routes: dict[str, Field] = {}
     for application in _applications(service):
         if type(application.value) is not dict:
-            yield Fault(application, "write a map with an import_path")
+            yield Fault(
+                application,
+                f"{_shown(application.value)} is no application: write a map with an import_path",
+            )
             continue
         yield from _import_path(application / "import_path")
         name, route = application / "name", application / "route_prefix"
         if name.value == "":
-            yield Fault(name, "an empty name: write one, or remove it")
+            yield Fault(name, "the name is empty: write one, or remove it")
         called = str(name.value) if name.given else _DEFAULT_NAME
         if called in names:
-            text = f"two applications are called {called[:40]}: name each another way"
+            text = f"another application has the name {called[:40]}: rename one of the two"
             yield Fault(name, text, DUPLICATE)
         names[called] = name
         if problem := _route(route.text):
@@ -243,13 +288,13 @@ def serve_application_invalid(service: Service) -> Iterator[Fault]:
         prefix = _ROOT if "route_prefix" not in application.map else route.value
         if isinstance(prefix, str) and prefix in routes:
             doubtful = not route.given or not routes[prefix].given
-            text = f"two applications are served at {prefix[:40]}: set another route_prefix"
+            text = f"another application is served at {prefix[:40]}: set another route_prefix"
             yield Fault(route, text, DUPLICATE, doubtful=doubtful)
         if isinstance(prefix, str):
             routes.setdefault(prefix, route)
         for key in ("host", "port"):
             if (application / key).given:
-                text = f"move it to http_options.{key}: Ray refuses it in an application"
+                text = f"{key} is set in an application: move it to http_options.{key}"
                 yield Fault(application / key, text, FORBIDDEN)
 
 
@@ -269,10 +314,15 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
                 yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
     for deployment in _deployments(service):
         if type(deployment.value) is not dict:
-            yield Fault(deployment, "write a map with the name of a deployment")
+            yield Fault(
+                deployment,
+                f"{_shown(deployment.value)} is no deployment: write a map with its name",
+            )
             continue
         if not (deployment / "name").given:
-            yield Fault(deployment / "name", "set it to the name of a deployment", REQUIRED)
+            yield Fault(
+                deployment / "name", "the name is not set: write the name of a deployment", REQUIRED
+            )
         yield from _exclusions(deployment)
         yield from _bounds(deployment / "autoscaling_config")
     for env in _runtime_envs(service):
@@ -281,23 +331,39 @@ def serve_value_invalid(service: Service) -> Iterator[Fault]:
 
 
 def serve_key_unknown(service: Service) -> Iterator[Fault]:
-    """A key of a Serve configuration that Ray does not have.
+    """A key of a Serve configuration that Ray, or this release of it, does not have.
 
-    Ray ignores it, so that a misspelt option has no effect; in `logging_config` it refuses it. At
-    the top, where people keep what anchors refer to, only a key that looks like one of Ray's is
-    found.
+    Ray ignores it, so that an option that is misspelt, newer than the release or replaced before it
+    has no effect; in `logging_config` Ray refuses it. At the top, where people keep what anchors
+    refer to, only a key that looks like one of Ray's is found.
 
     https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
     """
     if type((_config(service) / "applications").value) is not list:
         return
+    release = service.cluster.release
     for field, known in _maps(service):
         names = frozenset(known)
         for key in field.map:
             if key not in names and (known is not TOP or get_close_matches(key[:64], names, 1)):
                 yield unknown_key(field, key, names)
+            elif key in names and release and (text := _of_another_release(key, release)):
+                yield Fault(field / key, text, NOT_SUPPORTED)
     for env in _runtime_envs(service):
         yield from runtime_env_keys(env)
+
+
+def _of_another_release(key: str, release: Release) -> str:
+    """Return that a release of Ray does not have a key; nothing when it has."""
+    newest, since = REPLACED.get(key), SINCE.get(key, release)
+    if newest and release >= _REPLACED_SINCE:
+        return f"Ray {shown(release)} has no {key} and ignores it: write {newest}"
+    if release < since:
+        return (
+            f"Ray {shown(release)} has no {key} and ignores it: use Ray {shown(since)}, or "
+            "remove it"
+        )
+    return ""
 
 
 def _field(service: Service) -> Field:
@@ -356,7 +422,7 @@ def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
 def _import_path(field: Field) -> Iterator[Fault]:
     """Yield what is wrong with the place of an application. Ray also reads `module.name`."""
     if not field.given:
-        yield Fault(field, "set it to module:name of the application", REQUIRED)
+        yield Fault(field, "import_path is not set: write module:name of the application", REQUIRED)
         return
     text = field.text
     if not text:
@@ -385,11 +451,11 @@ def _route(text: str) -> str:
 def _exclusions(deployment: Field) -> Iterator[Fault]:
     replicas, autoscaling = deployment / "num_replicas", deployment / "autoscaling_config"
     if replicas.given and replicas.value != "auto" and autoscaling.size:
-        text = "remove it, or autoscaling_config: Ray takes one of the two"
+        text = "num_replicas is set beside autoscaling_config: remove one of the two"
         yield Fault(replicas, text, FORBIDDEN)
     per_node = deployment / "max_replicas_per_node"
     if per_node.given and (deployment / "placement_group_bundles").given:
-        text = "remove it, or placement_group_bundles: Ray takes one of the two"
+        text = "max_replicas_per_node is set beside placement_group_bundles: remove one of the two"
         yield Fault(per_node, text, FORBIDDEN)
 
 
@@ -400,14 +466,12 @@ def _bounds(autoscaling: Field) -> Iterator[Fault]:
     )
     field = autoscaling / "max_replicas"
     if least is not None and most is not None and most < least:
-        yield Fault(
-            field, f"{most:g} is below min_replicas {least:g}: raise it, or lower the other"
-        )
+        yield Fault(field, f"{most:g}, below min_replicas {least:g}: raise it, or lower the other")
     elif first is not None and most is not None and first > most:
-        text = f"{most:g} is below initial_replicas {first:g}: raise it, or lower the other"
+        text = f"{most:g}, below initial_replicas {first:g}: raise it, or lower the other"
         yield Fault(field, text)
     elif first is not None and least is not None and first < least:
-        text = f"{first:g} is below min_replicas {least:g}: raise it, or lower the other"
+        text = f"{first:g}, below min_replicas {least:g}: raise it, or lower the other"
         yield Fault(autoscaling / "initial_replicas", text)
 
 

@@ -68,7 +68,9 @@ def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
     """
     field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
     if field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
-        yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
+        yield Fault(
+            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
+        )
 
 
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
@@ -82,7 +84,7 @@ def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     index = read_index(field.text)
     count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text)
     if index is not None and count is not None and index >= count:
-        yield Fault(field, f"{index} is not below the shard-count {count}: raise that")
+        yield Fault(field, f"{index}, but shard-count is {count}: lower it, or raise the other")
 
 
 def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
@@ -98,7 +100,9 @@ def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
         and field.given
         and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text
     ):
-        yield Fault(field, f"no effect: remove it, or add {names.ANNOTATION_SHARD_GROUP}")
+        yield Fault(
+            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
+        )
 
 
 def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
@@ -113,7 +117,7 @@ def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
     if ray_object.kind in _COPIED and field.given:
         yield Fault(
             field,
-            f"remove it: each cluster of a {ray_object.kind} gets an index of its own",
+            f"each cluster of a {ray_object.kind} gets its own index: remove the annotation",
             FORBIDDEN,
         )
 
@@ -140,7 +144,7 @@ def shard_index_changed(update: Update) -> Iterator[Fault]:
     if field.given and field.text != index:
         yield Fault(
             field,
-            f"immutable: write {index} again, or remove the annotation from what you apply",
+            f"immutable: write {index} again, or remove the annotation from your manifest",
             FORBIDDEN,
         )
 

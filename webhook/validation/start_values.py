@@ -83,7 +83,7 @@ def dashboard_host_unreachable(cluster: Cluster) -> Iterator[Fault]:
     """
     host = cluster.head.params.get("dashboard-host", "").strip().strip("\"'")
     if cluster.owner in _OWNERS and host in _OWN_HOSTS:
-        text = f"{host}: KubeRay cannot reach it to submit a {cluster.owner}: write 0.0.0.0"
+        text = f"{host}, where KubeRay cannot reach it: write 0.0.0.0"
         yield Fault(cluster.head.param("dashboard-host"), text)
 
 

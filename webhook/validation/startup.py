@@ -66,14 +66,14 @@ def shared_memory_above_limit(cluster: Cluster) -> Iterator[Fault]:
         limit = _bytes(first.limits.get("memory")) if first is not None else None
         if first is None or limit is None or "volumeMounts" not in first.field.value:
             continue
-        for index, volume in _in_memory(group, first):
+        for index, _ in _in_memory(group, first):
             field = group.pod / "volumes"
             size = Field(field.value[index], field, index) / "emptyDir" / "sizeLimit"
             amount = _bytes(size.value)
             if amount is not None and amount > limit:
                 text = (
-                    f"sizeLimit of volume {volume} is {size.value}, above the "
-                    f"memory limit {first.limits['memory']} of {first.name}"
+                    f"sizeLimit is {size.value}, above {first.name}'s memory limit "
+                    f"{first.limits['memory']}: lower it, or raise that"
                 )
                 yield Fault(size, text)
 

@@ -34,7 +34,9 @@ def job_entrypoint_missing(job: Job) -> Iterator[Fault]:
     if job.mode == INTERACTIVE or field.text.strip() or _own_command(job):
         return
     if field.value is None or field.text == field.value:
-        text = f"set it to the command of the job, or submissionMode to {INTERACTIVE}"
+        text = (
+            f"entrypoint is empty: write the job's command, or set submissionMode to {INTERACTIVE}"
+        )
         yield Fault(field, text, REQUIRED)
 
 
@@ -78,9 +80,13 @@ def job_submitter_restarts(job: Job) -> Iterator[Fault]:
         return
     if policy.value in _JOB_POLICIES:
         return
-    found = f"{policy.text[:40]!r}: " if policy.text else ""
+    found = f"{policy.text[:40]!r}" if policy.text else "not set"
     reason = NOT_SUPPORTED if policy.text else REQUIRED
-    yield Fault(policy, f"{found}write Never or OnFailure, as a Kubernetes Job needs", reason)
+    yield Fault(
+        policy,
+        f"restartPolicy is {found}: write Never or OnFailure, as a Kubernetes Job needs",
+        reason,
+    )
 
 
 def job_runtime_env_value_invalid(job: Job) -> Iterator[Fault]:

@@ -43,13 +43,13 @@ def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
         for entry in (holder / "env").items():
             if (entry / "name").text in names.TLS_VARIABLES:
                 yield Fault(
-                    entry / "name", f"remove {(entry / 'name').text}: tlsOptions sets it", FORBIDDEN
+                    entry / "name", f"tlsOptions sets {(entry / 'name').text}: remove it", FORBIDDEN
                 )
         for mount in (holder / "volumeMounts").items():
             if _taken(mount):
                 yield Fault(
                     mount,
-                    f"remove the mount: tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}",
+                    f"tlsOptions mounts {_VOLUME} at {_MOUNT_PATH}: remove the mount",
                     FORBIDDEN,
                 )
 

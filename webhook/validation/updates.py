@@ -44,7 +44,9 @@ def upgrade_strategy_not_own(cluster: Cluster) -> Iterator[Fault]:
     kind = cluster.field / "upgradeStrategy" / "type"
     if kind.given and cluster.owner in (names.RAYJOB_KIND, names.RAYSERVICE_KIND):
         yield Fault(
-            kind, f"remove it: the {cluster.owner} that owns this cluster replaces it", FORBIDDEN
+            kind,
+            f"the {cluster.owner} that owns this cluster replaces it: remove upgradeStrategy",
+            FORBIDDEN,
         )
 
 
@@ -75,8 +77,8 @@ def group_removed(update: Update) -> Iterator[Fault]:
         field = update.new.field / "workerGroupSpecs"
         yield Fault(
             field,
-            f"pods of group {group.name[:40]} run on, unmanaged: scale it to 0 first, then remove "
-            "it",
+            f"pods of group {group.name[:40]} keep running, unmanaged: scale it to 0 "
+            "before you remove it",
         )
 
 
@@ -95,8 +97,8 @@ def group_reordered(update: Update) -> Iterator[Fault]:
         if group.name and before.get(group.name, group.field.token) != group.field.token:
             yield Fault(
                 group.field,
-                f"group {group.name[:40]} moved: the autoscaler counts places; add new groups at "
-                "the end",
+                f"group {group.name[:40]} moved, and the autoscaler goes by index: add "
+                "new groups at the end",
             )
             return
 
@@ -117,12 +119,14 @@ def num_of_hosts_changed(update: Update) -> Iterator[Fault]:
             if new.hosts > old.hosts:
                 yield Fault(
                     new.field / "numOfHosts",
-                    f"KubeRay deletes every replica of group {new.name}: add a new group instead",
+                    f"numOfHosts was {old.hosts}, so KubeRay deletes every replica: add "
+                    "a new group instead",
                 )
             elif new.hosts < old.hosts:
                 yield Fault(
                     new.field / "numOfHosts",
-                    f"replicas of group {new.name} keep {old.hosts} hosts: add a new group instead",
+                    f"numOfHosts was {old.hosts}, which running replicas keep: add a "
+                    "new group instead",
                 )
 
 
@@ -142,8 +146,7 @@ def pods_stay_old(update: Update) -> Iterator[Fault]:
             if _started_with(update, old, name) != _started_with(update, new, name):
                 yield Fault(
                     new.field / name,
-                    f"running pods of {new.label} stay as they are: use {RECREATE}, or a "
-                    "RayService",
+                    f"running pods do not change: use upgradeStrategy {RECREATE}, or a RayService",
                 )
                 break
 
@@ -168,7 +171,7 @@ def recreate_deletes_pods(update: Update) -> Iterator[Fault]:
     if update.standalone and update.recreates and (changed := _changed(update)):
         yield Fault(
             update.new.field / changed[0],
-            f"{RECREATE}: all pods will be deleted at once; a RayService upgrades without a gap",
+            f"all pods are deleted at once, by upgradeStrategy {RECREATE}: a RayService has no gap",
         )
 
 
@@ -194,7 +197,7 @@ def service_starts_new_cluster(update: Update) -> Iterator[Fault]:
             grows = "grows step by step" if kind == INCREMENTAL else "starts at full size"
             yield Fault(
                 field,
-                f"a second cluster {grows} beside the old one: make sure that it fits",
+                f"a second cluster {grows} beside the old one: check that it fits",
             )
 
 

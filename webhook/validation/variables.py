@@ -37,7 +37,7 @@ def variable_lost(cluster: Cluster) -> Iterator[Fault]:
             continue
         for name in _LOST if group is cluster.head else (*_WORKER_LOST, *_LOST):
             if entry := first.variable(name):
-                yield Fault(entry / "name", f"remove {name}: KubeRay sets its own value")
+                yield Fault(entry / "name", f"KubeRay replaces the value of {name}: remove it")
 
 
 def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
@@ -56,7 +56,7 @@ def variable_replaces_kuberay(cluster: Cluster) -> Iterator[Fault]:
             if entry := first.variable(name):
                 yield Fault(
                     entry / "name",
-                    f"remove {name}: without it, KubeRay sets the address of this cluster",
+                    f"{name} replaces the address that KubeRay sets: remove it",
                 )
 
 

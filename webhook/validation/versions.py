@@ -23,7 +23,8 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
     if declared and actual and not same_release(declared, actual):
         yield Fault(
             field,
-            f"{field.text[:40]}, but the head's image has Ray {shown(actual)}: make them agree",
+            f"rayVersion is {field.text[:24]}, but the head's image has Ray "
+            f"{shown(actual)}: make them equal",
         )
 
 

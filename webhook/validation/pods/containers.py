@@ -99,7 +99,7 @@ def _named(container: Mapping[str, Any], way: Way, names: set[str], pod: Pod) ->
         pod.report(NAMES, (*way, "name"), text, DUPLICATE, doubtful=not certain)
     names.add(name)
     if image in (None, ""):
-        pod.report(IMAGES, (*way, "image"), "it has no image", REQUIRED)
+        pod.report(IMAGES, (*way, "image"), "image is not set: write one", REQUIRED)
     padded_image(image, (*way, "image"), pod)
 
 
