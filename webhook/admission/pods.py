@@ -4,10 +4,10 @@ other pod passes untouched.
 See docs/decisions/0012-workers-need-their-owner.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, Protocol, TypeVar, TypeVarTuple
 
 import msgspec
 from msgspec import Struct
@@ -32,6 +32,7 @@ from webhook.kube.review import (
     Place,
 )
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
+from webhook.mutation.answer import answer
 from webhook.mutation.patch_cache import PatchCache
 from webhook.mutation.pipeline import head_receives
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
@@ -40,6 +41,17 @@ from webhook.reservation.identities import Identities
 
 _SHOWN_GROUPS: Final = 8
 """Groups that a message names: enough to see a typo."""
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Apart(Protocol):
+    """Calls a function that changes nothing that others can see, while other reviews go on."""
+
+    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+        """Return what awaits the result."""
 
 
 class Placement(Struct, frozen=True, gc=False):
@@ -82,9 +94,9 @@ class Placement(Struct, frozen=True, gc=False):
         )
 
 
-class _Worker(Struct, frozen=True, gc=False):
-    """A worker pod, its place in the RayCluster, and the identity that its labels say, or that it
-    has from a previous webhook, if any.
+class _Known(Struct, frozen=True, gc=False):
+    """A Ray pod, its place in the RayCluster, and the identity that its labels say, or that it has
+    from a previous webhook, if any. A head carries HEAD_SEAT.
     """
 
     pod: Pod
@@ -108,6 +120,10 @@ class _Worker(Struct, frozen=True, gc=False):
             meta.name or f"{meta.generate_name or ''}*",
         )
 
+    def placed(self, seat: Seat, holder: str, answer: Answer, policy: Policy) -> Placement:
+        """Return its placement."""
+        return Placement(self.key, seat, holder, answer, self.pod, self.cluster, self.group, policy)
+
 
 class PodHandler:
     """Answers reviews of Pods."""
@@ -129,29 +145,31 @@ class PodHandler:
         self.patches.policy = policy
 
     async def __call__(
-        self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
+        self,
+        request: AdmissionRequest[Pod],
+        read: Sequence[Read] = (),
+        apart: Apart | None = None,
     ) -> Answer | Read:
         """Return the answer, or what has to be read first, which is nothing that was `read` before.
         Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
+        `apart` is for a large pod: its answer is worked out there.
 
         Nothing is recorded on a dry run, nor for a pod that is refused.
         """
         if request.operation == "DELETE":
-            self._delete(request)
+            deleted = None if request.dry_run else _deleted(request)
+            if deleted is not None:
+                self._identities.deleted(*deleted)
             return ALLOWED
         if request.operation != "CREATE":
             return ALLOWED
         if request.object is None:
             msg = "request.object is missing: a CREATE carries the pod"
             raise BadReview(msg)
-        pod, namespace = request.object, request.namespace or ""
         try:
-            if request.dry_run:
-                placed = self.preview(pod, namespace, request.uid, read)
-            else:
-                placed = await self.place(pod, namespace, request.uid, read)
+            placed = await self._placed(request, request.object, read, apart)
         except Denied:
-            doubted = self._doubted(pod, namespace)
+            doubted = _doubted(self._clusters, request.object, request.namespace)
             if read or doubted is None:
                 raise
             return doubted
@@ -163,6 +181,19 @@ class PodHandler:
             raise Denied(_unknown(placed))
         return placed
 
+    async def _placed(
+        self,
+        request: AdmissionRequest[Pod],
+        pod: Pod,
+        read: Sequence[Read],
+        apart: Apart | None,
+    ) -> Placement | Read | None:
+        if apart is not None:
+            return await self._place_large(request, pod, read, apart)
+        if request.dry_run:
+            return self.preview(pod, request.namespace or "", request.uid, read)
+        return await self.place(pod, request.namespace or "", request.uid, read)
+
     async def place(
         self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
     ) -> Placement | Read | None:
@@ -172,15 +203,15 @@ class PodHandler:
         `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
         """
         found = self._look(pod, namespace, read)
-        if not isinstance(found, _Worker):
+        if not isinstance(found, _Known):
             return found
         if found.carried is None:
-            _require_label_values(pod)
             return await self._identities.reserve(
                 found.wanted(request_uid, read), partial(self._complete, found)
             )
         placed = self._complete(found, found.carried)
-        self._identities.carried(found.key, found.carried, request_uid)
+        if placed.seated:
+            self._identities.carried(found.key, found.carried, request_uid)
         return placed
 
     def preview(
@@ -188,32 +219,55 @@ class PodHandler:
     ) -> Placement | Read | None:
         """Return what `place` would, and reserve nothing. Raises Denied."""
         found = self._look(pod, namespace, read)
-        if not isinstance(found, _Worker):
+        if not isinstance(found, _Known):
             return found
         if found.carried is None:
-            _require_label_values(pod)
             return self._identities.preview(
                 found.wanted(request_uid, read), partial(self._complete, found)
             )
         return self._complete(found, found.carried)
 
-    def _look(
-        self, pod: Pod, namespace: str, read: Sequence[Read]
-    ) -> _Worker | Placement | ReadCluster | None:
-        """Return a worker with its place, the placement of a head, or None for any other
-        pod. Raises Denied.
+    async def _place_large(
+        self,
+        request: AdmissionRequest[Pod],
+        pod: Pod,
+        read: Sequence[Read],
+        apart: Apart,
+    ) -> Placement | Read | None:
+        """Return what `place` or `preview` does, without the templates, which are not for several
+        threads. The answer is worked out before an identity is reserved, as it may be a denial.
         """
+        found = self._look(pod, request.namespace or "", read)
+        if not isinstance(found, _Known):
+            return found
+        if found.carried is not None:
+            placed = await apart(_worked_out, found, found.carried, "", self.policy)
+            if placed.seated and not request.dry_run:
+                self._identities.carried(found.key, found.carried, request.uid)
+            return placed
+        wanted = found.wanted(request.uid, read)
+        likely = self._identities.preview(wanted, _pair)
+        if isinstance(likely, ReadGroup):
+            return likely
+        placed = await apart(_worked_out, found, *likely, self.policy)
+        if request.dry_run:
+            return placed
+        reserved = await self._identities.reserve(wanted, _pair)
+        if isinstance(reserved, ReadGroup):
+            return reserved
+        if reserved != likely:
+            placed = await apart(_worked_out, found, *reserved, self.policy)
+        return placed
+
+    def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> _Known | ReadCluster | None:
+        """Return a Ray pod with its place, or None for any other pod. Raises Denied."""
         labels = pod.labels
         node_type = labels.get(names.LABEL_NODE_TYPE)
-        if node_type != names.NODE_TYPE_WORKER:
-            if node_type != names.NODE_TYPE_HEAD:
-                return None
-            return self._place_head(pod, namespace, read)
-        owner, name, group_name = (
-            pod.controller,
-            labels.get(names.LABEL_CLUSTER),
-            labels.get(names.LABEL_GROUP),
-        )
+        head = node_type == names.NODE_TYPE_HEAD
+        if not head and node_type != names.NODE_TYPE_WORKER:
+            return None
+        owner, name = pod.controller, labels.get(names.LABEL_CLUSTER)
+        group_name = names.HEAD_GROUP if head else labels.get(names.LABEL_GROUP)
         if (
             owner is None
             or owner.kind != names.RAYCLUSTER_KIND
@@ -221,24 +275,21 @@ class PodHandler:
             or not group_name
             or not pod.spec.containers
         ):
+            if head:
+                return None
             raise Denied(*_strayed(pod))
         namespace = namespace or pod.metadata.namespace or "default"
         cluster = self._cluster(namespace, name, owner.uid, read)
         if cluster is None:
-            _require_label_values(pod)
+            if not head:
+                _require_label_values(pod)
             return ReadCluster(namespace, name, owner.uid)
-        if cluster.ignored:
+        if cluster.ignored or (head and not head_receives(cluster, self.policy)):
             return None
-        group = cluster.groups.get(group_name)
-        if group is None:
-            _require_label_values(pod)
-            raise Denied(_no_group(group_name, cluster.name, list(cluster.groups)))
-        if not 0 < group.num_of_hosts <= MAX_HOSTS:
-            raise Denied(_bad_hosts(group))
-        key = GroupKey(namespace, cluster.uid, group.group_name)
-        if is_labelled(labels):
-            return _Worker(pod, cluster, group, key, _seat_of(pod, group), None)
-        return _Worker(pod, cluster, group, key, None, _adopted(pod, group))
+        key = GroupKey(namespace, cluster.uid, group_name)
+        if head:
+            return _Known(pod, cluster, HEAD_GROUP, key, HEAD_SEAT, None)
+        return _known_worker(pod, cluster, key)
 
     def _cluster(
         self, namespace: str, name: str, uid: str, read: Sequence[Read]
@@ -249,78 +300,66 @@ class PodHandler:
             return None
         return cluster if read or self._clusters.fresh(namespace, name) else None
 
-    def _doubted(self, pod: Pod, namespace: str) -> ReadCluster | None:
-        """Return the RayCluster of a pod that is denied, to be read again; None when it is not
-        known, so that the denial does not depend on it, or when there is no watch of it.
-        """
-        owner = pod.controller
-        namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
-        if (
-            cluster is None
-            or owner is None
-            or cluster.uid != owner.uid
-            or not self._clusters.watched
-        ):
-            return None
-        return ReadCluster(namespace, cluster.name, cluster.uid)
+    def _complete(self, known: _Known, seat: Seat, holder: str = "") -> Placement:
+        """Return what a pod receives in a seat. Raises Denied when its replica cannot work."""
+        answer = self.patches.answer(known.pod, seat, known.cluster, known.group, holder=holder)
+        return known.placed(seat, holder, answer, self.policy)
 
-    def _place_head(
-        self, pod: Pod, namespace: str, read: Sequence[Read]
-    ) -> Placement | ReadCluster | None:
-        """Return what a head receives, or None for one that receives nothing."""
-        owner = pod.controller
-        name = pod.labels.get(names.LABEL_CLUSTER)
-        if (
-            owner is None
-            or owner.kind != names.RAYCLUSTER_KIND
-            or not name
-            or not pod.spec.containers
-        ):
-            return None
-        namespace = namespace or pod.metadata.namespace or "default"
-        cluster = self._cluster(namespace, name, owner.uid, read)
-        if cluster is None:
-            return ReadCluster(namespace, name, owner.uid)
-        if cluster.ignored or not head_receives(cluster, self.policy):
-            return None
-        key = GroupKey(namespace, cluster.uid, names.HEAD_GROUP)
-        return self._placed(pod, key, HEAD_SEAT, cluster, HEAD_GROUP, "")
 
-    def _complete(self, worker: _Worker, seat: Seat, holder: str = "") -> Placement:
-        """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
-        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, holder)
+def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, Seat] | None:
+    """Return the group and the identity of a worker pod that is deleted."""
+    pod = request.old_object
+    if pod is None or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+        return None
+    owner, group = pod.controller, pod.labels.get(names.LABEL_GROUP)
+    if owner is None or group is None:
+        return None
+    with suppress(Denied):
+        seat = seat_of(group, pod.labels, None, None)
+        return None if seat is None else (GroupKey(request.namespace or "", owner.uid, group), seat)
+    return None
 
-    def _placed(
-        self,
-        pod: Pod,
-        key: GroupKey,
-        seat: Seat,
-        cluster: ClusterFacts,
-        group: WorkerGroup,
-        holder: str,
-    ) -> Placement:
-        answer = self.patches.answer(pod, seat, cluster, group, holder=holder)
-        return Placement(key, seat, holder, answer, pod, cluster, group, self.policy)
 
-    def _delete(self, request: AdmissionRequest[Pod]) -> None:
-        pod = request.old_object
-        if (
-            pod is None
-            or request.dry_run
-            or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
-        ):
-            return
-        owner = pod.controller
-        group = pod.labels.get(names.LABEL_GROUP)
-        if owner is None or group is None:
-            return
-        try:
-            seat = seat_of(group, pod.labels, None, None)
-        except Denied:
-            return
-        if seat is not None:
-            self._identities.deleted(GroupKey(request.namespace or "", owner.uid, group), seat)
+def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str | None) -> ReadCluster | None:
+    """Return the RayCluster of a pod that is denied, to be read again; None when it is not known,
+    so that the denial does not depend on it, or when there is no watch of it.
+    """
+    owner = pod.controller
+    namespace = namespace or pod.metadata.namespace or "default"
+    cluster = clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
+    if cluster is None or owner is None or cluster.uid != owner.uid or not clusters.watched:
+        return None
+    return ReadCluster(namespace, cluster.name, cluster.uid)
+
+
+def _known_worker(pod: Pod, cluster: ClusterFacts, key: GroupKey) -> _Known:
+    """Return a worker of a RayCluster. Raises Denied."""
+    group = cluster.groups.get(key.group)
+    if group is None:
+        _require_label_values(pod)
+        raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
+    if not 0 < group.num_of_hosts <= MAX_HOSTS:
+        raise Denied(_bad_hosts(group))
+    carried = adopted = None
+    if is_labelled(pod.labels):
+        carried = _seat_of(pod, group)
+    else:
+        adopted = _adopted(pod, group)
+    if carried is None:
+        _require_label_values(pod)
+    return _Known(pod, cluster, group, key, carried, adopted)
+
+
+def _pair(seat: Seat, holder: str) -> tuple[Seat, str]:
+    return seat, holder
+
+
+def _worked_out(known: _Known, seat: Seat, holder: str, policy: Policy) -> Placement:
+    """Return what a pod receives in a seat, by nothing that changes. Raises Denied."""
+    replica = read_replica(
+        known.pod, seat, known.cluster, known.group, holder=holder, policy=policy
+    )
+    return known.placed(seat, holder, answer(replica, seat.host), policy)
 
 
 def _unknown(wanted: ReadCluster) -> Cause:

@@ -3,6 +3,7 @@ that its kind has.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from webhook.admission.codec import (
     is_resize,
 )
 from webhook.admission.kueue_slices import with_slices
-from webhook.admission.pods import PodHandler
+from webhook.admission.pods import Apart, PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
@@ -33,13 +34,6 @@ Ts = TypeVarTuple("Ts")
 
 LARGE: Final = 64 * 1024
 """Bytes of a body; a larger one is decoded and checked beside the event loop."""
-
-
-class Apart(Protocol):
-    """Calls a function that changes nothing that others can see, while other reviews go on."""
-
-    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
-        """Return what awaits the result."""
 
 
 async def _here(function: Callable[[*Ts], T], *arguments: *Ts) -> T:
@@ -125,7 +119,8 @@ class Mutation:
         )
         try:
             if is_pod(request):
-                answer = await decided(self._pods, request, self._reader)
+                handler = partial(self._pods, apart=self._apart) if large else self._pods
+                answer = await decided(handler, request, self._reader)
             elif self._shards is not None and is_raycluster(request):
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):

@@ -1,0 +1,74 @@
+"""The answer to a large pod is worked out beside the event loop, and is that of any other pod."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.apiserver import pod_review
+from tests.builders import PodBuilder, a_cluster, a_pod, manifest
+from webhook.admission.pods import PodHandler
+from webhook.admission.reviewer import LARGE, Mutation
+from webhook.manifest.standalone import load_state
+
+CLUSTER = (
+    a_cluster("c").annotated("admission.ray.io/scheduling-group", "cluster").group("g", hosts=2)
+)
+
+
+class Beside:
+    """Stands in for the thread, and counts what it is given."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def __call__(self, function: Callable[..., object], *arguments: object) -> object:
+        """Call a function."""
+        self.calls += 1
+        return function(*arguments)
+
+
+class Service:
+    """A service of one RayCluster, without a wire."""
+
+    def __init__(self) -> None:
+        known = load_state([manifest(CLUSTER.build())])
+        self.beside = Beside()
+        pods = PodHandler(known.clusters, known.identities)
+        self._mutation = Mutation(pods, apart=self.beside)  # type: ignore[arg-type]
+
+    def review(self, pod: PodBuilder, uid: str, *, large: bool, dry_run: bool = False) -> bytes:
+        """Return the answer to a review, whose body is made larger by something unknown."""
+        padding = {"padding": "x" * LARGE} if large else {}
+        body = json.dumps(pod_review(pod.build(), uid=uid, dry_run=dry_run) | padding).encode()
+        return asyncio.run(self._mutation.review(body)).body
+
+
+PODS = {
+    "labels": lambda: a_pod().worker("g").of("c").seat(0, 1, "g-xh3hf").tpu(4),
+    "no labels": lambda: a_pod().worker("g").of("c").tpu(4),
+    "denied": lambda: a_pod().worker("g").of("c").tpu("0.5"),
+    "head": lambda: a_pod().head().of("c"),
+}
+
+
+@pytest.mark.parametrize("name", PODS)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_large_and_small_pods_get_the_same_answers(name: str, dry_run: bool) -> None:  # noqa: FBT001
+    one, other = Service(), Service()
+    for number in range(3):  # each takes an identity from the next
+        uid = f"review-{number}"
+        small = one.review(PODS[name](), uid, large=False, dry_run=dry_run)
+        assert other.review(PODS[name](), uid, large=True, dry_run=dry_run) == small
+    plain = PODS["no labels"]()
+    assert other.review(plain, "last", large=False) == one.review(plain, "last", large=False)
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_large_pod_is_decoded_and_completed_beside_the_event_loop(name: str) -> None:
+    service = Service()
+    service.review(PODS[name](), "review", large=True)
+    assert service.beside.calls == 2
+    service.review(PODS[name](), "review", large=False)
+    assert service.beside.calls == 2
