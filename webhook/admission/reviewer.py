@@ -26,6 +26,7 @@ from webhook.admission.resize import ResizeHandler
 from webhook.admission.shards import ShardHandler
 from webhook.groups.clusters import is_ignored
 from webhook.groups.reads import Read
+from webhook.groups.seating import is_labelled
 from webhook.kube import names
 from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
 
@@ -34,6 +35,17 @@ Ts = TypeVarTuple("Ts")
 
 LARGE: Final = 64 * 1024
 """Bytes of a body; a larger one is decoded and checked beside the event loop."""
+
+
+class InTime(Protocol):
+    """Awaits what may read or write, for as long as the API server waits for the review."""
+
+    def __call__(self, work: Awaitable[T]) -> Awaitable[T]:
+        """Return what awaits the result. Raises NotNow."""
+
+
+async def _whenever(work: Awaitable[T]) -> T:
+    return await work
 
 
 async def _here(function: Callable[[*Ts], T], *arguments: *Ts) -> T:
@@ -101,12 +113,14 @@ class Mutation:
         shards: ShardHandler | None = None,
         *,
         apart: Apart = _here,
+        in_time: InTime = _whenever,
         ignoring: bool = True,
     ) -> None:
         self._pods = pods
         self._reader = reader
         self._shards = shards
         self._apart = apart
+        self._in_time = in_time
         self._ignoring = ignoring
 
     async def review(self, body: bytes) -> Outcome:
@@ -120,13 +134,16 @@ class Mutation:
         try:
             if is_pod(request):
                 handler = partial(self._pods, apart=self._apart) if large else self._pods
-                answer = await decided(handler, request, self._reader)
+                if request.object is not None and is_labelled(request.object.labels):
+                    answer = await decided(handler, request, self._reader)
+                else:
+                    answer = await self._in_time(decided(handler, request, self._reader))
             elif self._shards is not None and is_raycluster(request):
                 request = await self._apart(decode_bare, body) if large else decode_bare(body)
                 if self._ignoring and request.object and is_ignored(request.object.metadata.labels):
                     answer = ALLOWED
                 else:
-                    answer = await decided(self._shards, request, self._reader)
+                    answer = await self._in_time(decided(self._shards, request, self._reader))
                     answer = (
                         await self._apart(with_slices, answer, request, body)
                         if large

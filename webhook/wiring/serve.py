@@ -38,6 +38,7 @@ from webhook.reservation.indices import Indices, standalone_indices
 from webhook.reservation.reservations import Reservations, Times
 from webhook.runtime import Process, Runnable
 from webhook.serving.budget import BodyBudget
+from webhook.serving.deadline import in_time
 from webhook.serving.endpoint import ReviewEndpoint
 from webhook.serving.gate import Condition, Gate
 from webhook.serving.thread import ReviewThread
@@ -147,7 +148,7 @@ def _endpoints(
     metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
-    mutation = Mutation(pods, reader, shards, apart=apart, ignoring=ignoring)
+    mutation = Mutation(pods, reader, shards, apart=apart, in_time=in_time, ignoring=ignoring)
     validation = Validation(rays, resize, reader, apart=apart)
     return {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
