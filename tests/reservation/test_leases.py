@@ -232,6 +232,28 @@ def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others
     play(story)
 
 
+def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -> None:
+    async def story(fake: FakeApi, store: LeaseStore) -> None:
+        fake.put(RAYCLUSTERS, a_raycluster())
+        await store.create(KEY, TABLE, "ray")
+        ((name, lease),) = fake.objects(LEASES).items()
+
+        def spoil(spoiled: str, text: str) -> None:
+            meta = {**lease["metadata"], "name": spoiled}
+            meta["annotations"] = {names.ANNOTATION_RESERVATIONS: text}
+            fake.put(LEASES, {**lease, "metadata": meta})
+
+        spoil("of-another-program", "{")
+        for text in "[{":
+            spoil(name, text)
+            await store.sweep()
+            assert {*fake.objects(LEASES)} == {name, "of-another-program"}
+        await store.sweep()
+        assert {*fake.objects(LEASES)} == {"of-another-program"}
+
+    play(story)
+
+
 def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         for name, labels in (("ray-webhook-claims-00", {names.LABEL_CLAIMS: "true"}), ("lead", {})):

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError
@@ -82,6 +83,10 @@ class LeaseStore:
         """Whether the API server has accepted the dry run of a new Lease."""
         self.trouble = ""
         """Why it has not."""
+        self._unreadable: set[_Meta] = set()
+        """Leases of ours that the last sweep could not read. Nobody reserves in such a table, and
+        pods of its entries have appeared by the next sweep, or never will.
+        """
         self._api = api
         self._namespace = namespace
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
@@ -138,17 +143,23 @@ class LeaseStore:
                 _log.warning("reservations: Leases cannot be swept: %s", error)
 
     async def sweep(self) -> None:
-        """Delete the tables of RayClusters that do not exist, and the Leases of versions up to 0.9.
-        Raises ApiError.
+        """Delete the tables of RayClusters that do not exist, those that two sweeps could not read
+        and nobody changed in between, and the Leases of versions up to 0.9. Raises ApiError.
         """
         async for lease in self._list(names.LABEL_CLAIMS):
             await self._delete(lease.metadata)
         tables: dict[str, list[tuple[_Meta, _Content]]] = {}
+        unreadable: set[_Meta] = set()
         async for lease in self._list(names.LABEL_RESERVATIONS):
-            content = _content(lease.metadata)
+            content, bare = _content(lease.metadata), replace(lease.metadata, annotations=None)
             if content is not None:
-                bare = _Meta(**{**msgspec.structs.asdict(lease.metadata), "annotations": None})
                 tables.setdefault(content.namespace, []).append((bare, content))
+            elif bare in self._unreadable:
+                _log.warning("reservations: deletes Lease %s, which is unreadable", bare.name)
+                await self._delete(bare)
+            elif bare.name.startswith(_PREFIX):
+                unreadable.add(bare)
+        self._unreadable = unreadable
         for namespace, found in tables.items():
             try:
                 await self._sweep(namespace, found)
