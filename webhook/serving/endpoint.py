@@ -97,7 +97,7 @@ class ReviewEndpoint:
         except NotNow as reason:
             text = f"{reason.subject}: {reason}"
             self._observer.undecided(text)
-            await self._refuse(send, 503, text, [], _status(text))
+            await self._refuse(send, 503, text, [], status_of(text))
         except asyncio.CancelledError:  # the server ends, and has waited long enough
             await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
         # The one catch-all: our bug must not take the connection down
@@ -174,8 +174,8 @@ class ReviewEndpoint:
         await send({"type": "http.response.body", "body": body})
 
 
-def _status(text: str) -> bytes:
-    """Return a Status: kubectl prints its message alone."""
+def status_of(text: str) -> bytes:
+    """Return the Status of a review that cannot be decided: kubectl prints its message alone."""
     return encode(
         {
             "kind": "Status",
