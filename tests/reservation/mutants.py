@@ -37,10 +37,8 @@ def _patched(owner: Any, name: str, new: Any) -> Mutation:  # noqa: ANN401 - any
     return lambda: patch.object(owner, name, new)
 
 
-async def _does_not_wait(
-    self: Reservations, wanted: Wanted, block: int, table: Table, pauses: Iterator[float]
-) -> bool:
-    writing = _WRITE(self, wanted, block, table, pauses)
+async def _does_not_wait(self: Reservations, wanted: Wanted, block: int, table: Table) -> bool:
+    writing = _WRITE(self, wanted, block, table)
     _left.append(asyncio.get_running_loop().create_task(writing))
     return True
 

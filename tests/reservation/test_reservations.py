@@ -22,7 +22,7 @@ from webhook.groups.seating import Wanted
 from webhook.kube.review import Denied, NotNow
 from webhook.reservation.allocation import BLOCK, RENEW_SECONDS, VACANT_SECONDS, Table
 from webhook.reservation.identities import Identities
-from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX, Reservations, Times
+from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
 from webhook.reservation.stores import Conflict, MemoryStore, Stored, StoreError, TableKey, at_once
 
 KEY = GroupKey("ns", "uid", "g")
@@ -327,21 +327,6 @@ def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns
     assert (seat.replica, seat.host) == (0, 0)
     assert world.table()[0].name == seat.name != ""
     assert world.reserve("b", 2)[0] == Seat(0, 1, seat.name)
-
-
-def test_conflicts_make_no_later_pause_long() -> None:
-    store, lists, slept = Scripted(), Lists(), list[float]()
-    store.before = {number: Conflict() for number in range(1, 11)}
-    store.before[11] = StoreError("500")
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    times = Times(lambda: lists.now, lambda: lists.now, sleep)
-    identities = Identities(Membership(), lists, Reservations(store, times))
-    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, "a")
-    assert at_once(identities.reserve(wanted, lambda seat, _: seat)) == Seat(0, 0, "")
-    assert slept == [0.05]
 
 
 def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(

@@ -5,8 +5,7 @@ docs/reservation.md numbers the steps, as the comments here do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from itertools import chain, repeat
+from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from time import monotonic
 from typing import Final, Protocol, TypeVar, cast
@@ -50,8 +49,8 @@ LATE_SECONDS: Final = 10.0
 _GROUPS_MAX: Final = 1024
 _AT_ONCE: Final = 8
 """Requests in progress for one namespace."""
-_PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""After each request whose outcome is unknown; the last one repeats."""
+_PAUSE_SECONDS: Final = 0.2
+"""After a request whose outcome is unknown."""
 
 
 class Lists(Protocol):
@@ -159,7 +158,6 @@ class Reservations:
     async def _reserve(self, wanted: Wanted, accept: Accept[T], deadline: float) -> T:
         key = wanted.key
         tried: tuple[int, ...] = ()
-        pauses = chain(_PAUSES, repeat(_PAUSES[-1]))
         while self._times.monotonic() < deadline:
             now = self._times.server()
             if now == -inf or wanted.lists.contact(key) < now - FRESH_SECONDS:
@@ -180,7 +178,7 @@ class Reservations:
                 return answer
             self._check_unseen(key)
             tried = (*tried, block) if block not in tried else tried
-            if await self._write(wanted, block, found.table, pauses):
+            if await self._write(wanted, block, found.table):
                 self._note(wanted, found, now)
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
@@ -212,9 +210,7 @@ class Reservations:
                 return found, block, searched
             block += 1
 
-    async def _write(
-        self, wanted: Wanted, block: int, table: Table, pauses: Iterator[float]
-    ) -> bool:
+    async def _write(self, wanted: Wanted, block: int, table: Table) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
@@ -230,7 +226,7 @@ class Reservations:
         except Conflict:
             self.counters.conflicts += 1
         except StoreError as error:
-            await self._failed(error, pauses)
+            await self._failed(error)
         else:
             self._keep(key, stored)
             return True
@@ -239,13 +235,13 @@ class Reservations:
             # A table that was deleted by hand: the entries that are known stay
             self._keep(key, found or (known and Stored(known.table)))
         except StoreError as error:
-            await self._failed(error, pauses)
+            await self._failed(error)
         return False
 
-    async def _failed(self, error: StoreError, pauses: Iterator[float]) -> None:
+    async def _failed(self, error: StoreError) -> None:
         if error.final:
             raise NotNow(str(error)) from error
-        await self._times.sleep(next(pauses))
+        await self._times.sleep(_PAUSE_SECONDS)
 
     async def _list(self, wanted: Wanted) -> None:
         self.counters.lists += 1
