@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from tests.bench.reservations import requests
 from tests.follow.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
 from tests.follow.following import beside, eventually, plain
 from tests.follow.objects import a_raycluster
@@ -252,6 +253,15 @@ def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -
         assert {*fake.objects(LEASES)} == {"of-another-program"}
 
     play(story)
+
+
+@pytest.mark.parametrize(("processes", "reads"), [(1, 0), (2, 1)])
+def test_a_table_that_others_write_too_is_read_before_it_is_written(
+    processes: int, reads: int
+) -> None:
+    a_pod = asyncio.run(requests(processes, hosts=4))
+    assert a_pod["create"] + a_pod["update"] == pytest.approx(1, abs=0.1)
+    assert a_pod["get"] == pytest.approx(reads, abs=0.1)
 
 
 def test_leases_of_the_former_format_are_deleted_and_the_leader_lease_is_not() -> None:

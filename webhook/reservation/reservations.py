@@ -121,6 +121,8 @@ class Reservations:
         self._unseen_max = unseen_max
         self._unseen: dict[Key, tuple[Wanted, dict[tuple[int, str, str], float]]] = {}
         """By group: the entries that this process made, and when."""
+        self._contended: set[Key] = set()
+        """Groups that other processes write too: their tables are read before they are written."""
         self._tables: dict[Key, dict[int, Stored]] = {}
         """Copies of the tables by group and block; the group that was written last is last."""
         self._turns: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
@@ -177,8 +179,11 @@ class Reservations:
                 self.counters.repeated += 1
                 return answer
             self._check_unseen(key)
+            read_first = key in self._contended and block not in tried
             tried = (*tried, block) if block not in tried else tried
-            if await self._write(wanted, block, found.table):
+            if read_first:
+                await self._read(TableKey(key, block))
+            elif await self._write(wanted, block, found.table):
                 self._note(wanted, found, now)
                 if self._times.server() - now <= RENEW_SECONDS:
                     return answer  # step 6
@@ -225,18 +230,28 @@ class Reservations:
                 stored = await self._store.replace(key, table, wanted.cluster, known)
         except Conflict:
             self.counters.conflicts += 1
+            self._contended.add(key.group)
         except StoreError as error:
             await self._failed(error)
         else:
             self._keep(key, stored)
             return True
+        await self._read(key, known)
+        return False
+
+    async def _read(self, key: TableKey, known: Stored | None = None) -> None:
+        """Take the copy of a table anew. Raises NotNow."""
+        copy = self._tables.get(key.group, {}).get(key.block)
         try:
             found = await self._store.get(key)
-            # A table that was deleted by hand: the entries that are known stay
-            self._keep(key, found or (known and Stored(known.table)))
         except StoreError as error:
             await self._failed(error)
-        return False
+            return
+        if found is None or (copy and copy.version == found.version):
+            self._contended.discard(key.group)
+        # A table that was deleted by hand: the entries that are known stay
+        known = copy or known
+        self._keep(key, found or (known and Stored(known.table)))
 
     async def _failed(self, error: StoreError) -> None:
         if error.final:
@@ -256,7 +271,9 @@ class Reservations:
         if blocks:
             self._tables[key.group] = blocks
         if len(self._tables) > _GROUPS_MAX:
-            del self._tables[next(iter(self._tables))]
+            oldest = next(iter(self._tables))
+            self._contended.discard(oldest)
+            del self._tables[oldest]
 
     def _note(self, wanted: Wanted, place: Place, made: float) -> None:
         """Note an entry whose object has not appeared."""
