@@ -3,6 +3,8 @@ slices there are.
 """
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tests.builders import Object, PodBuilder, a_cluster, a_pod, decide, env_of
 from webhook.kube import names
@@ -142,6 +144,22 @@ def test_slice_ids_run_on_over_the_groups_of_one_job_and_it_has_one_coordinator(
         assert not decided.answer.warnings
     (warning,) = decide(a_member("a", 2, 3), cluster).answer.warnings
     assert warning.startswith("replica index 2 is not below 2")
+
+
+@given(st.lists(st.integers(0, 3), min_size=2, max_size=4))
+def test_any_groups_of_one_job_have_each_slice_id_once_and_the_coordinator_in_slice_0(
+    sizes: list[int],
+) -> None:
+    total = sum(sizes)
+    assume(total > 1 and total not in sizes)
+    cluster = a_cluster("c")
+    for number, replicas in enumerate(sizes):
+        cluster.group(f"g{number}", hosts=4, replicas=replicas, template=a_group(total))
+    places = [(f"g{number}", each) for number, size in enumerate(sizes) for each in range(size)]
+    found = [env_of(decide(a_member(*place, total), cluster).pod) for place in places]
+    assert [env[names.MEGASCALE_SLICE_ID] for env in found] == [str(each) for each in range(total)]
+    coordinators = {env[names.MEGASCALE_COORDINATOR_ADDRESS] for env in found}
+    assert coordinators == {f"{places[0][0]}-0-0.c-headless"}
 
 
 def test_ids_that_the_templates_set_put_the_coordinator_where_slice_0_is() -> None:
