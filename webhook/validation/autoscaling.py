@@ -311,7 +311,7 @@ def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             if not _readable(value):
-                text = f"{value[:40]!r} ends the autoscaler: write an amount such as 4 or 8Gi"
+                text = f"{value[:40]!r}, which ends the autoscaler: write an amount such as 4 or 8Gi"
                 yield Fault(resources.key(key), text)
 
 

@@ -395,7 +395,7 @@ def handler(value: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
 def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
     if name == "exec":
         if not held.get("command"):
-            pod.report(family, (*way, "command"), f"{way[-2]} has no command", REQUIRED)
+            pod.report(family, (*way, "command"), f"{way[-2]} has no command: add one", REQUIRED)
     elif name == "sleep":
         grace = number_in(pod.spec, "terminationGracePeriodSeconds")
         grace = _GRACE if grace is None else max(grace, 1)  # the API server makes 1 of less
