@@ -18,7 +18,9 @@ import yaml
 from tests.status.scenes import Scene
 from tests.status.served import serving
 from tests.validation.builders import a_cluster
-from webhook.cli.files import read_files
+from webhook.cli import checking
+from webhook.cli.checking import check_files
+from webhook.cli.files import listed
 from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, collect, run
 from webhook.validation.finding import Finding
@@ -441,7 +443,7 @@ def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_check
             raise RecursionError("a bug")
         return check_file(kind, document, settings)
 
-    monkeypatch.setattr("webhook.cli.validate.check_file", check_with_a_bug)
+    monkeypatch.setattr("webhook.cli.checking.check_file", check_with_a_bug)
     odd = file(BROKEN.replace("name: demo", "name: odd"), "a.yaml")
     status, out, err = validate(odd, file(BROKEN), "-o", "json")
     assert status == 2
@@ -641,8 +643,56 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
         path = tmp_path / f"{number}.yaml"
         size += path.write_text(yaml.safe_dump(cluster.named(f"cluster-{number}").build()))
     tracemalloc.start()
-    report = collect(read_files([tmp_path]), RuleSettings())
+    report = collect(check_files([*listed([tmp_path])], RuleSettings(), 1))
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(report.checked) == 30
     assert kept < size, "less than the text of the files is kept, let alone what it was read into"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    """A folder with files for several processes, and things that cannot be read among them."""
+    for number in range(3 * checking.CHUNK):
+        (tmp_path / f"{number:03}.yaml").write_text(BROKEN.replace("demo", f"demo-{number}"))
+    (tmp_path / "017.yaml").write_text("a: [\n")
+    (tmp_path / "018.yaml").write_text("kind: Service\napiVersion: v1\n")
+    (tmp_path / "090.yaml").write_text(BROKEN.replace("demo", "demo-1"))
+    return tmp_path
+
+
+def test_several_processes_print_what_one_prints(
+    validate: Validate, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "_APART_FROM", 2)
+    alone = validate(many, "-j", "1")
+    assert validate(many, "-j", "3") == alone
+    assert validate(many) == alone
+    assert alone[0] == 2
+    assert "94 Ray objects: 94 denied" in alone[2]
+    assert "1 other object skipped" in alone[2]
+    assert "demo-1 is in" in alone[2]
+
+
+def test_a_terminal_shows_progress_after_a_second(
+    many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter(range(1000))
+    monkeypatch.setattr("webhook.cli.checking.time.monotonic", lambda: next(times) / 2)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    found = list(check_files([*listed([many])], RuleSettings(), 1))
+    written = capsys.readouterr().err
+    assert len(found) == 3 * checking.CHUNK
+    assert written.startswith("\r\x1b[K2 of 96 files\r\x1b[K3 of 96 files")
+    assert written.endswith("\r\x1b[K96 of 96 files\r\x1b[K")
+
+
+def test_no_progress_is_shown_to_a_file(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    list(check_files([*listed([many])], RuleSettings(), 1))
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("jobs", ["0", "-1", "many"])
+def test_a_number_of_processes_is_1_or_more(validate: Validate, jobs: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        validate("-j", jobs, ".")

@@ -19,6 +19,7 @@ from webhook.validation.decoding import DECODING
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import ALWAYS, KubeRay
+from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
 from webhook.validation.metadata import METADATA, OPT_IN_VALUES
@@ -83,6 +84,7 @@ FAMILIES = (
     ),
     Family("fault-tolerance", "Fault tolerance and history server", (*FAULT_TOLERANCE, *HISTORY)),
     Family("security", "Authentication, network policies and TLS", (*AUTH, *NETWORK_POLICY, *TLS)),
+    Family("feature-gates", "Feature gates of KubeRay", (*CLUSTER_GATES, *JOB_GATES)),
     Family("scheduling", "Pod groups and Kueue", (*SCHEDULING, *QUEUEING)),
     Family("termination", "Termination", (*DRAIN_VALUES, *TERMINATION, *HOOK_FILES)),
     Family("shards", "Shard groups", (*SHARDS, *SHARD_UPDATES)),

@@ -25,17 +25,22 @@ def read_files(paths: Iterable[str | Path]) -> Iterator[Manifest | ManifestError
     What cannot be read, folders among it, is yielded as an error, and the next file is read.
     Folders and files below a folder whose names begin with a dot are left out.
     """
+    for file in listed(paths):
+        if isinstance(file, ManifestError):
+            yield file
+            continue
+        try:
+            yield from _read(file)
+        except ManifestError as problem:
+            yield problem
+        except Exception as error:  # noqa: BLE001 - no file keeps another from being read
+            yield ManifestError(file, 0, f"the file cannot be read: {bug(error)}")
+
+
+def listed(paths: Iterable[str | Path]) -> Iterator[str | ManifestError]:
+    """Yield the files of paths, and an error for each folder that cannot be read."""
     for path in paths:
-        for file in _files(str(path)):
-            if isinstance(file, ManifestError):
-                yield file
-                continue
-            try:
-                yield from _read(file)
-            except ManifestError as problem:
-                yield problem
-            except Exception as error:  # noqa: BLE001 - no file keeps another from being read
-                yield ManifestError(file, 0, f"the file cannot be read: {bug(error)}")
+        yield from _files(str(path))
 
 
 def read_manifests(paths: Iterable[str | Path]) -> list[Manifest]:

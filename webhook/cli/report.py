@@ -39,6 +39,11 @@ class Checked(Struct, frozen=True):
     file: str
     name: str
     entries: tuple[Entry, ...]
+    line: int = 0
+
+
+class Skipped(Struct, frozen=True):
+    """An object that is none of Ray's."""
 
 
 class Report(Struct):
@@ -130,7 +135,7 @@ def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[l
                 dropped += 1
             else:
                 new.append(entry)
-        kept.append(Checked(each.file, each.name, tuple(new)))
+        kept.append(Checked(each.file, each.name, tuple(new), each.line))
     return kept, dropped
 
 

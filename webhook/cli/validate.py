@@ -4,24 +4,23 @@ import argparse
 import os
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import msgspec
 
-from webhook.cli.files import read_files
-from webhook.cli.parsing import add_connection, bug
-from webhook.cli.report import WRITERS, Checked, Entry, Report, coloured, without_known
-from webhook.kube import names
+from webhook.cli.checking import Outcome, check_documents, check_files
+from webhook.cli.files import listed
+from webhook.cli.parsing import add_connection
+from webhook.cli.report import WRITERS, Entry, Report, Skipped, coloured, without_known
 from webhook.kube.printable import many_lines
 from webhook.manifest.errors import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.time_zones import TIME_ZONES
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
-from webhook.validation.ruleset import check_file, unknown_names
+from webhook.validation.ruleset import unknown_names
 
 CLEAN: Final = 0
 DENIED: Final = 1
@@ -59,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=tuple(WRITERS),
         default="text",
         help="the format of findings (default: text)",
+    )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=_count,
+        default=0,
+        metavar="NUMBER",
+        help="processes that check many files (default: one for each core)",
     )
     parser.add_argument("--strict", action="store_true", help="exit with 1 for warnings too")
     parser.add_argument(
@@ -116,10 +123,14 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         _say(problems)
         return UNREADABLE
-    found = _live(arguments) if arguments.cluster else read_files(paths)
-    if found is None:
-        return UNREADABLE
-    report = collect(found, settings)
+    if arguments.cluster:
+        found = _live(arguments)
+        if found is None:
+            return UNREADABLE
+        outcomes = check_documents(found, settings)
+    else:
+        outcomes = check_files([*listed(paths)], settings, arguments.jobs)
+    report = collect(outcomes)
     if arguments.require and not report.checked:
         report.problems.append(ManifestError(paths[0] if paths else "", 0, _NOTHING))
     report.checked, report.known = without_known(report.checked, known)
@@ -135,6 +146,14 @@ def run(arguments: argparse.Namespace) -> int:
     return _status(report, strict=arguments.strict)
 
 
+def _count(text: str) -> int:
+    """Return a number of processes. Raises ValueError, which argparse reports."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("write 1 or more")
+    return number
+
+
 def _status(report: Report, *, strict: bool) -> int:
     if report.problems:
         return UNREADABLE
@@ -142,69 +161,25 @@ def _status(report: Report, *, strict: bool) -> int:
     return DENIED if denied or (strict and (report.entries or report.notes)) else CLEAN
 
 
-def collect(found: Iterable[Manifest | ManifestError], settings: RuleSettings) -> Report:
-    """Return what the rules find in all objects, by file and line."""
+def collect(outcomes: Iterable[Outcome]) -> Report:
+    """Return what was found in all documents, by file and line."""
     report = Report()
     first: dict[str, str] = {}
-    """The file in which each object is found first: a manifest would keep its whole text."""
-    for item in found:
+    """The file in which each object is found first."""
+    for item in outcomes:
         if isinstance(item, ManifestError):
             report.problems.append(item)
-        elif item.kind in names.RAY_KINDS:
-            name = _name(item)
-            try:
-                entries = tuple(_entries(item, settings))
-            except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
-                text = f"{name} cannot be checked: {bug(error)}"
-                report.problems.append(ManifestError(item.file, item.line([]), text))
+        elif isinstance(item, Skipped):
+            report.skipped += 1
+        else:
+            report.checked.append(item)
+            if item.name.endswith("/"):
                 continue
-            report.checked.append(Checked(item.file, name, entries))
-            if name.endswith("/"):
-                continue
-            if name in first:
-                text = f"{name} is in {first[name]} as well: whichever is applied last counts"
-                report.notes.append(ManifestError(item.file, item.line(["metadata"]), text))
-            first.setdefault(name, item.file)
-        elif item.document is not None:
-            problem = _misnamed(item)
-            report.skipped += not problem
-            report.problems += [problem] if problem else []
+            if item.name in first:
+                text = f"{item.name} is in {first[item.name]} as well: the last one applied counts"
+                report.notes.append(ManifestError(item.file, item.line, text))
+            first.setdefault(item.name, item.file)
     return report
-
-
-def _name(item: Manifest) -> str:
-    """Return `RayCluster namespace/name`; nothing behind the slash for a name that is generated."""
-    meta = item.document.get("metadata")
-    held = meta if isinstance(meta, dict) else {}
-    return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
-
-
-def _misnamed(item: Manifest) -> ManifestError | None:
-    """Return what is wrong with an object that should be one of Ray's, by its kind or its group,
-    and is not by the other.
-    """
-    held = item.document if isinstance(item.document, dict) else {}
-    version, kind = _text(held, "apiVersion"), _text(held, "kind")
-    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
-    if not alike and version.partition("/")[0] != names.RAY_GROUP:
-        return None
-    said = [kind, *(_text(held, key) for key in held)]  # behind a misspelt key, too
-    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
-    missing = next((key for key in ("apiVersion", "kind") if not _text(held, key)), "")
-    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
-    text = (
-        f"{what}, so nothing of it was checked: write apiVersion ray.io/v1 and kind {alike or near}"
-    )
-    return ManifestError(item.file, item.line(["kind"]), text)
-
-
-def _alike(text: str) -> list[str]:
-    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
-
-
-def _text(held: dict[str, Any], key: str) -> str:
-    value = held.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _baseline(path: str) -> tuple[list[Entry], list[str]]:
@@ -238,22 +213,6 @@ def summary(report: Report) -> str:
         f"{_counted(len(report.checked), 'Ray object')}: {denied} denied, "
         f"{_counted(warned, 'warning')}{known}{skipped}"
     )
-
-
-def _entries(item: Manifest, settings: RuleSettings) -> list[Entry]:
-    entries = [
-        Entry(
-            item.file,
-            item.line(finding.field.tokens),
-            finding.level,
-            finding.rule,
-            finding.path,
-            finding.text,
-        )
-        for finding in check_file(item.kind, item.document, settings)
-        if finding.level != OFF
-    ]
-    return sorted(entries, key=lambda entry: entry.line)
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[RuleSettings, list[str]]:

@@ -1,6 +1,6 @@
 """What is wrong with a file that should hold manifests."""
 
-from typing import Final
+from typing import Final, Self
 
 TEMPLATE: Final = ": a template, such as Helm's, has to be rendered first"
 
@@ -13,3 +13,7 @@ class ManifestError(Exception):
         self.file = file
         self.line = line
         self.problem = problem
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, int, str]]:
+        """Return how another process gets the same error."""
+        return type(self), (self.file, self.line, self.problem)

@@ -71,19 +71,6 @@ def priority_unsupported(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(field, text, FORBIDDEN)
 
 
-def group_suspend_gate_off(cluster: Cluster) -> Iterator[Fault]:
-    """A suspended worker group while the operator cannot suspend groups.
-
-    KubeRay refuses the whole RayCluster without its feature gate RayJobDeletionPolicy.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
-    """
-    if not cluster.settings.enabled("RayJobDeletionPolicy"):
-        for group in cluster.groups:
-            if group.scale.suspend:
-                yield cluster.settings.off(group.field / "suspend", "RayJobDeletionPolicy")
-
-
 def group_suspend_autoscaled(cluster: Cluster) -> Iterator[Fault]:
     """A suspended worker group in a cluster that autoscales.
 
@@ -311,7 +298,9 @@ def group_resource_ends_autoscaler(cluster: Cluster) -> Iterator[Fault]:
         resources = group.field / "resources"
         for key, value in resources.strings.items():
             if not _readable(value):
-                text = f"{value[:40]!r} ends the autoscaler: write an amount such as 4 or 8Gi"
+                text = (
+                    f"{value[:40]!r}, which ends the autoscaler: write an amount such as 4 or 8Gi"
+                )
                 yield Fault(resources.key(key), text)
 
 
@@ -350,7 +339,6 @@ AUTOSCALING: Final = (
     deny(idle_timeout_negative, since=(1, 6), by=KUBERAY),
     deny(idle_timeout_without_v2, since=(1, 6), by=KUBERAY),
     deny(priority_unsupported, by=KUBERAY),
-    deny(group_suspend_gate_off, by=KUBERAY),
     deny(group_suspend_autoscaled, by=KUBERAY),
     deny(autoscaler_v2_switch_alone, since=(1, 5), by=KUBERAY),
     deny(autoscaler_version_twice, by=KUBERAY),

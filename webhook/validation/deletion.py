@@ -10,23 +10,10 @@ from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job
 from webhook.validation.rule import KUBERAY, deny
 
-_GATE: Final = "RayJobDeletionPolicy"
 _CLUSTER: Final = "DeleteCluster"
 _WORKERS: Final = "DeleteWorkers"
 _ORDER: Final = (_WORKERS, _CLUSTER, "DeleteSelf")
 _NONE: Final = "DeleteNone"
-
-
-def deletion_gate_off(job: Job) -> Iterator[Fault]:
-    """A deletion strategy while the operator does not have it on.
-
-    KubeRay refuses the RayJob without its feature gate RayJobDeletionPolicy.
-
-    KubeRay validation.go (`validateDeletionConfiguration`)
-    """
-    for field in (_strategy(job), _policy(job)):
-        if field.given and not job.settings.enabled(_GATE):
-            yield job.settings.off(field, _GATE)
 
 
 def deletion_mixed(job: Job) -> Iterator[Fault]:
@@ -220,7 +207,6 @@ def _status(rule: Field) -> tuple[str, str]:
 
 
 DELETION: Final = (
-    deny(deletion_gate_off, by=KUBERAY),
     deny(deletion_mixed, by=KUBERAY),
     deny(deletion_incomplete, by=KUBERAY),
     deny(deletion_none_with_shutdown, by=KUBERAY),

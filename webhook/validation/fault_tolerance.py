@@ -12,7 +12,6 @@ from webhook.validation.rule import KUBERAY, deny
 
 _VOLUME: Final = "gcs-storage"
 _MOUNT_PATH: Final = "/data/gcs"
-_GATE: Final = "GCSFaultToleranceEmbeddedStorage"
 
 
 def fault_tolerance_twice(cluster: Cluster) -> Iterator[Fault]:
@@ -79,17 +78,6 @@ def redis_username_outside_options(cluster: Cluster) -> Iterator[Fault]:
         yield Fault(cluster.head.param("redis-username"), _instead("redisUsername"), FORBIDDEN)
     if entry := _variable(cluster, names.REDIS_USERNAME):
         yield Fault(entry / "name", _instead("redisUsername"), FORBIDDEN)
-
-
-def rocksdb_gate_off(cluster: Cluster) -> Iterator[Fault]:
-    """The RocksDB backend while the operator does not have it on.
-
-    KubeRay refuses the RayCluster without its feature gate GCSFaultToleranceEmbeddedStorage.
-
-    KubeRay validation.go (`validateGcsFaultToleranceBackend`)
-    """
-    if _rocksdb(cluster) and not cluster.settings.enabled(_GATE):
-        yield cluster.settings.off(_options(cluster) / "backend", _GATE, "write redis")
 
 
 def rocksdb_with_redis_settings(cluster: Cluster) -> Iterator[Fault]:
@@ -192,7 +180,6 @@ FAULT_TOLERANCE: Final = (
     deny(redis_address_alone, by=KUBERAY),
     deny(redis_settings_outside_options, by=KUBERAY),
     deny(redis_username_outside_options, by=KUBERAY),
-    deny(rocksdb_gate_off, by=KUBERAY),
     deny(rocksdb_with_redis_settings, by=KUBERAY),
     deny(rocksdb_claim_conflict, by=KUBERAY),
     deny(rocksdb_managed_storage, by=KUBERAY),

@@ -53,9 +53,11 @@ class Finding(Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The message, with the name of the field in front where it does not contain it."""
+        """The message, with the name of the field in front where its first part does not contain
+        it.
+        """
         name = self.field.called
-        if not name or name in self.message:
+        if not name or name in self.message.partition(": ")[0]:
             return self.message
         return f"{name}{' is' if _VALUE.match(self.message) else ':'} {self.message}"
 

@@ -9,7 +9,6 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import KUBERAY, deny
 
-_GATE: Final = "RayClusterHistoryServer"
 _CONTAINER: Final = "ray-history-collector"
 _BACKEND: Final = "STORAGE_BACKEND"
 _MANAGED: Final = (
@@ -30,18 +29,6 @@ _NEEDED: Final = {
 _AZURE_MODE: Final = "AZURE_STORAGE_AUTH_MODE"
 _AZURE_CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
 _AZURE_URL: Final = "AZURE_STORAGE_ACCOUNT_URL"
-
-
-def history_gate_off(cluster: Cluster) -> Iterator[Fault]:
-    """A history collector while the operator does not add one.
-
-    KubeRay refuses the RayCluster without its feature gate RayClusterHistoryServer.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
-    """
-    field = cluster.field / "historyServerOptions"
-    if field.given and not cluster.settings.enabled(_GATE):
-        yield cluster.settings.off(field, _GATE)
 
 
 def history_collector_missing(cluster: Cluster) -> Iterator[Fault]:
@@ -152,7 +139,6 @@ def _collector(cluster: Cluster) -> Field:
 
 
 HISTORY: Final = (
-    deny(history_gate_off, by=KUBERAY),
     deny(history_collector_missing, by=KUBERAY),
     deny(history_managed_variable, by=KUBERAY),
     deny(history_storage_incomplete, by=KUBERAY),

@@ -10,20 +10,8 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import KUBERAY, deny
 
-_GATE: Final = "RayClusterNetworkPolicy"
 # Mode -> the rules that cannot matter, because that direction is open.
 _OPEN: Final = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}
-
-
-def network_policy_gate_off(cluster: Cluster) -> Iterator[Fault]:
-    """A network policy while the operator does not write any.
-
-    KubeRay refuses the RayCluster without its feature gate RayClusterNetworkPolicy.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
-    """
-    if _policy(cluster).given and not cluster.settings.enabled(_GATE):
-        yield cluster.settings.off(_policy(cluster), _GATE)
 
 
 def network_policy_unused_rules(cluster: Cluster) -> Iterator[Fault]:
@@ -86,7 +74,6 @@ def _policy(cluster: Cluster) -> Field:
 
 
 NETWORK_POLICY: Final = (
-    deny(network_policy_gate_off, by=KUBERAY),
     deny(network_policy_unused_rules, by=KUBERAY),
     deny(network_policy_group_name, by=KUBERAY),
     deny(network_policy_group_unknown, by=KUBERAY),

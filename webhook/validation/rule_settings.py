@@ -7,9 +7,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from webhook.kube.review import FORBIDDEN
-from webhook.validation.field import Field
-from webhook.validation.finding import Fault, KubeRay, Level
+from webhook.validation.finding import KubeRay, Level
 
 # KubeRay 1.7's defaults, of the gates that its own checks depend on.
 # https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/pkg/features/features.go
@@ -59,18 +57,6 @@ class RuleSettings(Struct, frozen=True):
         since = _OFF_BEFORE.get(gate)
         old = since is not None and self.kuberay is not None and self.kuberay < since
         return self.gates.get(gate, GATES[gate] and not old)
-
-    def off(self, field: Field, gate: str, text: str = "remove it") -> Fault:
-        """Return the fault of a field that the operator refuses while a feature gate is off: a
-        warning where no gates are named, as the operator may run with others than KubeRay's
-        defaults.
-        """
-        return Fault(
-            field,
-            f"the operator's feature gate {gate} is off: {text}, or turn that on",
-            FORBIDDEN,
-            doubtful=not self.gates and not GATES[gate],
-        )
 
     def since(self, release: KubeRay) -> bool | None:
         """Tell whether KubeRay is of this release or a later one; None where nobody knows."""

@@ -15,6 +15,7 @@ from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import DENY, OFF, WARN, Finding
+from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
 from webhook.validation.metadata import METADATA, OPT_IN_VALUES
@@ -86,11 +87,12 @@ CLUSTER_RULES: Final = (
     *AUTH,
     *NETWORK_POLICY,
     *TLS,
+    *CLUSTER_GATES,
     *SCHEDULING,
     *QUEUEING,
     *TERMINATION,
 )
-JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION)
+JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION, *JOB_GATES)
 SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
 UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)

@@ -44,7 +44,7 @@ def ray_start_value_invalid(cluster: Cluster) -> Iterator[Fault]:
             if cluster.autoscaling and (name in _AUTOSCALED or name == "resources"):
                 continue
             if problem := _problem(name, text):
-                yield Fault(group.param(name), f"{text[:40]!r} ends ray start: {problem}")
+                yield Fault(group.param(name), f"{text[:40]!r}, which ends ray start: {problem}")
 
 
 def _problem(name: str, text: str) -> str:

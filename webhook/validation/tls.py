@@ -10,21 +10,8 @@ from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import KUBERAY, deny
 
-_GATE: Final = "RayClusterMTLS"
 _VOLUME: Final = "ray-tls"
 _MOUNT_PATH: Final = "/etc/ray/tls"
-
-
-def tls_gate_off(cluster: Cluster) -> Iterator[Fault]:
-    """Options of TLS while the operator does not set it up.
-
-    KubeRay refuses the RayCluster without its feature gate RayClusterMTLS.
-
-    KubeRay validation.go (`ValidateRayClusterSpec`)
-    """
-    field = cluster.field / "tlsOptions"
-    if field.given and not cluster.settings.enabled(_GATE):
-        yield cluster.settings.off(field, _GATE)
 
 
 def tls_set_by_hand(cluster: Cluster) -> Iterator[Fault]:
@@ -58,7 +45,4 @@ def _taken(mount: Field) -> bool:
     return (mount / "name").text == _VOLUME or (mount / "mountPath").text == _MOUNT_PATH
 
 
-TLS: Final = (
-    deny(tls_gate_off, by=KUBERAY),
-    deny(tls_set_by_hand, by=KUBERAY),
-)
+TLS: Final = (deny(tls_set_by_hand, by=KUBERAY),)

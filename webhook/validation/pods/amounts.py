@@ -156,8 +156,7 @@ def claims_of_pod(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSO
     for index, claim in entries(value):
         name = text_of(claim, "name")
         if not is_dns_label(name):
-            text = f"claim name is {shown(name)}: {DNS_LABEL_ADVICE}"
-            pod.report(QUANTITIES, (*way, index, "name"), text)
+            pod.wrong(QUANTITIES, (*way, index, "name"), name, DNS_LABEL_ADVICE)
         elif name in seen:
             text = f"another claim is named {shown(name)}: rename one of them"
             pod.report(QUANTITIES, (*way, index, "name"), text, DUPLICATE)
@@ -176,8 +175,7 @@ def _claims(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             text = f"no claim is named {shown(name)}: add it to resourceClaims of the pod"
             pod.report(QUANTITIES, (*place, "name"), text, NOT_FOUND)
         if request and not is_dns_label(request):
-            text = f"request is {shown(request)}: {DNS_LABEL_ADVICE}"
-            pod.report(QUANTITIES, (*place, "request"), text)
+            pod.wrong(QUANTITIES, (*place, "request"), request, DNS_LABEL_ADVICE)
         held = {each for each in seen if each[0] == name}
         if (name, request) in held or (held and (not request or (name, "") in held)):
             text = f"claim {shown(name)} is listed twice: keep one"

@@ -89,7 +89,7 @@ def _named(container: Mapping[str, Any], way: Way, names: set[str], pod: Pod) ->
         if container.get("name") in (None, ""):
             pod.report(NAMES, (*way, "name"), f"{way[-2]}[{way[-1]}] has no name", REQUIRED)
     elif not is_dns_label(name):
-        pod.report(NAMES, (*way, "name"), f"name is {shown(name)}: {DNS_LABEL_ADVICE}")
+        pod.wrong(NAMES, (*way, "name"), name, DNS_LABEL_ADVICE)
     elif name in names:
         text = f"another container is named {shown(name)}: rename one of them"
         pod.report(NAMES, (*way, "name"), text, DUPLICATE)
@@ -138,8 +138,7 @@ def ports(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         if not name:
             continue
         if not is_port_name(name):
-            text = f"port name is {shown(name)}: {_PORT_NAME_ADVICE}"
-            pod.report(PORTS, (*way, index, "name"), text)
+            pod.wrong(PORTS, (*way, index, "name"), name, _PORT_NAME_ADVICE)
         elif name in names:
             text = f"another port is named {shown(name)}: rename one of them"
             pod.report(PORTS, (*way, index, "name"), text, DUPLICATE)
@@ -155,8 +154,9 @@ def variables(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             continue
         name = entry.get("name")
         if type(name) is str and not is_variable_name(name):
-            text = f"name is {shown(name)}: use printable characters other than '='"
-            pod.report(VARIABLES, (*way, index, "name"), text)
+            pod.wrong(
+                VARIABLES, (*way, index, "name"), name, "use printable characters other than '='"
+            )
         source = entry.get("valueFrom")
         if type(source) is dict:
             source_of(entry, source, (*way, index), pod)
@@ -190,22 +190,22 @@ def field_ref(
     path = text_of(held, "fieldPath")
     version = held.get("apiVersion")
     if version not in (None, "", "v1"):
-        pod.report(family, (*way, "apiVersion"), f"apiVersion is {shown(version)}: write v1")
+        pod.wrong(family, (*way, "apiVersion"), version, "write v1")
         return
     head, bracket, rest = path.partition("['")
     if bracket and rest.endswith("']"):
         name = rest[:-2]
         label = head == "metadata.labels"
         if not label and head != "metadata.annotations":
-            text = f"fieldPath is {shown(path)}: only metadata.labels and annotations have keys"
-            pod.report(family, (*way, "fieldPath"), text)
+            pod.wrong(
+                family, (*way, "fieldPath"), path, "only metadata.labels and annotations have keys"
+            )
         elif not is_qualified_name(name if label else name.lower()):
-            pod.report(family, (*way, "fieldPath"), f"fieldPath is {shown(path)}: write a key")
+            pod.wrong(family, (*way, "fieldPath"), path, "write a key")
     elif _OLD_FIELDS.get(path, path) not in known:
         near = nearest(path, sorted(known))
         hint = f"did you mean {near}?" if near else "write one such as metadata.name"
-        text = f"fieldPath is {shown(path)}: {hint}"
-        pod.report(family, (*way, "fieldPath"), text)
+        pod.wrong(family, (*way, "fieldPath"), path, hint)
 
 
 def resource_ref(
@@ -216,8 +216,9 @@ def resource_ref(
     if named and not text_of(held, "containerName"):
         pod.report(family, (*way, "containerName"), "set containerName", REQUIRED)
     elif resource not in _RESOURCES and not resource.startswith(_PAGES):
-        text = f"resource is {shown(resource)}: write one such as limits.cpu or requests.memory"
-        pod.report(family, (*way, "resource"), text)
+        pod.wrong(
+            family, (*way, "resource"), resource, "write one such as limits.cpu or requests.memory"
+        )
     divisor = held.get("divisor")
     if divisor is None or type(divisor) not in (str, int, float):
         return
@@ -230,17 +231,15 @@ def resource_ref(
     checked = resource in _RESOURCES or resource.startswith(_PAGES)
     if amount and amount not in known and checked:
         advice = "write 1 or 1m" if cores else "write 1, or 1 with a suffix such as Mi"
-        pod.report(family, (*way, "divisor"), f"divisor is {shown(divisor)}: {advice}")
+        pod.wrong(family, (*way, "divisor"), divisor, advice)
 
 
 def _key_ref(held: Mapping[str, Any], way: Way, pod: Pod) -> None:
     name, data = text_of(held, "name"), text_of(held, "key")
     if not is_dns_subdomain(name) and held.get("name", "") in (name, None):
-        text = f"name is {shown(name)}: {SUBDOMAIN_ADVICE}"
-        pod.report(VARIABLES, (*way, "name"), text)
+        pod.wrong(VARIABLES, (*way, "name"), name, SUBDOMAIN_ADVICE)
     if not is_data_key(data):
-        text = f"key is {shown(data)}: use letters, digits, '-', '_' and '.'"
-        pod.report(VARIABLES, (*way, "key"), text)
+        pod.wrong(VARIABLES, (*way, "key"), data, "use letters, digits, '-', '_' and '.'")
 
 
 def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -249,7 +248,7 @@ def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
         place = (*way, index)
         prefix = text_of(entry, "prefix")
         if prefix and not is_variable_name(prefix):
-            pod.report(VARIABLES, (*place, "prefix"), f"prefix is {shown(prefix)}: remove '='")
+            pod.wrong(VARIABLES, (*place, "prefix"), prefix, "remove '='")
         given = [name for name in ("configMapRef", "secretRef") if entry.get(name) is not None]
         if len(given) != 1:
             text = "envFrom names no source" if not given else "envFrom names two sources"
@@ -257,8 +256,7 @@ def variables_from(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JS
         for name in given:
             held = text_of(mapping(entry[name]), "name")
             if not is_dns_subdomain(held.removesuffix("-")):
-                text = f"{name} is {shown(held)}: {SUBDOMAIN_ADVICE}"
-                pod.report(VARIABLES, (*place, name, "name"), text)
+                pod.wrong(VARIABLES, (*place, name, "name"), held, SUBDOMAIN_ADVICE)
 
 
 def mounts(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -289,8 +287,7 @@ def _mount_options(mount: Mapping[str, Any], way: Way, pod: Pod) -> None:
     sub, expression = text_of(mount, "subPath"), text_of(mount, "subPathExpr")
     for name, path in (("subPath", sub), ("subPathExpr", expression)):
         if path and not descends(path):
-            text = f"{name} is {shown(path)}: write a relative path without '..'"
-            pod.report(MOUNTS, (*way, name), text)
+            pod.wrong(MOUNTS, (*way, name), path, "write a relative path without '..'")
     if sub and expression:
         pod.report(MOUNTS, (*way, "subPathExpr"), "subPath is set too: keep one of the two")
     propagation = text_of(mount, "mountPropagation")
@@ -329,8 +326,7 @@ def devices(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             pod.report(MOUNTS, (*place, "name"), f"{shown(name)} is listed twice", DUPLICATE)
         names.add(name)
         if not path or climbs(path):
-            text = f"devicePath is {shown(path)}: write a path without '..'"
-            pod.report(MOUNTS, (*place, "devicePath"), text)
+            pod.wrong(MOUNTS, (*place, "devicePath"), path, "write a path without '..'")
 
 
 def mounted_and_device(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -395,7 +391,7 @@ def handler(value: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
 def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str) -> None:
     if name == "exec":
         if not held.get("command"):
-            pod.report(family, (*way, "command"), f"{way[-2]} has no command", REQUIRED)
+            pod.report(family, (*way, "command"), f"{way[-2]} has no command: add one", REQUIRED)
     elif name == "sleep":
         grace = number_in(pod.spec, "terminationGracePeriodSeconds")
         grace = _GRACE if grace is None else max(grace, 1)  # the API server makes 1 of less
@@ -406,7 +402,7 @@ def _action(name: str, held: Mapping[str, Any], way: Way, pod: Pod, family: str)
     else:
         port = held.get("port")
         if advice := port_or_name(port) if port is not None else "":
-            pod.report(family, (*way, "port"), f"port is {shown(port)}: {advice}")
+            pod.wrong(family, (*way, "port"), port, advice)
         for index, header in entries(held.get("httpHeaders")):
             if not is_header(text_of(header, "name")):
                 text = f"header is {shown(text_of(header, 'name'))}: use letters, digits and '-'"

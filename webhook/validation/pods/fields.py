@@ -253,8 +253,7 @@ def _hostname(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
             text = f"hostnameOverride is set with {other}: keep one of them"
             pod.report(NAMES, (*way, "hostnameOverride"), text, FORBIDDEN)
     if len(name) > _HOSTNAME_MAX or not is_dns_subdomain(name):
-        text = f"hostnameOverride is {shown(name)}: {SUBDOMAIN_ADVICE}"
-        pod.report(NAMES, (*way, "hostnameOverride"), text)
+        pod.wrong(NAMES, (*way, "hostnameOverride"), name, SUBDOMAIN_ADVICE)
 
 
 def _dns_config(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON

@@ -107,6 +107,10 @@ class Pod(Struct):
             fault = Fault(self._field(way), text, reason, doubtful)
             self.problems.setdefault(family, []).append(fault)
 
+    def wrong(self, family: str, way: Way, value: object, advice: str) -> None:
+        """Add that a field, the last of a path, has a value, and what to write."""
+        self.report(family, way, f"{way[-1]} is {shown(value)}: {advice}")
+
     def at(self, way: Way) -> Any:  # noqa: ANN401 - JSON
         """Return the value at a place of the template, None where there is none."""
         value: Any = self.value
@@ -136,7 +140,7 @@ def walk(value: Any, node: Node, way: Way, pod: Pod) -> None:  # noqa: ANN401, C
             if below.check is None:
                 walk(item, below, (*way, key), pod)
             elif text := below.check(item):
-                pod.report(below.family, (*way, key), f"{key} is {shown(item)}: {text}")
+                pod.wrong(below.family, (*way, key), item, text)
     elif type(value) is list and node.entries is not None:
         below = node.entries
         for index, item in enumerate(value):

@@ -109,8 +109,7 @@ def _requirement(operator: str, many: list[str], known: Iterable[str], way: Way,
         text = f"operator {operator} takes no values: remove them"
         pod.report(PLACEMENT, (*way, "values"), text, FORBIDDEN)
     elif operator not in known:
-        text = f"operator is {shown(operator)}: write one of {', '.join(known)}"
-        pod.report(PLACEMENT, (*way, "operator"), text)
+        pod.wrong(PLACEMENT, (*way, "operator"), operator, f"write one of {', '.join(known)}")
 
 
 def _selector(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
@@ -134,7 +133,7 @@ def pod_term(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
     _selector(value.get("namespaceSelector"), (*way, "namespaceSelector"), pod)
     topology = text_of(value, "topologyKey")
     if not is_qualified_name(topology):
-        pod.report(PLACEMENT, (*way, "topologyKey"), f"topologyKey is {shown(topology)}: set it")
+        pod.wrong(PLACEMENT, (*way, "topologyKey"), topology, "set it")
     spaces = value.get("namespaces")
     for index, name in enumerate(spaces if type(spaces) is list else ()):
         if type(name) is str and not is_dns_label(name):
@@ -194,8 +193,8 @@ def toleration(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         _value(text, (*way, "value"), pod)
     elif operator not in ("", "Equal", "Exists", *_NUMBERS):
         near = next((each for each in ("Equal", "Exists") if each.lower() == operator.lower()), "")
-        message = f"operator is {shown(operator)}: write {near or 'Equal or Exists'}"
-        pod.report(PLACEMENT, (*way, "operator"), message)
+        advice = f"write {near or 'Equal or Exists'}"
+        pod.wrong(PLACEMENT, (*way, "operator"), operator, advice)
     if value.get("tolerationSeconds") is not None and text_of(value, "effect") != _EFFECT:
         message = f"tolerationSeconds needs effect {_EFFECT}: write that, or remove it"
         pod.report(PLACEMENT, (*way, "effect"), message)

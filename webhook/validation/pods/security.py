@@ -65,8 +65,7 @@ def _profiles(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
                 REQUIRED,
             )
         elif path != path.strip() if name == "appArmorProfile" else not descends(path):
-            text = f"localhostProfile is {shown(path)}: write a relative path without '..'"
-            pod.report(SECURITY, place, text)
+            pod.wrong(SECURITY, place, path, "write a relative path without '..'")
 
 
 def _sysctls(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON

@@ -26,7 +26,6 @@ from webhook.validation.pods.inspection import (
     entries,
     mapping,
     number_in,
-    shown,
     text_of,
     walk,
 )
@@ -119,7 +118,7 @@ def _head(group: Group, added: tuple[str, ...], *, forced: bool, autoscaling: bo
         _check_account(text_of(mapping(place.map.get("spec")), "serviceAccountName"), pod)
     name = text_of(mapping(pod.value.get("metadata")), "name")
     if name and not is_dns_subdomain(name):
-        pod.report(NAMES, ("metadata", "name"), f"name is {shown(name)}: {SUBDOMAIN_ADVICE}")
+        pod.wrong(NAMES, ("metadata", "name"), name, SUBDOMAIN_ADVICE)
     return pod
 
 
@@ -144,8 +143,7 @@ def _check_account(name: str, pod: Pod) -> None:
     if made and not made[0].isalpha():
         made = f"r{made[1:]}"
     if made and not is_dns_subdomain(made):
-        text = f"serviceAccountName is {shown(name)}: {SUBDOMAIN_ADVICE}"
-        pod.report(NAMES, ("spec", "serviceAccountName"), text)
+        pod.wrong(NAMES, ("spec", "serviceAccountName"), name, SUBDOMAIN_ADVICE)
 
 
 def _autoscaler(cluster: Cluster, head: Pod) -> Pod:
@@ -174,6 +172,5 @@ def _options(cluster: Cluster) -> Iterator[Pod]:
     secret = (auth / "secretName").text
     if secret and (auth / "mode").text == "token" and not is_dns_subdomain(secret):
         pod = Pod(auth, auth.map)
-        text = f"secretName is {shown(secret)}: {SUBDOMAIN_ADVICE}"
-        pod.report(VARIABLES, ("secretName",), text)
+        pod.wrong(VARIABLES, ("secretName",), secret, SUBDOMAIN_ADVICE)
         yield pod

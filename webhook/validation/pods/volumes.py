@@ -64,8 +64,7 @@ def volumes(value: Any, way: Way, pod: Pod) -> None:  # noqa: ANN401 - JSON
         name = text_of(volume, "name")
         place = (*way, index)
         if not is_dns_label(name):
-            text = f"volume name is {shown(name)}: {DNS_LABEL_ADVICE}"
-            pod.report(VOLUMES, (*place, "name"), text)
+            pod.wrong(VOLUMES, (*place, "name"), name, DNS_LABEL_ADVICE)
         elif name in names:
             text = f"another volume is named {shown(name)}: rename one of them"
             pod.report(VOLUMES, (*place, "name"), text, DUPLICATE)
@@ -97,32 +96,31 @@ def _empty_dir(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
         except ValueError:
             return
         if negative:
-            pod.report(VOLUMES, (*way, "sizeLimit"), f"sizeLimit is {shown(size)}: write 0 or more")
+            pod.wrong(VOLUMES, (*way, "sizeLimit"), size, "write 0 or more")
 
 
 def _host_path(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     path = text_of(value, "path")
     if climbs(path):
-        pod.report(VOLUMES, (*way, "path"), f"path is {shown(path)}: write it without '..'")
+        pod.wrong(VOLUMES, (*way, "path"), path, "write it without '..'")
 
 
 def _nfs(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     path = text_of(value, "path")
     if path and not path.startswith("/"):
-        pod.report(VOLUMES, (*way, "path"), f"path is {shown(path)}: begin it with /")
+        pod.wrong(VOLUMES, (*way, "path"), path, "begin it with /")
 
 
 def _git(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     path = text_of(value, "directory")
     if not descends(path):
-        text = f"directory is {shown(path)}: write a relative path without '..'"
-        pod.report(VOLUMES, (*way, "directory"), text)
+        pod.wrong(VOLUMES, (*way, "directory"), path, "write a relative path without '..'")
 
 
 def _csi(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
     driver = text_of(value, "driver")
     if driver and (len(driver) > DNS_LABEL_MAX or not is_dns_subdomain(driver.lower())):
-        pod.report(VOLUMES, (*way, "driver"), f"driver is {shown(driver)}: {SUBDOMAIN_ADVICE}")
+        pod.wrong(VOLUMES, (*way, "driver"), driver, SUBDOMAIN_ADVICE)
 
 
 def _ephemeral(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
@@ -157,8 +155,7 @@ def _path(item: Mapping[str, Any], way: Way, pod: Pod, name: str = "path") -> No
     if not path:
         pod.report(VOLUMES, (*way, name), f"a file has no {name}: set it", REQUIRED)
     elif not is_local(path):
-        text = f"{name} is {shown(path)}: write a relative path without '..'"
-        pod.report(VOLUMES, (*way, name), text)
+        pod.wrong(VOLUMES, (*way, name), path, "write a relative path without '..'")
 
 
 def _downward(value: Mapping[str, Any], way: Way, pod: Pod) -> None:
