@@ -58,6 +58,13 @@ def test_each_worker_group_waits_for_its_own_and_the_head_for_nobody() -> None:
     assert found.workload.name == "c.gang"
 
 
+def test_a_worker_group_that_is_a_unit_is_scheduled_as_one_replica() -> None:
+    cluster = asking(REPLICA).annotated(names.ANNOTATION_UNIT, "a=worker-group")
+    found = desired(cluster.group("a", replicas=4).group("b", hosts=2).group("single"))
+    assert counts(found) == {"c-worker-a": 4}
+    assert templates(found) == {"worker-a": 4, "worker-b": 2}
+
+
 @pytest.mark.parametrize("fields", [{"replicas": 0}, {"suspend": True}, {"maxReplicas": 0}])
 def test_a_group_that_wants_no_pods_has_a_template_but_no_pod_group(fields: dict[str, int]) -> None:
     found = desired(asking(WORKER_GROUP).group("a", **{"hosts": 4, "replicas": 2} | fields))

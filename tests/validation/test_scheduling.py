@@ -95,7 +95,7 @@ def test_kuberays_annotation_that_was_not_merged_is_read_alike() -> None:
 
 def test_replicas_of_one_host_need_no_group() -> None:
     assert found(a_cluster().annotation(OURS, "replica").group()) == {
-        ("scheduling-group-without-effect", AT)
+        ("annotation-without-effect", AT)
     }
     assert found(asking("replica").group("single")) == set()
 

@@ -139,20 +139,28 @@ def _by_group(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
         head=True,
     )
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        count = _bounded(_pods(group))
-        template = Template(gang.template_name(name), max(count, 1))
-        yield _Kind(
-            template,
-            _priority(group),
-            [gang.group_pod_group(facts.name, name)] if count else [],
-            bool(replicas),
-        )
+        yield _group(facts, name, group, replicas)
+
+
+def _group(facts: ClusterFacts, name: str, group: WorkerGroup, replicas: frozenset[str]) -> _Kind:
+    """Return the kind of a worker group whose pods are scheduled together."""
+    count = _bounded(_pods(group))
+    return _Kind(
+        Template(gang.template_name(name), max(count, 1)),
+        _priority(group),
+        [gang.group_pod_group(facts.name, name)] if count else [],
+        bool(replicas),
+    )
 
 
 def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
-    """Yield each group of several hosts, with a PodGroup for each replica that has a seat taken."""
+    """Yield each group that is a unit, and each of several hosts, with a PodGroup for each replica
+    that has a seat taken.
+    """
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        if group.num_of_hosts > 1:
+        if name in facts.units:
+            yield _group(facts, name, group, replicas)
+        elif group.num_of_hosts > 1:
             template = Template(gang.template_name(name), _bounded(group.num_of_hosts))
             named = [
                 gang.replica_pod_group(facts.name, name, replica)

@@ -21,6 +21,9 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 # `"true"` on the workers of a RayService, whose readiness probe asks whether Serve runs there.
 LABEL_SERVE: Final = "ray.io/serve"
 
+LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
+"""On the headless service of a RayCluster, with the name of the RayCluster."""
+
 # The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
 LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
@@ -50,6 +53,10 @@ the webhook adds, which proves that the API server reached it.
 """
 ANNOTATION_FAILURE_POLICY: Final = PREFIX + "failure-policy"
 """On a webhook configuration: the failurePolicy of its entries once the webhook is reached."""
+ANNOTATION_UNIT: Final = PREFIX + "unit"
+LABEL_UNIT: Final = ANNOTATION_UNIT
+"""The label of pods whose unit is their worker group."""
+ANNOTATION_HOST_NAMES: Final = PREFIX + "host-names"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"

@@ -1,4 +1,4 @@
-"""Rendezvous: where the hosts of a replica meet, as torchrun, Lightning, vLLM and NCCL read it.
+"""Rendezvous: where the hosts of a unit meet, as torchrun, Lightning, vLLM and NCCL read it.
 
 Never RANK, WORLD_SIZE, LOCAL_RANK or CUDA_VISIBLE_DEVICES: those belong to one process, and Ray
 sets them.
@@ -10,20 +10,18 @@ from functools import lru_cache
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
 from webhook.accelerators.profiles import Setting
-from webhook.groups.naming import host_name
 from webhook.groups.optins import PROFILES
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the variables that all hosts of a replica have, for all containers."""
+    """Return the variables that all hosts of a unit have, for all containers."""
     if not _meets(replica):
         return []
     problem = PROFILES.fault(replica.cluster.profiles)
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
-    name = host_name(replica.group_name, replica.index, 0)
-    master = f"{name}.{replica.service}.{replica.cluster.namespace}.svc"
+    master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
     settings, _ = _settings(replica.cluster.profiles)
     for slot in replica.slots:
         edits += fill(slot, _variables(settings, replica, slot, master))
@@ -31,21 +29,25 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the place of a host in its replica, for all containers."""
+    """Return the rank of a host in its unit, for all containers."""
     replica = worker.replica
     if not _meets(replica):
         return []
     _, settings = _settings(replica.cluster.profiles)
-    rank = {profiles.RANK: str(worker.host)}
+    rank = {profiles.RANK: str(worker.rank)}
     variables = [
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
     ]
-    return [edit for slot in replica.slots for edit in fill(slot, variables)]
+    edits: list[Edit] = [edit for slot in replica.slots for edit in fill(slot, variables)]
+    if worker.rank >= replica.unit_hosts:
+        text = f"rank {worker.rank} is not below the {replica.unit_hosts} hosts of the unit"
+        edits.append(Warn(f"{text}: delete this pod once a lower index is free"))
+    return edits
 
 
 def _meets(replica: Replica) -> bool:
     return (
-        replica.hosts > 1
+        replica.unit_hosts > 1
         and profiles.NONE not in replica.cluster.profiles
         and any(device.rendezvous and replica.count(device) for device in DEVICES)
     )
@@ -67,7 +69,7 @@ def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setti
 def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
-    known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
+    known = {profiles.HOSTS: str(replica.unit_hosts), profiles.MASTER: master}
     devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
     if devices:
         known[profiles.DEVICES] = str(devices)

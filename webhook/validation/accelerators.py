@@ -282,17 +282,17 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         if group.needs_names and field.text:
             yield Fault(
                 field,
-                f"hostname is {field.text[:20]} on {group.hosts} hosts: remove it",
+                f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it",
             )
     for group, container in _containers(cluster):
-        if group.hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
+        if group.unit_hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
             if value and value != placeholder:
                 yield Fault(
                     (container.variable(name) or container.field) / "value",
-                    f"{name} is {value[:12]} on {group.hosts} hosts: remove it",
+                    f"{name} is {value[:12]} on {group.unit_hosts} hosts: remove it",
                 )
 
 
