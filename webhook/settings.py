@@ -189,6 +189,16 @@ class Scheduling(_Section):
     """
 
 
+class Network(_Section):
+    """Names by which worker pods find each other; `docs/units.md` has more."""
+
+    services: bool = False
+    """Whether `controller` creates the headless Service `<cluster>-headless` for RayClusters whose
+    single hosts need names: KubeRay creates it only where a group has several hosts. It needs the
+    right to create Services. Set it for `serve` alike, which otherwise warns for each pod.
+    """
+
+
 class Controller(_Section):
     """`ray-webhook controller`: the process that writes to the cluster."""
 
@@ -288,6 +298,7 @@ class Settings(_Section):
     log: Log = Log()
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
+    network: Network = Network()
     resize: Resize = Resize()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()

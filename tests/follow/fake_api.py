@@ -361,6 +361,8 @@ class FakeApi:
             return await self._answer_one(writer, resource, name, body)
         if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
+        if resource == SERVICES and verb == "create":
+            return await self._create(writer, resource, url.path, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False
@@ -424,6 +426,16 @@ class FakeApi:
         else:
             self.delete(resource, name, namespace)
         return {"kind": "Status"}, 200
+
+    async def _create(
+        self, writer: asyncio.StreamWriter, resource: str, path: str, content: bytes
+    ) -> bool:
+        """Store an object, unless one of its name exists."""
+        new = msgspec.json.decode(content)
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        if (namespace, new["metadata"]["name"]) in self._objects[resource]:
+            return await _refuse(writer, 409)
+        return await _succeed(writer, self.put(resource, new), 201)
 
     async def _answer_one(
         self, writer: asyncio.StreamWriter, resource: str, name: str, content: bytes

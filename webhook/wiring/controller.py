@@ -19,6 +19,7 @@ from webhook.control.repair_records import RepairRecords
 from webhook.control.repair_store import RepairStore
 from webhook.control.repairer import Repairer
 from webhook.control.reporter import Reporter
+from webhook.control.services import HeadlessServices
 from webhook.follow.client import Api
 from webhook.follow.observing import INSTALLATION, Observing
 from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming, Timing
@@ -71,6 +72,7 @@ def build(
         work
         for work in (
             _publisher(settings, observing, index, metrics, publishing),
+            HeadlessServices(observing, index.clusters) if settings.network.services else None,
             _reporter(settings, observing, world, metrics, identity),
             _repairer(
                 settings, observing, index, metrics, RepairRecords(api, namespace, name), identity

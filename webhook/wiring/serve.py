@@ -137,6 +137,7 @@ def _endpoints(
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
+        settings.network.services,
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
