@@ -21,6 +21,10 @@ PROCESSES: Final = "processes"
 MASTER_PORT: Final = "29500"
 """torchrun's default, which no port of Ray meets."""
 
+NEURON_PORT: Final = "41000"
+"""Where the Neuron runtime of host 0 listens, as in AWS' examples; torchrun has a port of its own.
+"""
+
 NONE: Final = "none"
 """Stands in place of profiles, and turns all variables of the rendezvous off."""
 
@@ -80,12 +84,23 @@ RENDEZVOUS: Final = Profile(
 
 _TORCHRUN: Final = "profile torchrun: read in place of a flag"
 _TORCH_TPU: Final = "profile torch-tpu: TorchTPU builds its slice from it"
+_EFA: Final = "profile efa: libfabric over EFA"
 _MNNVL: Final = "profile mnnvl: NCCL over multi-node NVLink"
 
 # https://docs.pytorch.org/docs/stable/elastic/run.html
 # https://docs.vllm.ai/en/stable/configuration/env_vars.html
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html
 PROFILES: Final = (
+    Profile(
+        "efa",
+        "NCCL and Neuron over AWS' Elastic Fabric Adapter",
+        (
+            Setting(names.FI_PROVIDER, "efa", _EFA),
+            Setting(names.FI_EFA_USE_DEVICE_RDMA, "1", _EFA),
+            Setting(names.FI_EFA_FORK_SAFE, "1", _EFA),
+        ),
+    ),
     Profile(
         "mnnvl",
         "NCCL over multi-node NVLink",
@@ -93,6 +108,18 @@ PROFILES: Final = (
             Setting(names.NCCL_MNNVL_ENABLE, "1", _MNNVL),
             Setting(names.NCCL_CUMEM_ENABLE, "1", _MNNVL),
             Setting(names.NCCL_NVLS_ENABLE, "1", _MNNVL),
+        ),
+    ),
+    Profile(
+        "neuron",
+        "the Neuron runtime of all hosts meets at host 0",
+        (
+            Setting(
+                names.NEURON_RT_ROOT_COMM_ID,
+                f"{{{names.MASTER_ADDR}}}:{NEURON_PORT}",
+                "profile neuron: the root of collective communication",
+                identity=True,
+            ),
         ),
     ),
     Profile(

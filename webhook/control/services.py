@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from webhook.control.failures import kind_of, pause_of, log_failure
+from webhook.control.failures import kind_of, log_failure, pause_of
 from webhook.follow.errors import ApiError
 from webhook.follow.observing import Observing
 from webhook.follow.timing import World

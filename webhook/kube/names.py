@@ -103,6 +103,9 @@ FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
 RESOURCE_TPU: Final = "google.com/tpu"
 RESOURCE_GPU_SUFFIX: Final = "gpu"
 RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
+RESOURCE_AMD_GPU: Final = "amd.com/gpu"
+RESOURCE_NEURON_CORE: Final = "aws.amazon.com/neuroncore"
+RESOURCES_NEURON: Final = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 
 # Node labels of GKE TPU node pools.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
@@ -153,6 +156,10 @@ PET_MASTER_ADDR: Final = "PET_MASTER_ADDR"
 PET_MASTER_PORT: Final = "PET_MASTER_PORT"
 PET_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
 VLLM_HOST_IP: Final = "VLLM_HOST_IP"
+FI_PROVIDER: Final = "FI_PROVIDER"
+FI_EFA_USE_DEVICE_RDMA: Final = "FI_EFA_USE_DEVICE_RDMA"
+FI_EFA_FORK_SAFE: Final = "FI_EFA_FORK_SAFE"
+NEURON_RT_ROOT_COMM_ID: Final = "NEURON_RT_ROOT_COMM_ID"
 NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
 NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
 NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"

@@ -70,9 +70,9 @@ def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
     known = {profiles.HOSTS: str(replica.unit_hosts), profiles.MASTER: master}
-    devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
-    if devices:
-        known[profiles.DEVICES] = str(devices)
+    asked = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
+    if asked and all(device.processes for device in asked):
+        known[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in asked))
     read: set[str] = set()
     for setting in settings:
         value = setting.filled(known)

@@ -327,7 +327,8 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
             Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")
         ) from None
     resources = container.resources or _NO_RESOURCES
-    devices = count_devices(resources.limits, resources.requests, partial(_count, path))
+    limits, requests, claims = resources.limits, resources.requests, resources.claimed
+    devices = count_devices(limits, requests, partial(_count, path), claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
     return Slot(path, container.name, variables, env, devices, passing)
 

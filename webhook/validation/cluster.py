@@ -331,9 +331,11 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
         }
     resources = _map(value.get("resources"))
     limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    listed = resources.get("claims")
+    claims = [_text(_map(each).get("name")) for each in listed] if type(listed) is list else ()
     devices = (
-        count_devices(limits, requests, lambda _, amount: number_of(amount))
-        if limits or requests
+        count_devices(limits, requests, lambda _, amount: number_of(amount), claims)
+        if limits or requests or claims
         else NO_DEVICES
     )
     name, image = _text(value.get("name")), _text(value.get("image"))
