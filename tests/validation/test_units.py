@@ -32,8 +32,8 @@ def messages(cluster: ClusterBuilder) -> list[str]:
         (names.ANNOTATION_PROFILES, "torchrun", "no unit has several hosts"),
         (names.ANNOTATION_PROFILES, "torch-tpu", "profile torch-tpu is for TPUs"),
         (names.ANNOTATION_SCHEDULING_GROUP, "replica", "no unit has several hosts"),
-        (names.ANNOTATION_REPAIR, "true", "no unit has several hosts"),
-        (names.ANNOTATION_RESTART, "replica", "no unit has several hosts"),
+        (names.ANNOTATION_REPAIR, "true", "no replica has several hosts"),
+        (names.ANNOTATION_RESTART, "replica", "no replica has several hosts"),
     ],
 )
 def test_an_opt_in_that_reaches_no_pod_says_why(annotation: str, value: str, reason: str) -> None:
@@ -47,8 +47,6 @@ def test_an_opt_in_that_reaches_no_pod_says_why(annotation: str, value: str, rea
         (names.ANNOTATION_TOPOLOGY_KEY, "nvidia.com/gpu.clique"),
         (names.ANNOTATION_PROFILES, "torchrun"),
         (names.ANNOTATION_SCHEDULING_GROUP, "replica"),
-        (names.ANNOTATION_REPAIR, "true"),
-        (names.ANNOTATION_RESTART, "replica"),
     ],
 )
 def test_a_unit_gives_it_effect(annotation: str, value: str) -> None:

@@ -242,14 +242,16 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     """A replica that was made when its group had another number of hosts.
 
     KubeRay keeps replicas that have too many, and the hosts were told names and a number of peers
-    that are no longer right.
+    that are no longer right. The hosts of a worker group that is one job have the number of its
+    replicas at the time when each was created.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     replica = expected.replica
     count = replica.group.spec.num_of_hosts
     beyond = [host for host in replica.pods if host >= count]
-    told = expected.sizes() if count > 1 and not beyond else []
+    in_unit = replica.group.in_unit
+    told = expected.sizes() if (count > 1 or in_unit) and not beyond else []
     if not beyond and not told:
         return
     what = (
@@ -267,6 +269,15 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
             f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
             "again is given the same",
             show("raycluster", cluster.namespace, cluster.name),
+            pods=pods,
+        )
+        return
+    if told and in_unit:
+        yield Symptom(
+            f"replica {_called(replica)} was created for another number of hosts of its unit than "
+            f"{told[0].expected}: {what}",
+            "delete all pods of the group, so that the job starts with its new size",
+            get_pods(cluster.namespace, pods),
             pods=pods,
         )
         return

@@ -80,6 +80,11 @@ class Group(Struct):
         return min(self.spec.num_of_hosts, MAX_HOSTS)
 
     @property
+    def in_unit(self) -> bool:
+        """Return whether its replicas are one job."""
+        return self.name in self.cluster.facts.units
+
+    @property
     def desired(self) -> int:
         """How many replicas there should be."""
         facts = self.cluster.facts

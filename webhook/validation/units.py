@@ -86,6 +86,11 @@ def _no_several(cluster: Cluster, text: str) -> str:
     return "" if several or text == "false" else _SEVERAL
 
 
+def _no_replica(cluster: Cluster, text: str) -> str:
+    several = any(group.hosts > 1 for group in cluster.groups)
+    return "" if several or text == "false" else "no replica has several hosts: remove it"
+
+
 def _no_pod_group(cluster: Cluster, text: str) -> str:
     return _no_several(cluster, text) if text == REPLICA else ""
 
@@ -136,8 +141,8 @@ _EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = 
     (TOPOLOGY_KEY, _no_several),
     (PROFILES, _no_profile),
     (SCHEDULING_GROUP, _no_pod_group),
-    (REPAIR, _no_several),
-    (RESTART, _no_several),
+    (REPAIR, _no_replica),
+    (RESTART, _no_replica),
     (REPLICA_LABEL, _own_labels),
     (DRAIN_SECONDS, _own_drain),
 )
