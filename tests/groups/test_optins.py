@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import a_cluster, facts
 from tests.groups.annotations_page import PAGE, page
-from webhook.accelerators.profiles import ALLOWED
+from webhook.accelerators.profiles import allowed
 from webhook.groups.optins import (
     ANNOTATIONS,
     GRANULARITIES,
@@ -89,7 +89,7 @@ def test_profiles_are_a_list_with_blanks_where_people_put_them() -> None:
 
 
 def test_a_problem_says_what_may_be_written() -> None:
-    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *ALLOWED))
+    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *allowed()))
     assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
 

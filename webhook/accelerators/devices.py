@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, Container, PodSpec, TemplateContainer
 from webhook.kube.quantity import parse_count
+from webhook.kube.shapes import is_qualified_name
 
 A = TypeVar("A")
 
@@ -86,8 +87,35 @@ NEURON_CORE: Final = Device(
     processes=True,
 )
 
-DEVICES: Final = [TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE]
+SHIPPED: Final = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)
+
+DEVICES: Final = [*SHIPPED]
 """Those that are shipped, and those of the settings."""
+
+
+def add_device(device: Device) -> None:
+    """Add a device to the known ones, or replace the one of its name."""
+    DEVICES[:] = [*(each for each in DEVICES if each.name != device.name), device]
+    device_of.cache_clear()
+
+
+def own_device(name: str, keys: Iterable[str]) -> Device:
+    """Return a device of the settings, by extended resources, and by endings of the names of claims
+    (DRA), which have no slash. Raises ValueError for one that cannot be.
+    """
+    if any(name == device.name for device in SHIPPED):
+        msg = f"device {name} exists: use another name"
+        raise ValueError(msg)
+    resources = frozenset(key for key in keys if "/" in key)
+    for key in resources:
+        known = next((device.name for device in SHIPPED if device.named_by(key)), "")
+        if known or not is_qualified_name(key):
+            why = f"is {known} already" if known else "is not an extended resource"
+            msg = f"device {name}: {key} {why}"
+            raise ValueError(msg)
+    claims = tuple(key for key in keys if "/" not in key)
+    return Device(name, resources, claims=claims, rendezvous=True, processes=not claims)
+
 
 IDENTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -78,9 +78,9 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
-    unknown = [name[:20] for name in chosen if name not in profiles.ALLOWED]
+    unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
     what = ", ".join(map(repr, unknown[:3]))
-    return f"unknown profile {what}; known are {', '.join(profiles.ALLOWED)}" if unknown else ""
+    return f"unknown profile {what}; known are {', '.join(profiles.allowed())}" if unknown else ""
 
 
 def _no_label_key(key: str) -> str:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
-from webhook.accelerators.profiles import Setting
+from webhook.accelerators.profiles import Profile, Setting
 from webhook.groups.optins import PROFILES
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
@@ -22,7 +22,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     problem = PROFILES.fault(replica.cluster.profiles)
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
     master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
-    settings, _ = _settings(replica.cluster.profiles)
+    settings, _ = _settings(profiles.of_hosts(replica.cluster.profiles))
     for slot in replica.slots:
         edits += fill(slot, _variables(settings, replica, slot, master))
     return edits
@@ -33,7 +33,7 @@ def host_edits(worker: Worker) -> list[Edit]:
     replica = worker.replica
     if not _meets(replica):
         return []
-    _, settings = _settings(replica.cluster.profiles)
+    _, settings = _settings(profiles.of_hosts(replica.cluster.profiles))
     rank = {profiles.RANK: str(worker.rank)}
     variables = [
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
@@ -54,14 +54,9 @@ def _meets(replica: Replica) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
+def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
-    known = [
-        profiles.BY_NAME[name]
-        for name in chosen
-        if name in profiles.BY_NAME and not profiles.BY_NAME[name].of_slice
-    ]
-    settings = [each for profile in (profiles.RENDEZVOUS, *known) for each in profile.settings]
+    settings = [each for profile in (profiles.RENDEZVOUS, *chosen) for each in profile.settings]
     alike = tuple(each for each in settings if profiles.RANK not in each.holes)
     return alike, tuple(each for each in settings if profiles.RANK in each.holes)
 

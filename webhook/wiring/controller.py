@@ -58,6 +58,7 @@ def build(
     """
     log = Log(output, "controller", form_of(settings.log.format, output))
     follow_logs(log)
+    settings.extend()
     metrics = Metrics("controller")
     api = Api(connection(settings.kubeconfig))
     world = World(ignoring=settings.ignore.rayclusters)

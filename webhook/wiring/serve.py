@@ -85,6 +85,7 @@ def build(
 
     Raises CertificateError, or ManifestError for the state.
     """
+    settings.extend()
     metrics = Metrics("serve")
     cluster = (
         _standalone(settings, state)
