@@ -113,3 +113,29 @@ def test_an_update_of_replicas_says_which_pods_keep_the_old_size(
     assert finding.message == (
         f"{kept} running pods of group ranks keep NNODES={before}: delete them all"
     )
+
+
+def later(before: ClusterBuilder, after: ClusterBuilder) -> list[str]:
+    """Return what is said of annotations that an update adds or changes."""
+    found = check_update("RayCluster", before.build(), after.build())
+    return [each.message for each in found if each.rule == "annotation-for-new-pods"]
+
+
+def test_an_annotation_that_is_added_reaches_new_pods_alone() -> None:
+    def cluster(*annotations: tuple[str, str], replicas: int = 1) -> ClusterBuilder:
+        found = a_bare_cluster().group(hosts=4, replicas=replicas)
+        for annotation, value in annotations:
+            found.annotation(annotation, value)
+        return found
+
+    key = names.ANNOTATION_TOPOLOGY_KEY, "rack"
+    other = names.ANNOTATION_TOPOLOGY_KEY, "row"
+    drain = names.ANNOTATION_DRAIN_SECONDS, "60"
+    (added,) = later(cluster(), cluster(key))
+    assert added.startswith("applies to pods that are created from now on: ")
+    assert len(later(cluster(key), cluster(other))) == 1
+    (both,) = later(cluster(), cluster(key, drain))
+    assert ", as 1 more do: " in both
+    assert later(cluster(key), cluster(key)) == []
+    assert later(cluster(key), cluster()) == []
+    assert later(cluster(replicas=0), cluster(key, replicas=0)) == []

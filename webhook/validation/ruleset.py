@@ -41,7 +41,7 @@ from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
-from webhook.validation.units import UNIT_UPDATES, UNITS, has_units
+from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS, has_units
 from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
@@ -95,7 +95,7 @@ CLUSTER_RULES: Final = (
 JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION)
 SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *UNIT_UPDATES, *SHARD_UPDATES)
+UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *UNIT_UPDATES, *OPT_IN_UPDATES, *SHARD_UPDATES)
 
 FILE_RULES: Final = (*SCHEMA, *AUTOSCALER_FILES, *HOOK_FILES)
 

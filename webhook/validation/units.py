@@ -180,4 +180,32 @@ def unit_resized(update: Update) -> Iterator[Fault]:
             )
 
 
+def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
+    """An annotation of the webhook that was added or changed on a RayCluster whose pods run.
+
+    Pods receive what it asks for when they are created, and are not changed later.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
+    """
+    running = any(group.scale.desired for group in update.old.groups)
+    if not (update.standalone and running):
+        return
+    changed = [
+        row.annotation
+        for row in _OF_PODS
+        if row.read(update.old.annotations) != row.read(update.new.annotations)
+        and update.new.annotations.get(row.annotation)
+    ]
+    if changed:
+        more = f", as {len(changed) - 1} more do" if len(changed) > 1 else ""
+        text = f"applies to pods that are created from now on{more}: delete those that run"
+        yield Fault(update.new.annotation(changed[0]), text)
+
+
+_OF_PODS: Final[tuple[OptIn[Any], ...]] = tuple(row for row, _ in _EFFECTS)
+"""Opt-ins that pods receive when they are created."""
+
 UNIT_UPDATES: Final = (warn(unit_resized),)
+"""Of an update that does nothing but scale, too."""
+
+OPT_IN_UPDATES: Final = (warn(annotation_for_new_pods),)
