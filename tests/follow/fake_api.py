@@ -111,6 +111,8 @@ class FakeApi:
     """Of the release of Kubernetes that it says it is; empty: it does not say."""
     served: set[str] = field(default_factory=set)
     """Versions of scheduling.k8s.io."""
+    topology_aware: bool = False
+    """It keeps the topology constraints of PodGroups."""
     default_priority: str = ""
     """The PriorityClass that PodGroups get which name none."""
     protected: set[str] = field(default_factory=set)
@@ -408,6 +410,8 @@ class FakeApi:
         if (method == "POST") == (old is not None):
             raise Refusal(409 if old else 404)
         if method == "POST":
+            if not self.topology_aware:
+                body["spec"].pop("schedulingConstraints", None)
             return self.put(resource, admitted(version, resource, body, self.default_priority)), 201
         assert old is not None
         if method == "PATCH":

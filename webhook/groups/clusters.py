@@ -64,6 +64,7 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     units: frozenset[str] = frozenset()
     """The worker groups that are a unit each."""
     host_names: bool = False
+    autoscaling: bool = False
     job_of_slices: bool = False
     """A group takes part in a job over several TPU slices."""
 
@@ -122,6 +123,7 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         units=frozenset(units),
         host_names=HOST_NAMES.read(annotations) == "true",
         job_of_slices=bool(slices),
+        autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
     )
 
 

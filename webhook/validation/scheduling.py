@@ -160,10 +160,11 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group that the cluster cannot have.
 
-    The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will
-    come, so only replicas of several hosts can be grouped; KubeRay and other schedulers bring gangs
-    of their own; Kubernetes forbids a scheduling group beside `evictionResponders`; and a PodGroup
-    whose pods differ in priority or scheduler is never scheduled.
+    The pods are scheduled one by one. While a cluster autoscales the number of its pods changes, so
+    only replicas of several hosts and worker groups can be grouped, these with the pods that they
+    have at least; KubeRay and other schedulers bring gangs of their own; Kubernetes forbids a
+    scheduling group beside `evictionResponders`; and a PodGroup whose pods differ in priority or
+    scheduler is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
