@@ -46,7 +46,6 @@ from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS
-from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS
 from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
@@ -90,7 +89,6 @@ FAMILIES = (
     Family(
         "units", "Units, and annotations without effect", (*UNITS, *UNIT_UPDATES, *OPT_IN_UPDATES)
     ),
-    Family("units", "Units, and annotations without effect", (*UNITS, *UNIT_UPDATES, *OPT_IN_UPDATES)),
     Family("shards", "Shard groups", (*SHARDS, *SHARD_UPDATES)),
     Family("jobs", "RayJob and RayCronJob", (*RAYJOB, *SUBMISSION, *DELETION, *RAYCRONJOB)),
     Family("services", "RayService", (*RAYSERVICE, *SERVE)),
