@@ -55,3 +55,23 @@ def test_names_of_a_unit_need_the_service() -> None:
     scene = Scene(ranks())
     scene.services.clear()
     assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
+
+
+def restarted(scene: Scene, *replicas: int) -> Scene:
+    """Return a scene in which Ray's container of some hosts has restarted once."""
+    for name, pod in list(scene.pods.items()):
+        if pod["metadata"]["labels"].get(names.LABEL_REPLICA_INDEX) in map(str, replicas):
+            end = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-11-21T11:40:00Z"}
+            status = {"name": "ray-worker", "ready": True, "restartCount": 1}
+            status["lastState"] = {"terminated": end}
+            scene.changed(name, status={"containerStatuses": [status]})
+    return scene
+
+
+def test_a_host_of_a_unit_that_restarted_alone_is_found() -> None:
+    (found,) = restarted(Scene(ranks()), 2).examined().every_trouble
+    assert (found.id, found.replica, found.hosts) == (ids.HOST_RESTARTED, 2, (0,))
+    assert "start all hosts of the group again" in found.remedy
+    assert found.change is not None
+    assert found.change.command.count("ranks") == 4
+    assert restarted(Scene(ranks()), 0, 1, 2, 3).ids() == []

@@ -424,7 +424,8 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
 
 
 def host_restarted(expected: Expected) -> Iterator[Symptom]:
-    """A replica of which some hosts have restarted and the others have not.
+    """A replica, or a worker group that is one job, of which some hosts have restarted and the
+    others have not.
 
     Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
     processes of the other hosts still wait for the ranks that ended: collective operations of JAX
@@ -436,32 +437,33 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     https://docs.jax.dev/en/latest/multi_process.html
     """
     replica = expected.replica
-    if replica.group.hosts == 1:
+    pods = replica.peers
+    if len(pods) <= 1:
         return
-    pods = replica.everyone
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
     least = min(each.restart_count for each in statuses.values())
-    newest_ = replica.newest or 0.0
+    newest_ = newest(pods) or 0.0
     found = {
-        name: each
-        for name, each in statuses.items()
-        if each.restart_count > least and (_last_end(each) or newest_) >= newest_
+        pod.name: each
+        for pod in replica.everyone
+        if (each := statuses[pod.name]).restart_count > least
+        and (_last_end(each) or newest_) >= newest_
     }
     if not found:
         return
     which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
     count = max(each.restart_count for each in found.values())
-    cluster = replica.group.cluster
+    cluster, whole = replica.group.cluster, "group" if replica.group.in_unit else "replica"
     yield Symptom(
         f"{hosts(which)} of replica {_called(replica)} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
-        "if what runs on the replica does not go on, start all its hosts again: delete its pods. "
+        f"if the job does not go on, start all hosts of the {whole} again: delete its pods. "
         "The logs of the container that ended (`kubectl logs --previous`) have the cause",
         describe("pod", cluster.namespace, next(iter(found))),
         earliest(map(_last_end, found.values())),
         tuple(sorted(which)),
         tuple(found),
-        not_before=replica.newest,
+        not_before=newest(pods),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
     )
 

@@ -36,6 +36,13 @@ class Replica(Struct):
         return [pod for host in sorted(self.pods) for pod in self.pods[host]]
 
     @property
+    def peers(self) -> list[LivePod]:
+        """The pods of its unit: its own, or those of its group where that is one job."""
+        if not self.group.in_unit:
+            return self.everyone
+        return [pod for replica in self.group.replicas for pod in replica.everyone]
+
+    @property
     def missing(self) -> list[int]:
         """The hosts that have no pod."""
         return [host for host in range(self.group.hosts) if host not in self.pods]
