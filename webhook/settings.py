@@ -15,6 +15,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from webhook.accelerators.devices import Device, add_device, own_device
+from webhook.accelerators.profiles import Profile, add_profile, own_profile
 from webhook.groups.drain import SECONDS_MAX
 from webhook.time_zones import TIME_ZONES
 from webhook.validation.rule_settings import GATES, RuleSettings, parse_kuberay
@@ -189,6 +191,16 @@ class Scheduling(_Section):
     """
 
 
+class Network(_Section):
+    """Names by which worker pods find each other; `docs/units.md` has more."""
+
+    services: bool = False
+    """Whether `controller` creates the headless Service `<cluster>-headless` for RayClusters whose
+    single hosts need names: KubeRay creates it only where a group has several hosts. It needs the
+    right to create Services. Set it for `serve` alike, which otherwise warns for each pod.
+    """
+
+
 class Controller(_Section):
     """`ray-webhook controller`: the process that writes to the cluster."""
 
@@ -288,6 +300,7 @@ class Settings(_Section):
     log: Log = Log()
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
+    network: Network = Network()
     resize: Resize = Resize()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()
@@ -296,6 +309,17 @@ class Settings(_Section):
     ignore: Ignore = Ignore()
     controller: Controller = Controller()
     dashboard: Dashboard = Dashboard()
+
+    devices: dict[str, list[str]] = {}
+    """Devices beside the known ones, whose hosts have a rendezvous as those of GPUs: by name, the
+    extended resources by which containers ask for one, such as `habana.ai/gaudi`. A text without a
+    slash is the end of the names of claims.
+    """
+
+    profiles: dict[str, dict[str, str]] = {}
+    """Profiles beside the shipped ones: by name, variables and their values, in which `{hosts}`,
+    `{rank}`, `{master}`, `{devices}` and variables such as `{MASTER_ADDR}` are filled in.
+    """
 
     standalone: bool = False
     """Serve without Kubernetes: RayClusters and pods come from `state`, and a pod that was admitted
@@ -316,6 +340,24 @@ class Settings(_Section):
     """Namespaces to watch; none means all. The webhook configuration must not ask about pods
     elsewhere.
     """
+
+    @model_validator(mode="after")
+    def _rows_can_be(self) -> Self:
+        self._rows()
+        return self
+
+    def _rows(self) -> tuple[list[Device], list[Profile]]:
+        """Return the devices and profiles. Raises ValueError."""
+        devices = [own_device(name, keys) for name, keys in self.devices.items()]
+        return devices, [own_profile(name, each) for name, each in self.profiles.items()]
+
+    def extend(self) -> None:
+        """Add the devices and profiles to those that the program knows."""
+        devices, profiles = self._rows()
+        for device in devices:
+            add_device(device)
+        for profile in profiles:
+            add_profile(profile)
 
 
 @cache

@@ -25,7 +25,15 @@ PREFIX: Final = "RAY_WEBHOOK_"
 CONFIG: Final = f"{PREFIX}CONFIG"
 """The variable that names the file, in place of the flag `--config`."""
 
-_OF_ALL: Final = ("listen", "log.format", "ignore", "kubeconfig", "namespaces")
+_OF_ALL: Final = (
+    "listen",
+    "log.format",
+    "ignore",
+    "devices",
+    "profiles",
+    "kubeconfig",
+    "namespaces",
+)
 PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
     "serve": (
         "installation",
@@ -34,6 +42,7 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "log",
         "validation",
         "scheduling",
+        "network",
         "resize",
         "affinity",
         "termination",
@@ -46,6 +55,7 @@ PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
         "installation.name",
         "installation.namespace",
         "scheduling",
+        "network",
         "repair",
         "controller",
         *_OF_ALL,

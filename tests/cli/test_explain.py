@@ -9,6 +9,7 @@ import pytest
 from tests.builders import ClusterBuilder
 from tests.status.scenes import Scene, llama
 from tests.status.served import serving
+from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES
 from webhook.cli.main import main
 from webhook.kube import names
@@ -260,7 +261,7 @@ def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capt
     [
         ("rule", "there is no rule QQQ; docs/rules.md lists all\n"),
         ("diagnosis", "there is no diagnosis QQQ; docs/diagnoses.md lists all\n"),
-        ("variable", "the webhook sets no variable QQQ; it sets MASTER_ADDR, "),
+        ("variable", "the webhook sets no variable QQQ; it sets FI_EFA_FORK_SAFE, "),
     ],
 )
 def test_where_no_name_is_near_it_says_where_all_are(kind: str, said: str, capsys: Capture) -> None:
@@ -282,3 +283,26 @@ def test_a_pod_of_a_state_in_a_file_is_explained_as_that_of_its_cluster(
     assert main(["explain", "pod", pod, "--state", str(state)]) == 0
     assert capsys.readouterr().out == of_cluster
     assert main(["explain", "pod", "none", "--state", str(state)]) == 2
+
+
+def test_a_profile_lists_its_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "profile", "efa"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("efa: ")
+    assert f"  {names.FI_PROVIDER}=efa\n" in out
+    assert main(["explain", "profile", "vllm"]) == 0
+    assert f"  {names.VLLM_HOST_IP}=<status.podIP>\n" in capsys.readouterr().out
+
+
+def test_a_profile_of_the_settings_is_explained(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "BY_NAME", {**profiles.BY_NAME})
+    file = tmp_path / "settings.yaml"
+    head = "apiVersion: config.ray-webhook.dev/v1alpha1\nkind: Configuration\n"
+    file.write_text(head + 'profiles: {fabric: {COMM_ID: "{master}:99"}}\n')
+    assert main(["explain", "profile", "fabric", "--config", str(file)]) == 0
+    assert "  COMM_ID={master}:99\n" in capsys.readouterr().out
+    file.write_text(head + 'profiles: {fabric: {COMM_ID: "{mastr}:99"}}\n')
+    assert main(["explain", "profile", "fabric", "--config", str(file)]) == 2
+    assert "did you mean master?" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import asyncio
 
 import msgspec
+import pytest
 
 from tests.control.publishing import a_cluster, counts, publishing
 from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
@@ -12,7 +13,8 @@ from webhook.control.podgroup_api import V1BETA1
 from webhook.control.podgroup_store import PodGroupStore
 from webhook.follow.client import Api
 from webhook.groups.clusters import facts_of
-from webhook.groups.optins import WORKER_GROUP
+from webhook.groups.optins import REPLICA, WORKER_GROUP
+from webhook.kube import names
 from webhook.kube.objects import RayCluster
 
 
@@ -54,3 +56,30 @@ def test_objects_are_found_once_however_they_are_looked_for_and_on_as_many_pages
             await connection.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("aware", [False, True])
+def test_a_topology_constraint_that_the_api_server_drops_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+    aware: bool,  # noqa: FBT001
+) -> None:
+    async def story() -> None:
+        async with FakeApi(served={"v1beta1"}, topology_aware=aware).serving() as api:
+            for name in ("ray", "other"):
+                cluster = a_cluster(REPLICA, name)
+                cluster["metadata"]["annotations"] |= {
+                    names.ANNOTATION_UNIT: WORKER_GROUP,
+                    names.ANNOTATION_TOPOLOGY_KEY: "rack",
+                }
+                cluster["spec"]["workerGroupSpecs"][0]["template"] = {"spec": {}}
+                api.put(RAYCLUSTERS, cluster)
+            async with publishing(api):
+                await eventually(lambda: len(counts(api)) == 2)
+            for each in api.objects(PODGROUPS).values():
+                assert each["spec"]["disruptionMode"] == {"all": {}}
+                kept = {"topology": [{"key": "rack"}]} if aware else None
+                assert each["spec"].get("schedulingConstraints") == kept
+
+    asyncio.run(story())
+    said = [each for each in caplog.messages if "dropped its topology constraint" in each]
+    assert len(said) == (0 if aware else 1)

@@ -111,6 +111,8 @@ class FakeApi:
     """Of the release of Kubernetes that it says it is; empty: it does not say."""
     served: set[str] = field(default_factory=set)
     """Versions of scheduling.k8s.io."""
+    topology_aware: bool = False
+    """It keeps the topology constraints of PodGroups."""
     default_priority: str = ""
     """The PriorityClass that PodGroups get which name none."""
     protected: set[str] = field(default_factory=set)
@@ -361,6 +363,8 @@ class FakeApi:
             return await self._answer_one(writer, resource, name, body)
         if resource == LEASES and (name or method != "GET"):
             return await self._answer_lease(writer, url.path, method, body, dry="dryRun" in query)
+        if resource == SERVICES and verb == "create":
+            return await self._create(writer, resource, url.path, body)
         fault = self._fault(verb, resource)
         if fault is Fault.RESET:
             return False
@@ -406,6 +410,8 @@ class FakeApi:
         if (method == "POST") == (old is not None):
             raise Refusal(409 if old else 404)
         if method == "POST":
+            if not self.topology_aware:
+                body["spec"].pop("schedulingConstraints", None)
             return self.put(resource, admitted(version, resource, body, self.default_priority)), 201
         assert old is not None
         if method == "PATCH":
@@ -424,6 +430,16 @@ class FakeApi:
         else:
             self.delete(resource, name, namespace)
         return {"kind": "Status"}, 200
+
+    async def _create(
+        self, writer: asyncio.StreamWriter, resource: str, path: str, content: bytes
+    ) -> bool:
+        """Store an object, unless one of its name exists."""
+        new = msgspec.json.decode(content)
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        if (namespace, new["metadata"]["name"]) in self._objects[resource]:
+            return await _refuse(writer, 409)
+        return await _succeed(writer, self.put(resource, new), 201)
 
     async def _answer_one(
         self, writer: asyncio.StreamWriter, resource: str, name: str, content: bytes

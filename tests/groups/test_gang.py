@@ -67,8 +67,7 @@ def test_a_cluster_that_asks_for_nothing_has_no_gang() -> None:
         (asking(REPLICA).labelled("kai.scheduler/queue", "q"), "kai.scheduler/queue"),
         (asking(REPLICA).head(schedulerName="volcano"), "volcano"),
         (asking(REPLICA).group("v", template={"spec": {"schedulerName": "yunikorn"}}), "yunikorn"),
-        (asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True), f"use {REPLICA}"),
-        (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {REPLICA}"),
+        (asking(CLUSTER).spec(enableInTreeAutoscaling=True), f"use {WORKER_GROUP} or {REPLICA}"),
         (asking(CLUSTER).head(priorityClassName="high"), f"use {WORKER_GROUP}"),
         (asking(CLUSTER).head(schedulerName="mine"), f"use {WORKER_GROUP}"),
     ],
@@ -84,6 +83,7 @@ def test_what_stands_in_the_way_of_a_gang_is_named(cluster: ClusterBuilder, word
     "cluster",
     [
         asking(REPLICA).spec(enableInTreeAutoscaling=True),
+        asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True),
         asking(WORKER_GROUP).head(priorityClassName="high"),
         asking(CLUSTER).head(schedulerName="default-scheduler"),
     ],

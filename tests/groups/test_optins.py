@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import a_cluster, facts
 from tests.groups.annotations_page import PAGE, page
-from webhook.accelerators.profiles import ALLOWED
+from webhook.accelerators.profiles import allowed
 from webhook.groups.optins import (
     ANNOTATIONS,
     GRANULARITIES,
@@ -56,6 +56,7 @@ def test_an_annotation_that_is_absent_or_empty_says_nothing_and_is_no_problem(
 
 
 VALUES = {
+    names.ANNOTATION_UNIT: "worker-group",
     names.ANNOTATION_TOPOLOGY_KEY: "rack",
     names.ANNOTATION_PROFILES: "vllm",
     names.ANNOTATION_SCHEDULING_GROUP: "cluster",
@@ -88,7 +89,7 @@ def test_profiles_are_a_list_with_blanks_where_people_put_them() -> None:
 
 
 def test_a_problem_says_what_may_be_written() -> None:
-    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *ALLOWED))
+    assert all(name in PROFILES.problem("torchrunn") for name in ("'torchrunn'", *allowed()))
     assert all(name in SCHEDULING_GROUP.problem("pod") for name in ("'pod'", *GRANULARITIES))
     assert "not a node label key" in TOPOLOGY_KEY.problem("not a key!")
 

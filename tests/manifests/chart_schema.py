@@ -20,6 +20,7 @@ ELSEWHERE: Final = (
     "tls.source",
     "tls.certDir",
     "scheduling.publish",
+    "network.services",
     "repair.enabled",
     "resize.beyond",
     "controller",

@@ -62,6 +62,12 @@ def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None
             ("ClusterRole", "ClusterRoleBinding"),
         ),
         (
+            "headlessServices.create=true",
+            "ray-webhook-headless-services",
+            "RAY_WEBHOOK_NETWORK__SERVICES",
+            ("ClusterRole", "ClusterRoleBinding"),
+        ),
+        (
             "repair.enabled=true",
             "ray-webhook-repair",
             "RAY_WEBHOOK_REPAIR__ENABLED",

@@ -185,3 +185,35 @@ def test_a_part_of_a_gpu_is_refused(amount: str) -> None:
     assert decide(a_pod().worker("g").of("c").gpu(amount), CLUSTER).fields == [
         "spec.containers[0].resources[nvidia.com/gpu]"
     ]
+
+
+def test_efa_is_the_provider_of_libfabric() -> None:
+    env = profiled("efa")
+    assert (env[names.FI_PROVIDER], env[names.FI_EFA_USE_DEVICE_RDMA]) == ("efa", "1")
+    assert env[names.FI_EFA_FORK_SAFE] == "1"
+
+
+@pytest.mark.parametrize(
+    ("key", "processes"), [("aws.amazon.com/neuron", None), ("aws.amazon.com/neuroncore", "32")]
+)
+def test_neuron_meets_at_host_0_with_a_port_of_its_own(key: str, processes: str | None) -> None:
+    cluster = a_cluster("c").group("g", hosts=2)
+    cluster.annotated(names.ANNOTATION_PROFILES, "neuron,torchrun")
+    env = env_of(decide(a_pod().worker("g").of("c").resource(key, "32"), cluster).pod)
+    assert env[names.NEURON_RT_ROOT_COMM_ID] == "g-0-0.c-headless.team.svc:41000"
+    assert env.get(names.PET_NPROC_PER_NODE) == processes
+
+
+@pytest.mark.parametrize(("claim", "counts"), [("gpu", True), ("my-gpus", True), ("roce", False)])
+def test_a_container_that_names_a_claim_of_gpus_asks_for_gpus(
+    claim: str,
+    counts: bool,  # noqa: FBT001
+) -> None:
+    cluster = a_cluster("c").group("g", hosts=2)
+    cluster.annotated(names.ANNOTATION_PROFILES, "torchrun")
+    pod = a_pod().worker("g").of("c").build()
+    pod["spec"]["resourceClaims"] = [{"name": claim, "resourceClaimTemplateName": "eight"}]
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": claim}]}
+    env = env_of(decide(pod, cluster).pod)
+    assert (env.get(names.NNODES) == "2") is counts
+    assert names.PET_NPROC_PER_NODE not in env

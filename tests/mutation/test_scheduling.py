@@ -96,7 +96,6 @@ def test_who_asks_for_nothing_gets_nothing() -> None:
         asking("replica").labelled(names.LABEL_GANG, "true"),
         asking("replica").labelled("volcano.sh/queue-name", "team"),
         asking("cluster").spec(enableInTreeAutoscaling=True),
-        asking("worker-group").spec(enableInTreeAutoscaling=True),
         asking("everything"),
         asking("replica").head(evictionResponders=RESPONDERS),
     ],

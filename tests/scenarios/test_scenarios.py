@@ -107,7 +107,7 @@ def become(api: ApiServer, pod: Object, number: int) -> Object:
 
 
 def test_the_stories_are_the_ones_that_we_know() -> None:
-    assert len(STORIES) == 11
+    assert len(STORIES) == 15
     for story in STORIES:
         assert all(isinstance(each, Manifest) for each in read_manifests(state_of(story)))
         assert len(wanted(story)) == len(created(story))

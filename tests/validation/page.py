@@ -46,6 +46,7 @@ from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
+from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS
 from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
@@ -87,6 +88,9 @@ FAMILIES = (
     Family("feature-gates", "Feature gates of KubeRay", (*CLUSTER_GATES, *JOB_GATES)),
     Family("scheduling", "Pod groups and Kueue", (*SCHEDULING, *QUEUEING)),
     Family("termination", "Termination", (*DRAIN_VALUES, *TERMINATION, *HOOK_FILES)),
+    Family(
+        "units", "Units, and annotations without effect", (*UNITS, *UNIT_UPDATES, *OPT_IN_UPDATES)
+    ),
     Family("shards", "Shard groups", (*SHARDS, *SHARD_UPDATES)),
     Family("jobs", "RayJob and RayCronJob", (*RAYJOB, *SUBMISSION, *DELETION, *RAYCRONJOB)),
     Family("services", "RayService", (*RAYSERVICE, *SERVE)),

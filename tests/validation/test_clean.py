@@ -85,7 +85,7 @@ SANE: dict[str, Built] = {
     .container(resources={"limits": {"cpu": 4, "nvidia.com/gpu": 1}}),
     "a sidecar that collects logs": a_cluster().group().device("nvidia.com/gpu", 1).sidecar(),
     "an autoscaled group of multi-host replicas": a_cluster()
-    .autoscaled(version="v2", idleTimeoutSeconds=60)
+    .autoscaled(version="v2", idleTimeoutSeconds=300)
     .group(hosts=4)
     .tpu("4x4", 4),
     "custom resources as the autoscaler reads them": a_cluster()

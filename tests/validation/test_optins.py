@@ -12,6 +12,8 @@ from webhook.validation.ruleset import RULES
 RULE = "annotation-value-invalid"
 
 WRONG = {
+    names.ANNOTATION_UNIT: ("group", "Worker-Group", "ranks=", "replica,g=cluster"),
+    names.ANNOTATION_HOST_NAMES: ("yes", "replica"),
     names.ANNOTATION_PROFILES: ("torchrunn", "vllm,Torch", "None"),
     names.ANNOTATION_TOPOLOGY_KEY: ("not a key!", "a/b/c", "-x"),
     names.ANNOTATION_SCHEDULING_GROUP: ("pods", "Replica"),
@@ -25,6 +27,8 @@ WRONG = {
     names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
+    names.ANNOTATION_UNIT: ("worker-group", "replica", "replica, workers=worker-group"),
+    names.ANNOTATION_HOST_NAMES: ("true", "false"),
     names.ANNOTATION_PROFILES: ("torchrun", "torch-tpu", " vllm , mnnvl,", "none"),
     names.ANNOTATION_TOPOLOGY_KEY: ("nvidia.com/gpu.clique", "rack"),
     names.ANNOTATION_SCHEDULING_GROUP: ("worker-group",),

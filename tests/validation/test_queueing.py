@@ -212,3 +212,10 @@ def test_what_stops_kuberay_is_denied_under_multikueue_too() -> None:
     cluster = a_cluster().group(replicas=10**10).spec(managedBy="kueue.x-k8s.io/multikueue")
     denied = [each.rule for each in check("RayCluster", cluster.build()) if each.level == "deny"]
     assert denied == ["value-not-decodable"]
+
+
+def test_a_group_whose_pods_are_all_kept_together_needs_no_slices() -> None:
+    cluster = a_cluster().label(names.LABEL_KUEUE_QUEUE, "tpus").group(hosts=2)
+    assert {rule for rule, _ in found(cluster)} == {"kueue-slices-missing"}
+    cluster.pod_annotation(names.KUEUE_REQUIRED_TOPOLOGY, "cloud.google.com/gce-topology-block")
+    assert found(cluster) == set()

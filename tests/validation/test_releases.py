@@ -4,7 +4,7 @@ one that is.
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_cron_job, a_service
+from tests.validation.builders import Built, a_cluster, a_cron_job, a_service, found
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check
@@ -57,3 +57,10 @@ def test_gates_have_the_defaults_of_their_release() -> None:
 @pytest.mark.parametrize(("text", "release"), [("", None), ("1.6", (1, 6)), ("v1.6.2", (1, 6))])
 def test_a_release_is_read(text: str, release: tuple[int, int] | None) -> None:
     assert parse_kuberay(text) == release
+
+
+def test_the_autoscaler_has_the_release_of_the_head() -> None:
+    cluster = a_cluster().group().autoscaled(image="rayproject/ray:2.40.0")
+    assert found(cluster) == {("image-version-mismatch", "spec.autoscalerOptions.image")}
+    cluster.spec(enableInTreeAutoscaling=False)
+    assert "image-version-mismatch" not in {rule for rule, _ in found(cluster)}

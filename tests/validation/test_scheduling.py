@@ -39,9 +39,11 @@ def test_more_than_seven_worker_groups_worry_nobody(granularity: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("granularity", "fine"), [("cluster", False), ("worker-group", False), ("replica", True)]
+    ("granularity", "fine"), [("cluster", False), ("worker-group", True), ("replica", True)]
 )
-def test_autoscaling_leaves_only_replicas_and_says_so(granularity: str, *, fine: bool) -> None:
+def test_autoscaling_leaves_no_gang_of_the_cluster_and_says_so(
+    granularity: str, *, fine: bool
+) -> None:
     cluster = asking(granularity).autoscaled()
     faults = [
         finding
@@ -49,7 +51,7 @@ def test_autoscaling_leaves_only_replicas_and_says_so(granularity: str, *, fine:
         if finding.rule.startswith("scheduling-group")
     ]
     assert [finding.path for finding in faults] == ([] if fine else [AT])
-    assert all("use replica" in finding.message for finding in faults)
+    assert all("use worker-group or replica" in finding.message for finding in faults)
 
 
 def test_eviction_responders_in_a_template_stand_in_the_way() -> None:
@@ -83,7 +85,10 @@ def test_pods_of_one_group_of_the_whole_cluster_agree(fields: dict[str, object])
 
 def test_kuberays_annotation_that_was_not_merged_is_read_alike() -> None:
     cluster = (
-        a_cluster().annotation(names.ANNOTATION_NATIVE_SCHEDULING, "true").group().autoscaled()
+        a_cluster()
+        .annotation(names.ANNOTATION_NATIVE_SCHEDULING, "true")
+        .label("kai.scheduler/queue", "q")
+        .group()
     )
     at = f"metadata.annotations[{names.ANNOTATION_NATIVE_SCHEDULING}]"
     assert ("scheduling-group-obstacle", at) in found(cluster)
@@ -95,7 +100,7 @@ def test_kuberays_annotation_that_was_not_merged_is_read_alike() -> None:
 
 def test_replicas_of_one_host_need_no_group() -> None:
     assert found(a_cluster().annotation(OURS, "replica").group()) == {
-        ("scheduling-group-without-effect", AT)
+        ("annotation-without-effect", AT)
     }
     assert found(asking("replica").group("single")) == set()
 

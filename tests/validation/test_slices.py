@@ -40,7 +40,8 @@ def a_part(part: str, whole: str, hosts: int, accelerator: str = "tpu-v6e-slice"
     [("2x4", "4x4", 2), ("2x2", "2x4", 1), ("4x4", "4x4", 4), ("4x8", "16x16", 8)],
 )
 def test_a_sub_slice_as_documented_passes(part: str, whole: str, hosts: int) -> None:
-    assert found(a_part(part, whole, hosts)) == set()
+    said = {rule for rule, _ in found(a_part(part, whole, hosts))}
+    assert said == (set() if hosts > 1 else {"annotation-without-effect"})
 
 
 def test_the_hosts_of_a_sub_slice_are_those_of_its_own_topology() -> None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, Container, PodSpec, TemplateContainer
 from webhook.kube.quantity import parse_count
+from webhook.kube.shapes import is_qualified_name
 
 A = TypeVar("A")
 
@@ -28,10 +29,12 @@ class Device(Struct, frozen=True, gc=False):
     """A kind of device.
 
     A container asks for it by an extended resource: one of `resources`, or any that begins with
-    `prefix` or ends with `suffix`. `selectors` are the node labels by which its pods must be
-    placed, which a rule asks of TPUs alone. The hosts of a replica stay together within one value
-    of the node label `topology_key`. With `rendezvous`, the hosts of a replica meet at an address,
-    as torchrun does it.
+    `prefix` or ends with `suffix`; or by a claim (DRA) whose name ends with one of `claims`, which
+    counts as one device, as nothing in the pod says how many it has. `selectors` are the node
+    labels by which its pods must be placed, which a rule asks of TPUs alone. The hosts of a replica
+    stay together within one value of the node label `topology_key`. With `rendezvous`, the hosts of
+    a replica meet at an address, as torchrun does it. With `processes`, each device is one process
+    of torchrun.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Device(Struct, frozen=True, gc=False):
     selectors: tuple[str, ...] = ()
     topology_key: str = ""
     rendezvous: bool = False
+    processes: bool = False
+    claims: tuple[str, ...] = ()
 
     def named_by(self, resource: str) -> bool:
         """Tell whether a resource is this device."""
@@ -66,9 +71,51 @@ GPU: Final = Device(
     prefix=names.RESOURCE_MIG_PREFIX,
     suffix=names.RESOURCE_GPU_SUFFIX,
     rendezvous=True,
+    processes=True,
 )
 
-DEVICES: Final = (TPU, GPU)
+# The class of a claim is in its template, so that its name in the pod is all that is known.
+# https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
+CLAIMED_GPU: Final = Device("GPU claim", claims=("gpu", "gpus"), rendezvous=True)
+
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/containers/kubernetes-getting-started.html
+NEURON: Final = Device("Neuron", resources=frozenset(names.RESOURCES_NEURON), rendezvous=True)
+NEURON_CORE: Final = Device(
+    "NeuronCore",
+    resources=frozenset({names.RESOURCE_NEURON_CORE}),
+    rendezvous=True,
+    processes=True,
+)
+
+SHIPPED: Final = (TPU, GPU, CLAIMED_GPU, NEURON, NEURON_CORE)
+
+DEVICES: Final = [*SHIPPED]
+"""Those that are shipped, and those of the settings."""
+
+
+def add_device(device: Device) -> None:
+    """Add a device to the known ones, or replace the one of its name."""
+    DEVICES[:] = [*(each for each in DEVICES if each.name != device.name), device]
+    device_of.cache_clear()
+
+
+def own_device(name: str, keys: Iterable[str]) -> Device:
+    """Return a device of the settings, by extended resources, and by endings of the names of claims
+    (DRA), which have no slash. Raises ValueError for one that cannot be.
+    """
+    if any(name == device.name for device in SHIPPED):
+        msg = f"device {name} exists: use another name"
+        raise ValueError(msg)
+    resources = frozenset(key for key in keys if "/" in key)
+    for key in resources:
+        known = next((device.name for device in SHIPPED if device.named_by(key)), "")
+        if known or not is_qualified_name(key):
+            why = f"is {known} already" if known else "is not an extended resource"
+            msg = f"device {name}: {key} {why}"
+            raise ValueError(msg)
+    claims = tuple(key for key in keys if "/" not in key)
+    return Device(name, resources, claims=claims, rendezvous=True, processes=not claims)
+
 
 IDENTITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -98,12 +145,19 @@ def count_devices(
     limits: Mapping[str, A] | None,
     requests: Mapping[str, A] | None,
     count: Callable[[str, A], int],
+    claims: Iterable[str] = (),
 ) -> Counts:
-    """Return the devices that one container asks for, by its limits, else by its requests.
+    """Return the devices that one container asks for, by its limits, else by its requests, and by
+    the names of its claims.
 
     `count` turns the amount of a resource into a number.
     """
-    found: dict[str, int] = {}
+    found = {
+        device.name: 1
+        for claim in claims
+        for device in DEVICES
+        if device.claims and claim.endswith(device.claims)
+    }
     for resource, amount in {**(requests or {}), **(limits or {})}.items():
         device = device_of(resource)
         if device is not None and (number := count(resource, amount)):
@@ -140,7 +194,9 @@ def devices_of_container(container: Container | TemplateContainer) -> Counts:
     resources = container.resources
     if resources is None:
         return NO_DEVICES
-    return count_devices(resources.limits, resources.requests, lambda _, amount: number_of(amount))
+    return count_devices(
+        resources.limits, resources.requests, lambda _, amount: number_of(amount), resources.claimed
+    )
 
 
 def devices_of_pod(spec: PodSpec) -> Counts:

@@ -5,6 +5,7 @@ To add a profile, add its variables to `webhook/kube/names.py` and a row to `PRO
 
 import re
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -21,10 +22,16 @@ PROCESSES: Final = "processes"
 MASTER_PORT: Final = "29500"
 """torchrun's default, which no port of Ray meets."""
 
+NEURON_PORT: Final = "41000"
+"""Where the Neuron runtime of host 0 listens, as in AWS' examples; torchrun has a port of its own.
+"""
+
 NONE: Final = "none"
 """Stands in place of profiles, and turns all variables of the rendezvous off."""
 
 _HOLE: Final = re.compile(r"\{(\w+)\}")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Setting(Struct, frozen=True, gc=False):
@@ -80,12 +87,23 @@ RENDEZVOUS: Final = Profile(
 
 _TORCHRUN: Final = "profile torchrun: read in place of a flag"
 _TORCH_TPU: Final = "profile torch-tpu: TorchTPU builds its slice from it"
+_EFA: Final = "profile efa: libfabric over EFA"
 _MNNVL: Final = "profile mnnvl: NCCL over multi-node NVLink"
 
 # https://docs.pytorch.org/docs/stable/elastic/run.html
 # https://docs.vllm.ai/en/stable/configuration/env_vars.html
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
+# https://awsdocs-neuron.readthedocs-hosted.com/en/latest/neuron-runtime/nrt-troubleshoot.html
 PROFILES: Final = (
+    Profile(
+        "efa",
+        "NCCL and Neuron over AWS' Elastic Fabric Adapter",
+        (
+            Setting(names.FI_PROVIDER, "efa", _EFA),
+            Setting(names.FI_EFA_USE_DEVICE_RDMA, "1", _EFA),
+            Setting(names.FI_EFA_FORK_SAFE, "1", _EFA),
+        ),
+    ),
     Profile(
         "mnnvl",
         "NCCL over multi-node NVLink",
@@ -93,6 +111,18 @@ PROFILES: Final = (
             Setting(names.NCCL_MNNVL_ENABLE, "1", _MNNVL),
             Setting(names.NCCL_CUMEM_ENABLE, "1", _MNNVL),
             Setting(names.NCCL_NVLS_ENABLE, "1", _MNNVL),
+        ),
+    ),
+    Profile(
+        "neuron",
+        "the Neuron runtime of all hosts meets at host 0",
+        (
+            Setting(
+                names.NEURON_RT_ROOT_COMM_ID,
+                f"{{{names.MASTER_ADDR}}}:{NEURON_PORT}",
+                "profile neuron: the root of collective communication",
+                identity=True,
+            ),
         ),
     ),
     Profile(
@@ -130,16 +160,73 @@ PROFILES: Final = (
     ),
 )
 
-BY_NAME: Final[Mapping[str, Profile]] = {profile.name: profile for profile in PROFILES}
+BY_NAME: Final = {profile.name: profile for profile in PROFILES}
+"""Those that are shipped, and those of the settings."""
 
-ALLOWED: Final = (*sorted(BY_NAME), NONE)
-"""What people may write."""
+_OWN_HOLES: Final = (
+    HOSTS,
+    RANK,
+    MASTER,
+    DEVICES,
+    *(setting.variable for setting in RENDEZVOUS.settings),
+)
+_OF_PROCESSES: Final = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES")
+"""Variables of one process, which Ray sets."""
+
+
+def allowed() -> tuple[str, ...]:
+    """Return what people may write."""
+    return (*sorted(BY_NAME), NONE)
+
+
+def add_profile(profile: Profile) -> None:
+    """Add a profile to the known ones."""
+    BY_NAME[profile.name] = profile
+
+
+def own_profile(name: str, variables: Mapping[str, str]) -> Profile:
+    """Return a profile of the settings. Raises ValueError for one that cannot be."""
+    if not _NAME.fullmatch(name) or name == NONE:
+        msg = f"{name!r} is not a name of a profile: use lower-case letters, digits and '-'"
+        raise ValueError(msg)
+    if any(name == profile.name for profile in PROFILES):
+        msg = f"profile {name} exists: use another name"
+        raise ValueError(msg)
+    settings = [_own_setting(name, *each) for each in variables.items()]
+    return Profile(name, "a profile of the settings", tuple(settings))
+
+
+def _own_setting(profile: str, variable: str, value: str) -> Setting:
+    where = f"{variable} of profile {profile}"
+    if not _VARIABLE.fullmatch(variable) or variable in _OF_PROCESSES:
+        msg = f"{where}: no variable that a profile can set"
+        raise ValueError(msg)
+    setting = Setting(variable, value, f"profile {profile}")
+    for hole in setting.holes:
+        if hole not in _OWN_HOLES:
+            near = get_close_matches(hole, _OWN_HOLES, 1)
+            meant = f" (did you mean {near[0]}?)" if near else ""
+            msg = f"{where}: {{{hole}}} is unknown{meant}; known are {', '.join(_OWN_HOLES)}"
+            raise ValueError(msg)
+    if RANK in setting.holes and len(setting.holes) > 1:
+        msg = f"{where}: {{{RANK}}} stands beside no other"
+        raise ValueError(msg)
+    if set(_HOLE.sub("", value)) & set("{}"):
+        msg = f"{where}: braces are for names, such as {{{HOSTS}}}"
+        raise ValueError(msg)
+    return setting
 
 
 def of_slices(chosen: Collection[str]) -> list[Profile]:
     """Return the profiles of slices among the chosen ones, none where NONE is one of them."""
     known = [BY_NAME[name] for name in chosen if name in BY_NAME]
     return [] if NONE in chosen else [profile for profile in known if profile.of_slice]
+
+
+def of_hosts(chosen: Collection[str]) -> tuple[Profile, ...]:
+    """Return the profiles of hosts with a rendezvous among the chosen ones."""
+    known = [BY_NAME[name] for name in chosen if name in BY_NAME]
+    return tuple([profile for profile in known if not profile.of_slice])
 
 
 def lists_devices(chosen: Collection[str]) -> bool:

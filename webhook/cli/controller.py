@@ -45,12 +45,12 @@ def run(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
             "controller", f"{error}\nsee `ray-webhook controller --help` for every setting"
         )
     given = settings.scheduling.publish, settings.controller.events, settings.repair.enabled
-    if not any(given):
+    if not any((*given, settings.network.services)):
         return refuse(
             "controller",
-            "settings controller.events, scheduling.publish and repair.enabled are all false, so "
-            "there is nothing to write: set one to true (scheduling.publish for `ray-webhook "
-            "serve` too), or do not run this process",
+            "settings controller.events, scheduling.publish, network.services and repair.enabled "
+            "are all false, so there is nothing to write: set one to true (scheduling.publish and "
+            "network.services for `ray-webhook serve` too), or do not run this process",
         )
     own = settings.listen
     try:

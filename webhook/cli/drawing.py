@@ -97,6 +97,8 @@ def _table(cluster: model.Cluster, now: float, *, wide: bool) -> Table:
 def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
     """Yield the rows of a group. Many replicas share rows, unless all is asked for."""
     troubles = cluster.troubles
+    if group.unit:
+        yield _unit(group)
     shown, shared = _parted(group, wide=wide)
     for common, replicas in shared.items():
         yield (
@@ -115,6 +117,22 @@ def _rows(group: model.Group, cluster: model.Cluster, now: float, *, wide: bool)
     if not group.replicas and not group.unseated:
         why = "" if cluster.deleting else "as asked for"
         yield Text("no replicas"), Text(), Text(), Text(why, style("dim"))
+
+
+def _unit(group: model.Group) -> Row:
+    """Return the row of a group whose replicas are one job."""
+    hosts = group.every_host
+    ready = sum(host.state == model.READY for host in hosts)
+    state = model.COMPLETE if ready == len(hosts) else model.COMING
+    if any(replica.state in (model.WAITS, model.GONE) for replica in group.replicas):
+        state = model.WAITS
+    return (
+        Text("unit"),
+        _hosts(hosts),
+        Text(f"{ready}/{len(hosts)}"),
+        Text(state, style=style(_STATES[state])),
+        Text("all replicas are one job"),
+    )
 
 
 def _parted(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from rich.console import RenderableType
 from rich.table import Table
 
+from webhook.accelerators import profiles
 from webhook.cli.connection import UNREACHABLE
 from webhook.cli.drawing import shown_troubles
 from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
@@ -26,7 +27,7 @@ from webhook.status.variables import given_variables
 from webhook.status.words import duration
 from webhook.validation.ruleset import RULES
 
-_KINDS: Final = ("pod", "rule", "variable", "diagnosis")
+_KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile")
 _LONG: Final = 70
 """Characters of a value that are shown."""
 
@@ -39,13 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook explain pod llama-tpu-worker-x7k2p -n team\n"
         "  ray-webhook explain rule tpu-topology-mismatch\n"
         "  ray-webhook explain variable TPU_WORKER_ID\n"
-        "  ray-webhook explain diagnosis host-missing\n\n"
+        "  ray-webhook explain diagnosis host-missing\n"
+        "  ray-webhook explain profile torchrun\n\n"
         "exit status: 0 explained, 2 there is no such thing, or the cluster cannot be looked at"
     )
     parser.add_argument(
         "kind", choices=_KINDS, metavar="|".join(_KINDS), help="what is to be explained"
     )
     parser.add_argument("name", metavar="NAME", help="its name or id")
+    parser.add_argument(
+        "--config", metavar="PATH", help="file with settings, whose profiles are known too"
+    )
     add_connection(parser, all_namespaces=False)
     add_ignoring(parser)
     add_state(parser)
@@ -56,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.kind == "pod":
         read = read_state(arguments)
         return UNREACHABLE if read is None else _pod(read, arguments.name)
+    if arguments.config and (problem := _extend(arguments.config)):
+        return refuse("explain", problem)
     return _EXPLAIN[arguments.kind](arguments.name)
 
 
@@ -170,8 +177,33 @@ def _variable(name: str) -> int:
     return 0
 
 
+def _profile(name: str) -> int:
+    profile = profiles.BY_NAME.get(name)
+    if profile is None:
+        known = profiles.allowed()
+        near = meant(name, known) or f"; known are {', '.join(known)}"
+        return refuse("explain", f"there is no profile {name}{near}")
+    rows = [
+        f"  {each.variable}={each.value or f'<{each.field_path}>'}\n" for each in profile.settings
+    ]
+    sys.stdout.write(f"{name}: {profile.purpose}\n\n{''.join(rows)}")
+    return 0
+
+
+def _extend(file: str) -> str:
+    """Add the profiles of a file with settings, and return what is wrong with it, or nothing."""
+    from webhook.settings_reader import WrongSettingsError, read_settings  # noqa: PLC0415
+
+    try:
+        read_settings(["--config", file]).extend()
+    except WrongSettingsError as error:
+        return str(error)
+    return ""
+
+
 _EXPLAIN: Final[dict[str, Callable[[str], int]]] = {
     "rule": _rule,
     "variable": _variable,
     "diagnosis": _diagnosis,
+    "profile": _profile,
 }

@@ -162,6 +162,10 @@ class PodGroupApi(Struct, frozen=True):
 
     def _pod_group_spec(self, wanted: PodGroup, workload: str) -> Body:
         spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
+        if self.resizable and wanted.unit:
+            spec["disruptionMode"] = {"all": {}}
+        if self.resizable and wanted.topology_key:
+            spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}
         if not workload:
             return spec
         if self.resizable:

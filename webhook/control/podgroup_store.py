@@ -1,8 +1,11 @@
 """Where Workloads and PodGroups are kept: the API server, in one version of its API."""
 
+import logging
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from webhook.control.podgroup_api import (
     POD_GROUPS,
@@ -15,7 +18,7 @@ from webhook.control.podgroup_api import (
     resource_of,
 )
 from webhook.follow.client import Api
-from webhook.follow.wire import Page, Stub, Watched, listed, read_pages
+from webhook.follow.wire import Page, Stub, Watched, decoded, listed, read_pages
 from webhook.gangs.lifecycle import Action, Actual, Create, Delete
 from webhook.groups.clusters import ClusterFacts
 from webhook.kube import names
@@ -35,6 +38,19 @@ Selector = tuple[str, str]
 
 T = TypeVar("T", bound=Watched)
 
+_CONSTRAINTS: Final = "schedulingConstraints"
+_log: Final = logging.getLogger("webhook.control")
+
+
+class _StoredSpec(Struct, rename="camel"):
+    scheduling_constraints: Any = None
+
+
+class _Stored(Struct):
+    """What the API server made of a new object."""
+
+    spec: _StoredSpec = field(default_factory=_StoredSpec)
+
 
 class PodGroupStore:
     """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is
@@ -44,6 +60,7 @@ class PodGroupStore:
     def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
         self.podgroup_api = podgroup_api
         self._api = api
+        self._warned = False
 
     async def all(self, namespace: str) -> dict[Place, Actual]:
         """Return what we made, by RayCluster, in a namespace or in all when it is empty."""
@@ -89,7 +106,10 @@ class PodGroupStore:
         namespace = quote(facts.namespace)
         if isinstance(action, Create):
             path = self.podgroup_api.path(resource_of(action.wanted), namespace)
-            await self._api.create(path, self.podgroup_api.body(facts, action), _SECONDS)
+            body = self.podgroup_api.body(facts, action)
+            stored = decoded(await self._api.create(path, body, _SECONDS), _Stored, "an object")
+            if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
+                self._warn_of_dropped_constraint(facts, action.wanted.name)
             return
         identity = action.seen.identity
         path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
@@ -97,6 +117,16 @@ class PodGroupStore:
             await self._api.delete(path, identity.uid, identity.version, _SECONDS)
         else:
             await self._api.patch(path, operations(action, facts.name), _SECONDS)
+
+    def _warn_of_dropped_constraint(self, facts: ClusterFacts, name: str) -> None:
+        """Log, once, that the API server drops the topology constraint of PodGroups."""
+        if not self._warned:
+            self._warned = True
+            text = (
+                "PodGroup %s/%s: the API server dropped its topology constraint; turn on the "
+                "feature gate TopologyAwareWorkloadScheduling, or rely on the affinity of its pods"
+            )
+            _log.warning(text, facts.namespace, name)
 
     async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
         return await self._list(

@@ -139,6 +139,8 @@ def group_top(key: str, number: int, cluster: model.Cluster) -> GroupTop:
         text = "no replicas, as asked for" if asked else "no replicas"
     several = f", of {group.hosts} hosts each" if group.hosts > 1 else ""
     note = f"{group.desired} wanted{several}"
+    if group.unit:
+        note += f"; one unit of {counted(len(group.every_host), 'host')}"
     if group.unseated:
         note += f"; {counted(len(group.unseated), 'pod')} without a seat"
     return GroupTop(f"h-{key}-{number}", group.name, text, note)

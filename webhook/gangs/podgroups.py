@@ -45,12 +45,17 @@ class Workload(Struct, frozen=True, gc=False):
 class PodGroup(Struct, frozen=True, gc=False):
     """A PodGroup: of `min_count` pods at least, or BASIC, with the name of the template that it is
     made from.
+
+    The pods of a `unit` are preempted together, and are placed within one value of the node label
+    `topology_key`, where there is one.
     """
 
     name: str
     template: str
     min_count: int
     priority_class: str
+    unit: bool = False
+    topology_key: str = ""
 
 
 class Desired(Struct, frozen=True, gc=False):
@@ -75,6 +80,7 @@ class _Kind(Struct, gc=False):
     pod_groups: list[str]
     live: bool
     head: bool = False
+    unit: bool = False
 
 
 def occupied(facts: ClusterFacts, members: Membership) -> Occupied:
@@ -100,7 +106,14 @@ def desired_of(facts: ClusterFacts, taken: Occupied) -> Desired:
         workload,
         tuple(
             [
-                PodGroup(name, kind.template.name, kind.template.min_count, kind.priority_class)
+                PodGroup(
+                    name,
+                    kind.template.name,
+                    kind.template.min_count,
+                    kind.priority_class,
+                    kind.unit,
+                    _topology_key(facts) if kind.unit else "",
+                )
                 for kind in kinds
                 for name in kind.pod_groups
             ]
@@ -139,27 +152,42 @@ def _by_group(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
         head=True,
     )
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        count = _bounded(_pods(group))
-        template = Template(gang.template_name(name), max(count, 1))
-        yield _Kind(
-            template,
-            _priority(group),
-            [gang.group_pod_group(facts.name, name)] if count else [],
-            bool(replicas),
-        )
+        yield _group(facts, name, group, replicas)
+
+
+def _group(facts: ClusterFacts, name: str, group: WorkerGroup, replicas: frozenset[str]) -> _Kind:
+    """Return the kind of a worker group whose pods are scheduled together. While it autoscales, as
+    many as it has at least are, and those that come later one by one.
+    """
+    unit = name in facts.units
+    count = _bounded(_pods(group))
+    least = count
+    if facts.autoscaling and not unit and count:
+        least = _bounded(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
+    return _Kind(
+        Template(gang.template_name(name), least if count else 1),
+        _priority(group),
+        [gang.group_pod_group(facts.name, name)] if count else [],
+        bool(replicas),
+        unit=unit,
+    )
 
 
 def _by_replica(facts: ClusterFacts, taken: Occupied) -> Iterator[_Kind]:
-    """Yield each group of several hosts, with a PodGroup for each replica that has a seat taken."""
+    """Yield each group that is a unit, and each of several hosts, with a PodGroup for each replica
+    that has a seat taken.
+    """
     for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
-        if group.num_of_hosts > 1:
+        if name in facts.units:
+            yield _group(facts, name, group, replicas)
+        elif group.num_of_hosts > 1:
             template = Template(gang.template_name(name), _bounded(group.num_of_hosts))
             named = [
                 gang.replica_pod_group(facts.name, name, replica)
                 for replica in sorted(replicas)
                 if replica
             ]
-            yield _Kind(template, _priority(group), named, live=True)
+            yield _Kind(template, _priority(group), named, live=True, unit=True)
 
 
 _KINDS: Final = {
@@ -167,6 +195,12 @@ _KINDS: Final = {
     optins.WORKER_GROUP: _by_group,
     optins.REPLICA: _by_replica,
 }
+
+
+def _topology_key(facts: ClusterFacts) -> str:
+    """Return the node label that the RayCluster names, or nothing where that is Kueue's level."""
+    key = facts.topology_key
+    return "" if facts.kueue.slices or optins.TOPOLOGY_KEY.problem(key) else key
 
 
 def _pods(group: WorkerGroup) -> int:

@@ -10,6 +10,7 @@ from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.optins import (
     DRAIN_SECONDS,
+    HOST_NAMES,
     PROFILES,
     REPAIR,
     REPLICA_LABEL,
@@ -18,6 +19,8 @@ from webhook.groups.optins import (
     SHARD_GROUP,
     SHARD_INDEX,
     TOPOLOGY_KEY,
+    UNIT,
+    is_unit,
 )
 from webhook.groups.slice_jobs import (
     NO_JOBS,
@@ -58,6 +61,12 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     repair: bool = False
     restart: bool = False
     slices: Mapping[str, SliceJob] = NO_JOBS
+    units: frozenset[str] = frozenset()
+    """The worker groups that are a unit each."""
+    host_names: bool = False
+    autoscaling: bool = False
+    job_of_slices: bool = False
+    """A group takes part in a job over several TPU slices."""
 
     @property
     def multi_host(self) -> bool:
@@ -66,6 +75,11 @@ class ClusterFacts(Struct, frozen=True, gc=False):
         """
         return any(group.num_of_hosts > 1 for group in self.groups.values())
 
+    @property
+    def lacks_service(self) -> bool:
+        """Return whether pods need the headless service, and KubeRay does not create it."""
+        return not self.multi_host and bool(self.units or self.host_names or self.job_of_slices)
+
 
 def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
     """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's
@@ -73,13 +87,16 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
     """
     groups: dict[str, WorkerGroup] = {}
     slices: list[SliceGroup] = []
+    meta = cluster.metadata
+    annotations = meta.annotations or {}
+    asked, units = UNIT.read(annotations), set()
     for group in cluster.groups:
         if group.group_name not in groups:
+            if asked and is_unit(asked, group.group_name) and not _has_tpus(group):
+                units.add(group.group_name)
             if (found := _slice_group(group)) is not None:
                 slices.append(found)
             groups[group.group_name] = structs.replace(group, template=_kept(group.template))
-    meta = cluster.metadata
-    annotations = meta.annotations or {}
     return ClusterFacts(
         namespace=meta.namespace or "default",
         name=meta.name or "",
@@ -103,7 +120,17 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         replica_label=REPLICA_LABEL.read(annotations) == "true",
         ray_version=cluster.spec.ray_version or "",
         slices=slice_jobs(slices),
+        units=frozenset(units),
+        host_names=HOST_NAMES.read(annotations) == "true",
+        job_of_slices=bool(slices),
+        autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
     )
+
+
+def _has_tpus(group: WorkerGroup) -> bool:
+    """Return whether a group is of TPU slices: the unit of these is always the replica."""
+    containers = group.template.spec.containers or ()
+    return any(devices_of_container(each).get(TPU.name) for each in containers)
 
 
 def _kept(template: Template) -> Template:
@@ -113,15 +140,14 @@ def _kept(template: Template) -> Template:
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:
     """Return a group as part of a job over several TPU slices, or None."""
-    containers = group.template.spec.containers or ()
-    if not any(devices_of_container(each).get(TPU.name) for each in containers):
+    if not _has_tpus(group):
         return None
     variables = (
         {
             entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
             for entry in container.env or ()
         }
-        for container in containers
+        for container in group.template.spec.containers or ()
     )
     return slice_group(group.group_name, variables, group.desired)
 

@@ -71,8 +71,8 @@ def _obstacle(cluster: RayCluster, granularity: str) -> str:
     for template in templates:
         if problem := excluded(template.scheduler_name, template.eviction_responders):
             return f"{problem}; remove it or the annotation"
-    if cluster.spec.enable_in_tree_autoscaling and granularity != REPLICA:
-        return f"autoscaling: nobody knows how many pods will come; use {REPLICA}"
+    if cluster.spec.enable_in_tree_autoscaling and granularity == CLUSTER:
+        return f"autoscaling changes the number of pods; use {WORKER_GROUP} or {REPLICA}"
     if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
         return f"priorityClassName or schedulerName differs between groups; use {WORKER_GROUP}"
     return ""

@@ -42,6 +42,9 @@ REPLICA: Final = "replica"
 GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
 """Values of the annotation of scheduling groups: which pods are scheduled together."""
 
+UNITS: Final = (REPLICA, WORKER_GROUP)
+"""Values of the annotation of units: the pods of one distributed job."""
+
 _SHOWN: Final = 40
 """Characters of a wrong value that a message repeats."""
 
@@ -75,9 +78,9 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
-    unknown = [name[:20] for name in chosen if name not in profiles.ALLOWED]
+    unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
     what = ", ".join(map(repr, unknown[:3]))
-    return f"unknown profile {what}; known are {', '.join(profiles.ALLOWED)}" if unknown else ""
+    return f"unknown profile {what}; known are {', '.join(profiles.allowed())}" if unknown else ""
 
 
 def _no_label_key(key: str) -> str:
@@ -91,6 +94,24 @@ def _unknown_granularity(text: str) -> str:
         return ""
     known = f"{', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
     return f"{text[:_SHOWN]!r} is unknown: write {known}"
+
+
+def _units(text: str) -> Strings:
+    """Return the unit by the name of a worker group; that of all others has the empty name."""
+    pairs = (each.rpartition("=") for each in _listed(text))
+    return {group.strip(): unit.strip() for group, _, unit in pairs}
+
+
+def is_unit(units: Strings, group: str) -> bool:
+    """Return whether a worker group is to be a unit, by what the annotation says."""
+    return units.get(group, units.get("")) == WORKER_GROUP
+
+
+def _unknown_unit(units: Strings) -> str:
+    unknown = [unit for unit in units.values() if unit not in UNITS]
+    if not unknown:
+        return ""
+    return f"{unknown[0][:_SHOWN]!r} is unknown: write {' or '.join(UNITS)}, or group={UNITS[1]}"
 
 
 def _no_shard_group(text: str) -> str:
@@ -194,6 +215,24 @@ SHARD_COUNT: Final = OptIn(
     rule="shard-count-invalid",
 )
 
+UNIT: Final = OptIn(
+    names.ANNOTATION_UNIT,
+    means="the pods of one distributed job: those of a replica, or of a worker group of GPUs",
+    values=f"{', '.join(f'`{unit}`' for unit in UNITS)}; pairs such as `ranks={WORKER_GROUP}`",
+    parse=_units,
+    fault=_unknown_unit,
+    page="units.md",
+)
+
+HOST_NAMES: Final = OptIn(
+    names.ANNOTATION_HOST_NAMES,
+    means="workers of groups of single hosts have stable host names, too",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="units.md",
+)
+
 KUEUE_SLICES: Final = OptIn(
     names.ANNOTATION_KUEUE_SLICES,
     means="Kueue is told, when the RayCluster is created, to keep a replica's hosts together",
@@ -241,6 +280,8 @@ REPLICA_LABEL: Final = OptIn(
 )
 
 OPT_INS: Final[tuple[OptIn[Any], ...]] = (
+    UNIT,
+    HOST_NAMES,
     TOPOLOGY_KEY,
     PROFILES,
     SCHEDULING_GROUP,

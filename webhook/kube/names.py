@@ -21,6 +21,9 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 # `"true"` on the workers of a RayService, whose readiness probe asks whether Serve runs there.
 LABEL_SERVE: Final = "ray.io/serve"
 
+LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
+"""On the headless service of a RayCluster, with the name of the RayCluster."""
+
 # The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
 LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
 LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
@@ -50,6 +53,10 @@ the webhook adds, which proves that the API server reached it.
 """
 ANNOTATION_FAILURE_POLICY: Final = PREFIX + "failure-policy"
 """On a webhook configuration: the failurePolicy of its entries once the webhook is reached."""
+ANNOTATION_UNIT: Final = PREFIX + "unit"
+LABEL_UNIT: Final = ANNOTATION_UNIT
+"""The label of pods whose unit is their worker group."""
+ANNOTATION_HOST_NAMES: Final = PREFIX + "host-names"
 ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
 ANNOTATION_PROFILES: Final = PREFIX + "profiles"
 ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
@@ -96,6 +103,9 @@ FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
 RESOURCE_TPU: Final = "google.com/tpu"
 RESOURCE_GPU_SUFFIX: Final = "gpu"
 RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
+RESOURCE_AMD_GPU: Final = "amd.com/gpu"
+RESOURCE_NEURON_CORE: Final = "aws.amazon.com/neuroncore"
+RESOURCES_NEURON: Final = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
 
 # Node labels of GKE TPU node pools.
 # https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
@@ -146,6 +156,10 @@ PET_MASTER_ADDR: Final = "PET_MASTER_ADDR"
 PET_MASTER_PORT: Final = "PET_MASTER_PORT"
 PET_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
 VLLM_HOST_IP: Final = "VLLM_HOST_IP"
+FI_PROVIDER: Final = "FI_PROVIDER"
+FI_EFA_USE_DEVICE_RDMA: Final = "FI_EFA_USE_DEVICE_RDMA"
+FI_EFA_FORK_SAFE: Final = "FI_EFA_FORK_SAFE"
+NEURON_RT_ROOT_COMM_ID: Final = "NEURON_RT_ROOT_COMM_ID"
 NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
 NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
 NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"

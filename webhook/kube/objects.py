@@ -66,11 +66,24 @@ Amounts = dict[str, str | int | float]
 """Resource amounts as people write them: `4`, `"4"`, `"500m"`."""
 
 
+class ResourceClaim(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `spec.resourceClaims`, or of `resources.claims`, which has a name alone."""
+
+    name: str = ""
+    resource_claim_template_name: str | None = None
+
+
 class Resources(Struct, frozen=True, gc=False):
     """`resources` of a container."""
 
     limits: Amounts | None = None
     requests: Amounts | None = None
+    claims: list[ResourceClaim] | None = None
+
+    @property
+    def claimed(self) -> list[str]:
+        """Return the names of the claims."""
+        return [claim.name for claim in self.claims or ()]
 
 
 class ResizeRule(Struct, rename="camel", frozen=True, gc=False):

@@ -1,5 +1,4 @@
-"""Affinity: the hosts of a replica together on one slice or NVLink domain, and no other replica on
-it.
+"""Affinity: the hosts of a unit together on one slice or NVLink domain, and no other unit on it.
 
 See docs/decisions/0009-apart-from-every-other-replica.md.
 """
@@ -7,10 +6,10 @@ See docs/decisions/0009-apart-from-every-other-replica.md.
 from typing import Any, Final
 
 from webhook.accelerators.devices import DEVICES, TPU
-from webhook.groups.optins import TOPOLOGY_KEY
+from webhook.groups.optins import TOPOLOGY_KEY, WORKER_GROUP
 from webhook.kube import names
 from webhook.kube.objects import Affinity, PodAffinity
-from webhook.mutation.edit import AppendTerm, Edit, Note, Warn
+from webhook.mutation.edit import AppendTerm, Edit, Note, SetLabel, Warn
 from webhook.mutation.worker import Replica
 
 TOGETHER: Final = "podAffinity"
@@ -18,13 +17,13 @@ APART: Final = "podAntiAffinity"
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the required terms of a multi-host replica, unless the pod has them already.
+    """Return the required terms of a unit of several hosts, unless the pod has them already.
 
-    Together: pods of this replica. Apart: pods of any other replica, in whichever cluster or
+    Together: pods of this unit. Apart: pods of any other unit, in whichever cluster or
     namespace, because node pools know neither; the policy may say the own namespace. Replica names
     alone are unique only by chance, so the cluster is matched too.
     """
-    if replica.hosts == 1:
+    if replica.unit_hosts == 1:
         return []
     placed = replica.slice.placed
     key = (
@@ -34,25 +33,26 @@ def replica_edits(replica: Replica) -> list[Edit]:
         return [Note(f"no affinity: {_why_none(replica)}")] if placed or replica.count(TPU) else []
     if problem := TOPOLOGY_KEY.problem(key):
         return [Warn(f"{TOPOLOGY_KEY.annotation}: {problem}")]
-    cluster, name = replica.cluster.name, replica.name
+    mine = _labels(replica)
     present = replica.pod.spec.affinity or Affinity()
     together = {
-        "labelSelector": {
-            "matchLabels": {names.LABEL_CLUSTER: cluster, names.LABEL_REPLICA_NAME: name}
-        },
+        "labelSelector": {"matchLabels": mine},
         "topologyKey": key,
     }
     edits: list[Edit] = []
+    if replica.in_unit:
+        edits.append(SetLabel(names.LABEL_UNIT, WORKER_GROUP, "other units keep apart by it"))
     if together not in _terms(present.pod_affinity):
         edits.append(
-            AppendTerm(TOGETHER, together, "the hosts of this replica share one topology domain")
+            AppendTerm(TOGETHER, together, "the hosts of this unit share one topology domain")
         )
     if replica.slice.parent and key == names.NODE_POOL:
         return edits  # sub-slices share the pool
     everywhere = replica.policy.apart == "all"
     apart = [
-        _other(label, value, key, everywhere=everywhere)
-        for label, value in ((names.LABEL_REPLICA_NAME, name), (names.LABEL_CLUSTER, cluster))
+        _other(label, value, key, marker, everywhere=everywhere)
+        for marker in (names.LABEL_REPLICA_NAME, *([names.LABEL_UNIT] if replica.in_unit else ()))
+        for label, value in mine.items()
     ]
     known = _terms(present.pod_anti_affinity)
     edits += [
@@ -61,6 +61,16 @@ def replica_edits(replica: Replica) -> list[Edit]:
         if term not in known
     ]
     return edits
+
+
+def _labels(replica: Replica) -> dict[str, str]:
+    """Return the labels that the pods of its unit share, and no other pod has."""
+    own = (
+        (names.LABEL_GROUP, replica.group_name)
+        if replica.in_unit
+        else (names.LABEL_REPLICA_NAME, replica.name)
+    )
+    return dict((own, (names.LABEL_CLUSTER, replica.cluster.name)))
 
 
 def _usual_key(replica: Replica) -> str:
@@ -93,12 +103,12 @@ def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:
     return (affinity and affinity.required_during_scheduling_ignored_during_execution) or []
 
 
-def _other(label: str, value: str, key: str, *, everywhere: bool) -> dict[str, Any]:
-    """Return the term that matches seated pods whose `label` is another one, in all namespaces or
-    in the pod's own.
+def _other(label: str, value: str, key: str, marker: str, *, everywhere: bool) -> dict[str, Any]:
+    """Return the term that matches pods with a `marker` whose `label` is another one, in all
+    namespaces or in the pod's own.
     """
     expressions: list[dict[str, Any]] = [{"key": label, "operator": "NotIn", "values": [value]}]
-    # A label that is absent satisfies NotIn, so say that these pods are hosts of a replica.
-    expressions.append({"key": names.LABEL_REPLICA_NAME, "operator": "Exists"})
+    # A label that is absent satisfies NotIn, so the label of the hosts of units is required.
+    expressions.append({"key": marker, "operator": "Exists"})
     scope: dict[str, Any] = {"namespaceSelector": {}} if everywhere else {}
     return {"labelSelector": {"matchExpressions": expressions}, **scope, "topologyKey": key}

@@ -29,12 +29,9 @@ def replica_edits(replica: Replica) -> list[Edit]:
             "KubeRay's headless service resolves it",
         )
     )
-    if not replica.cluster.multi_host:
-        text = (
-            f"KubeRay creates service {replica.service} only if a group has numOfHosts > 1: "
-            "create it, or set subdomain"
-        )
-        edits.append(Warn(text))
+    if not replica.cluster.multi_host and not replica.policy.services:
+        text = f"service {replica.service} is needed, and KubeRay creates none without numOfHosts"
+        edits.append(Warn(f"{text} > 1: see network.services"))
     return edits
 
 

@@ -20,7 +20,8 @@ class Policy(Struct, frozen=True, gc=False):
     `ray.io/ippr`, all, or none. `apart` says from the replicas of which namespaces those of a pod
     are kept apart: all, or its own. `drain_seconds` is how long workers of RayClusters drain that
     do not say so themselves; 0 is not at all. `zones` tells whether Ray is told the zone and the
-    region of its nodes, which the labels of pods say on Kubernetes 1.35 and later.
+    region of its nodes, which the labels of pods say on Kubernetes 1.35 and later. `services`
+    tells whether this webhook creates the headless services that KubeRay does not.
     """
 
     pod_groups: bool = True
@@ -29,6 +30,7 @@ class Policy(Struct, frozen=True, gc=False):
     apart: ApartFrom = "all"
     drain_seconds: int = 0
     zones: bool = False
+    services: bool = False
 
 
 DEFAULT_POLICY: Final = Policy()

@@ -1,4 +1,4 @@
-"""Rendezvous: where the hosts of a replica meet, as torchrun, Lightning, vLLM and NCCL read it.
+"""Rendezvous: where the hosts of a unit meet, as torchrun, Lightning, vLLM and NCCL read it.
 
 Never RANK, WORLD_SIZE, LOCAL_RANK or CUDA_VISIBLE_DEVICES: those belong to one process, and Ray
 sets them.
@@ -9,57 +9,54 @@ from functools import lru_cache
 
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
-from webhook.accelerators.profiles import Setting
-from webhook.groups.naming import host_name
+from webhook.accelerators.profiles import Profile, Setting
 from webhook.groups.optins import PROFILES
 from webhook.mutation.edit import Edit, Warn
 from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
-    """Return the variables that all hosts of a replica have, for all containers."""
+    """Return the variables that all hosts of a unit have, for all containers."""
     if not _meets(replica):
         return []
     problem = PROFILES.fault(replica.cluster.profiles)
     edits: list[Edit] = [Warn(f"{PROFILES.annotation}: {problem}")] if problem else []
-    name = host_name(replica.group_name, replica.index, 0)
-    master = f"{name}.{replica.service}.{replica.cluster.namespace}.svc"
-    settings, _ = _settings(replica.cluster.profiles)
+    master = f"{replica.first_host}.{replica.service}.{replica.cluster.namespace}.svc"
+    settings, _ = _settings(profiles.of_hosts(replica.cluster.profiles))
     for slot in replica.slots:
         edits += fill(slot, _variables(settings, replica, slot, master))
     return edits
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return the place of a host in its replica, for all containers."""
+    """Return the rank of a host in its unit, for all containers."""
     replica = worker.replica
     if not _meets(replica):
         return []
-    _, settings = _settings(replica.cluster.profiles)
-    rank = {profiles.RANK: str(worker.host)}
+    _, settings = _settings(profiles.of_hosts(replica.cluster.profiles))
+    rank = {profiles.RANK: str(worker.rank)}
     variables = [
         Variable(setting.variable, setting.filled(rank) or "", setting.why) for setting in settings
     ]
-    return [edit for slot in replica.slots for edit in fill(slot, variables)]
+    edits: list[Edit] = [edit for slot in replica.slots for edit in fill(slot, variables)]
+    if worker.rank >= replica.unit_hosts:
+        text = f"rank {worker.rank} is not below the {replica.unit_hosts} hosts of the unit"
+        edits.append(Warn(f"{text}: delete this pod once a lower index is free"))
+    return edits
 
 
 def _meets(replica: Replica) -> bool:
     return (
-        replica.hosts > 1
+        replica.unit_hosts > 1
         and profiles.NONE not in replica.cluster.profiles
         and any(device.rendezvous and replica.count(device) for device in DEVICES)
     )
 
 
 @lru_cache(maxsize=64)
-def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
+def _settings(chosen: tuple[Profile, ...]) -> tuple[tuple[Setting, ...], tuple[Setting, ...]]:
     """Return what all hosts have alike, and what has a host's rank, under the chosen profiles."""
-    known = [
-        profiles.BY_NAME[name]
-        for name in chosen
-        if name in profiles.BY_NAME and not profiles.BY_NAME[name].of_slice
-    ]
-    settings = [each for profile in (profiles.RENDEZVOUS, *known) for each in profile.settings]
+    settings = [each for profile in (profiles.RENDEZVOUS, *chosen) for each in profile.settings]
     alike = tuple(each for each in settings if profiles.RANK not in each.holes)
     return alike, tuple(each for each in settings if profiles.RANK in each.holes)
 
@@ -67,10 +64,10 @@ def _settings(chosen: tuple[str, ...]) -> tuple[tuple[Setting, ...], tuple[Setti
 def _variables(
     settings: tuple[Setting, ...], replica: Replica, slot: Slot, master: str
 ) -> Iterator[Variable]:
-    known = {profiles.HOSTS: str(replica.hosts), profiles.MASTER: master}
-    devices = sum(slot.devices.get(device.name, 0) for device in DEVICES if device.rendezvous)
-    if devices:
-        known[profiles.DEVICES] = str(devices)
+    known = {profiles.HOSTS: str(replica.unit_hosts), profiles.MASTER: master}
+    asked = [device for device in DEVICES if device.rendezvous and slot.devices.get(device.name)]
+    if asked and all(device.processes for device in asked):
+        known[profiles.DEVICES] = str(sum(slot.devices[device.name] for device in asked))
     read: set[str] = set()
     for setting in settings:
         value = setting.filled(known)

@@ -54,7 +54,7 @@ def _pod_group(replica: Replica) -> str:
         return ""
     if asked.granularity == optins.CLUSTER:
         return gang.cluster_pod_group(cluster.name)
-    if asked.granularity == optins.WORKER_GROUP:
+    if asked.granularity == optins.WORKER_GROUP or replica.in_unit:
         return (
             gang.head_pod_group(cluster.name)
             if replica.head

@@ -19,7 +19,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.naming import headless_service, host_prefix
+from webhook.groups.naming import headless_service, host_name, host_prefix
 from webhook.groups.seat import Seat
 from webhook.kube import names
 from webhook.kube.objects import (
@@ -137,6 +137,21 @@ class Replica(Struct, gc=False):
         return self.devices.get(device.name, 0)
 
     @property
+    def in_unit(self) -> bool:
+        """Return whether its worker group is the unit."""
+        return self.group_name in self.cluster.units
+
+    @property
+    def unit_hosts(self) -> int:
+        """The number of hosts of its unit."""
+        return self.hosts * self.group.desired if self.in_unit else self.hosts
+
+    @property
+    def first_host(self) -> str:
+        """The name of the host of rank 0 of its unit."""
+        return host_name(self.group_name, 0 if self.in_unit else self.index, 0)
+
+    @property
     def v7x(self) -> bool:
         """Tell whether its hosts are those of a TPU v7x."""
         return self.slice.v7x
@@ -149,7 +164,8 @@ class Replica(Struct, gc=False):
     @property
     def needs_names(self) -> bool:
         """Tell whether other hosts must reach these by name."""
-        return not self.head and (self.hosts > 1 or self.multi_slice)
+        asked = self.in_unit or self.cluster.host_names
+        return not self.head and (self.hosts > 1 or asked or self.multi_slice)
 
     def ordinal(self, slot: Slot) -> int | None:
         """Return the place of a container among the TPU processes of its v7x host, or None."""
@@ -176,6 +192,12 @@ class Worker(Struct, frozen=True, gc=False):
 
     replica: Replica
     host: int
+
+    @property
+    def rank(self) -> int:
+        """Its place among the hosts of its unit."""
+        first = self.replica.index * self.replica.hosts if self.replica.in_unit else 0
+        return first + self.host
 
     @property
     def host_name(self) -> str:
@@ -305,7 +327,8 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
             Cause(INVALID, f"not a list of variables: {error}", f"{dotted(path)}.env")
         ) from None
     resources = container.resources or _NO_RESOURCES
-    devices = count_devices(resources.limits, resources.requests, partial(_count, path))
+    limits, requests, claims = resources.limits, resources.requests, resources.claimed
+    devices = count_devices(limits, requests, partial(_count, path), claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
     return Slot(path, container.name, variables, env, devices, passing)
 

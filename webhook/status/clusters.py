@@ -122,8 +122,9 @@ def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster without the service that resolves the names of its hosts.
 
     KubeRay 1.4 and later create `<cluster>-headless` where a group has several hosts; earlier
-    releases name it otherwise, and none creates it for a job over several slices of one host.
-    Without it no host finds its peers.
+    releases name it otherwise, and none creates it for single hosts, whose names a unit of a worker
+    group or a job over several slices needs. The setting `network.services` lets the controller
+    create it. Without it no host finds its peers.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
     """

@@ -198,6 +198,7 @@ def _group(group: Group, troubles: list[Trouble]) -> model.Group:
         group.desired,
         tuple(replicas),
         tuple(unseated.pod.name for unseated in group.unseated),
+        group.in_unit,
     )
 
 

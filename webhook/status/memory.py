@@ -39,7 +39,7 @@ class Memory:
         """Return what is wrong with what its hosts were told."""
         key = replica.group.name, replica.index, replica.name
         node = replica.group.cluster.lookups.node
-        pods = replica.everyone
+        pods = replica.peers
         reasons = (*pods, *(node(pod.spec.node_name or "") for pod in pods))
         entry = self._entries.get(key)
         if entry is None or not _identical(entry.reasons, reasons):

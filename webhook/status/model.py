@@ -57,13 +57,19 @@ class Replica(Struct, frozen=True, omit_defaults=True):
 
 
 class Group(Struct, frozen=True, omit_defaults=True):
-    """A worker group. `unseated` are the pods without a seat."""
+    """A worker group. `unseated` are the pods without a seat. `unit`: its replicas are one job."""
 
     name: str
     hosts: int
     desired: int
     replicas: tuple[Replica, ...]
     unseated: tuple[str, ...] = ()
+    unit: bool = False
+
+    @property
+    def every_host(self) -> tuple[Host, ...]:
+        """The hosts of all its replicas."""
+        return tuple(host for replica in self.replicas for host in replica.hosts)
 
 
 class PodGroup(Struct, frozen=True, omit_defaults=True):

@@ -242,14 +242,16 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
     """A replica that was made when its group had another number of hosts.
 
     KubeRay keeps replicas that have too many, and the hosts were told names and a number of peers
-    that are no longer right.
+    that are no longer right. The hosts of a worker group that is one job have the number of its
+    replicas at the time when each was created.
 
     https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
     """
     replica = expected.replica
     count = replica.group.spec.num_of_hosts
     beyond = [host for host in replica.pods if host >= count]
-    told = expected.sizes() if count > 1 and not beyond else []
+    in_unit = replica.group.in_unit
+    told = expected.sizes() if (count > 1 or in_unit) and not beyond else []
     if not beyond and not told:
         return
     what = (
@@ -267,6 +269,15 @@ def hosts_changed(expected: Expected) -> Iterator[Symptom]:
             f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
             "again is given the same",
             show("raycluster", cluster.namespace, cluster.name),
+            pods=pods,
+        )
+        return
+    if told and in_unit:
+        yield Symptom(
+            f"replica {_called(replica)} was created for another number of hosts of its unit than "
+            f"{told[0].expected}: {what}",
+            "delete all pods of the group, so that the job starts with its new size",
+            get_pods(cluster.namespace, pods),
             pods=pods,
         )
         return
@@ -413,7 +424,8 @@ def pod_without_seat(group: Group) -> Iterator[Symptom]:
 
 
 def host_restarted(expected: Expected) -> Iterator[Symptom]:
-    """A replica of which some hosts have restarted and the others have not.
+    """A replica, or a worker group that is one job, of which some hosts have restarted and the
+    others have not.
 
     Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
     processes of the other hosts still wait for the ranks that ended: collective operations of JAX
@@ -425,32 +437,33 @@ def host_restarted(expected: Expected) -> Iterator[Symptom]:
     https://docs.jax.dev/en/latest/multi_process.html
     """
     replica = expected.replica
-    if replica.group.hosts == 1:
+    pods = replica.peers
+    if len(pods) <= 1:
         return
-    pods = replica.everyone
     statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
     least = min(each.restart_count for each in statuses.values())
-    newest_ = replica.newest or 0.0
+    newest_ = newest(pods) or 0.0
     found = {
-        name: each
-        for name, each in statuses.items()
-        if each.restart_count > least and (_last_end(each) or newest_) >= newest_
+        pod.name: each
+        for pod in replica.everyone
+        if (each := statuses[pod.name]).restart_count > least
+        and (_last_end(each) or newest_) >= newest_
     }
     if not found:
         return
     which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
     count = max(each.restart_count for each in found.values())
-    cluster = replica.group.cluster
+    cluster, whole = replica.group.cluster, "group" if replica.group.in_unit else "replica"
     yield Symptom(
         f"{hosts(which)} of replica {_called(replica)} restarted ({counted(count, 'restart')}), "
         f"and the other hosts did not{_last_words(found.values())}",
-        "if what runs on the replica does not go on, start all its hosts again: delete its pods. "
+        f"if the job does not go on, start all hosts of the {whole} again: delete its pods. "
         "The logs of the container that ended (`kubectl logs --previous`) have the cause",
         describe("pod", cluster.namespace, next(iter(found))),
         earliest(map(_last_end, found.values())),
         tuple(sorted(which)),
         tuple(found),
-        not_before=replica.newest,
+        not_before=newest(pods),
         change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
     )
 

@@ -36,6 +36,13 @@ class Replica(Struct):
         return [pod for host in sorted(self.pods) for pod in self.pods[host]]
 
     @property
+    def peers(self) -> list[LivePod]:
+        """The pods of its unit: its own, or those of its group where that is one job."""
+        if not self.group.in_unit:
+            return self.everyone
+        return [pod for replica in self.group.replicas for pod in replica.everyone]
+
+    @property
     def missing(self) -> list[int]:
         """The hosts that have no pod."""
         return [host for host in range(self.group.hosts) if host not in self.pods]
@@ -78,6 +85,11 @@ class Group(Struct):
     def hosts(self) -> int:
         """How many hosts a replica has; a number that no replica can have counts as the largest."""
         return min(self.spec.num_of_hosts, MAX_HOSTS)
+
+    @property
+    def in_unit(self) -> bool:
+        """Return whether its replicas are one job."""
+        return self.name in self.cluster.facts.units
 
     @property
     def desired(self) -> int:

@@ -5,7 +5,7 @@ set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import IDENTITIES, TPU, device_of
+from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
 from webhook.accelerators.topology import (
     GENERATIONS,
     LISTED,
@@ -24,6 +24,12 @@ from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.rule import RAY, deny, warn
+
+_NEURON_CORES: Final = "neuron_cores"
+"""Ray's name for NeuronCores."""
+_ROCR: Final = "ROCR_VISIBLE_DEVICES"
+_HIP: Final = "HIP_VISIBLE_DEVICES"
+_CUDA: Final = "CUDA_VISIBLE_DEVICES"
 
 _POOLS: Final = (names.NODE_POOL, names.COMPUTE_CLASS)
 """Labels that choose nodes of one machine type, and so of one TPU."""
@@ -269,6 +275,57 @@ def device_outside_first_container(cluster: Cluster) -> Iterator[Fault]:
         )
 
 
+def neuron_cores_missing(cluster: Cluster) -> Iterator[Fault]:
+    """A group that asks for Neuron devices, and offers Ray no NeuronCores.
+
+    KubeRay makes `neuron_cores` of `aws.amazon.com/neuroncore` alone, so that no task or actor that
+    asks for NeuronCores is placed on the group.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    (`addWellKnownAcceleratorResources`)
+    """
+    for group in cluster.groups_with(NEURON):
+        first, resources = group.first, group.field / "resources"
+        if (
+            first is not None
+            and first.devices.get(NEURON.name)
+            and not first.devices.get(NEURON_CORE.name)
+            and _NEURON_CORES not in resources.map
+            and _NEURON_CORES not in group.params.get("resources", "")
+        ):
+            yield Fault(
+                resources.key(_NEURON_CORES),
+                f"add {_NEURON_CORES} with the cores of a host: KubeRay counts only "
+                f"{names.RESOURCE_NEURON_CORE}",
+                REQUIRED,
+            )
+
+
+def amd_visible_devices(cluster: Cluster) -> Iterator[Fault]:
+    """Variables of visible devices that Ray does not take on AMD GPUs.
+
+    Ray raises where `ROCR_VISIBLE_DEVICES` is set, and where `CUDA_VISIBLE_DEVICES` is not what
+    `HIP_VISIBLE_DEVICES` is, so that the node does not start.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/amd_gpu.py
+    """
+    for group in cluster.everyone:
+        first = group.first
+        if first is None or not {**first.requests, **first.limits}.get(names.RESOURCE_AMD_GPU):
+            continue
+        if first.sets(_ROCR):
+            yield Fault(
+                (first.variable(_ROCR) or first.field) / "name",
+                f"remove {_ROCR}: Ray refuses it, and sets {_HIP} itself",
+            )
+        cuda = first.literal(_CUDA)
+        if cuda and first.literal(_HIP) != cuda:
+            yield Fault(
+                (first.variable(_CUDA) or first.field) / "value",
+                f"remove {_CUDA}: Ray refuses it where {_HIP} is not the same",
+            )
+
+
 def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
     """The identity of one host, written into the template of a multi-host group.
 
@@ -282,17 +339,17 @@ def identity_by_hand(cluster: Cluster) -> Iterator[Fault]:
         if group.needs_names and field.text:
             yield Fault(
                 field,
-                f"hostname is {field.text[:20]} on {group.hosts} hosts: remove it",
+                f"hostname is {field.text[:20]} on {group.unit_hosts} hosts: remove it",
             )
     for group, container in _containers(cluster):
-        if group.hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
+        if group.unit_hosts <= 1 or container.env.keys().isdisjoint(IDENTITIES):
             continue
         for name, placeholder in IDENTITIES.items():
             value = container.literal(name)
             if value and value != placeholder:
                 yield Fault(
                     (container.variable(name) or container.field) / "value",
-                    f"{name} is {value[:12]} on {group.hosts} hosts: remove it",
+                    f"{name} is {value[:12]} on {group.unit_hosts} hosts: remove it",
                 )
 
 
@@ -326,5 +383,7 @@ ACCELERATORS: Final = (
     warn(tpu_topology_unlisted, by=RAY),
     deny(variables_too_large),
     warn(device_outside_first_container),
+    warn(neuron_cores_missing),
+    deny(amd_visible_devices, by=RAY),
     warn(identity_by_hand),
 )

@@ -16,6 +16,7 @@ from webhook.validation.rule import KUBERAY, RAY, deny, warn
 
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)
+_IDLE_SECONDS: Final = 300
 _NEVER: Final = ("", "Never")
 
 
@@ -49,6 +50,26 @@ def idle_timeout_without_v2(cluster: Cluster) -> Iterator[Fault]:
                 "idleTimeoutSeconds needs autoscaler v2: set "
                 "autoscalerOptions.version, or remove it",
                 FORBIDDEN,
+            )
+
+
+def idle_timeout_short(cluster: Cluster) -> Iterator[Fault]:
+    """An idle timeout below 300 s of an autoscaled group of several hosts.
+
+    The hosts of a replica come up one after the other, and those that are ready are idle until the
+    last one is: the autoscaler deletes the replica before its work can start.
+
+    https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html
+    """
+    for group in cluster.groups if cluster.autoscaling else ():
+        own = group.field / "idleTimeoutSeconds"
+        field = own if own.given else cluster.options / "idleTimeoutSeconds"
+        seconds = field.number
+        if group.hosts > 1 and seconds is not None and 0 <= seconds < _IDLE_SECONDS:
+            yield Fault(
+                field,
+                f"{seconds} s is less than replicas of several hosts take to start: write "
+                f"{_IDLE_SECONDS} or more",
             )
 
 
@@ -338,6 +359,7 @@ def cpu_unknown(cluster: Cluster) -> Iterator[Fault]:
 AUTOSCALING: Final = (
     deny(idle_timeout_negative, since=(1, 6), by=KUBERAY),
     deny(idle_timeout_without_v2, since=(1, 6), by=KUBERAY),
+    warn(idle_timeout_short),
     deny(priority_unsupported, by=KUBERAY),
     deny(group_suspend_autoscaled, by=KUBERAY),
     deny(autoscaler_v2_switch_alone, since=(1, 5), by=KUBERAY),

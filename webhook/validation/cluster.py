@@ -19,6 +19,7 @@ from webhook.accelerators.devices import (
 )
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
+from webhook.groups.optins import HOST_NAMES, UNIT, is_unit
 from webhook.kube import names
 from webhook.kube.objects import ALWAYS, WorkerGroup
 from webhook.kube.release import Release, image_release, parse_release
@@ -87,6 +88,10 @@ class Group(Struct):
     """The devices of a pod, as the variables of its slice will count them."""
     slice: Slice
     """The TPU slice of each replica."""
+    is_unit: bool
+    """It is one job, by the annotation of units."""
+    named: bool
+    """Its hosts have names by the annotation of host names."""
 
     @property
     def first(self) -> Container | None:
@@ -106,11 +111,16 @@ class Group(Struct):
         return sum(bool(each.devices.get(TPU.name)) for each in (*self.containers, *lasting))
 
     @property
+    def unit_hosts(self) -> int:
+        """The number of hosts of one distributed job: those of a replica, or of the group."""
+        return self.hosts * self.scale.desired if self.is_unit else self.hosts
+
+    @property
     def needs_names(self) -> bool:
-        """Tell whether other hosts must reach these by name: several hosts, or several slices of
-        one job.
+        """Return whether other hosts must reach these by name: several hosts, a group that is a
+        unit, several slices of one job, or names that were asked for.
         """
-        if self.hosts > 1:
+        if self.hosts > 1 or self.is_unit or self.named:
             return True
         return self.count(TPU) > 0 and any(
             each.sets(names.MEGASCALE_NUM_SLICES) for each in (*self.containers, *self.inits)
@@ -230,6 +240,11 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
     name = (meta / "name").text or (meta / "generateName").text + "xxxxx"
     annotations = (meta / "annotations").strings
     kueue = read_kueue(annotations, labels, owner)
+    units, named = UNIT.read(annotations), HOST_NAMES.read(annotations) == "true"
+    groups = [_group(entry, (entry / "groupName").text, kueue) for entry in entries]
+    for group in groups if units or named else ():
+        group.is_unit = is_unit(units, group.name) and not group.count(TPU)
+        group.named = named
     return Cluster(
         field=field,
         meta=meta,
@@ -238,7 +253,7 @@ def read_cluster(field: Field, meta: Field, settings: RuleSettings, owner: str =
         annotations=annotations,
         labels=labels,
         head=_group(field / "headGroupSpec", names.HEAD_GROUP, NO_KUEUE),
-        groups=[_group(entry, (entry / "groupName").text, kueue) for entry in entries],
+        groups=groups,
         kueue=kueue,
         settings=settings,
     )
@@ -288,6 +303,8 @@ def _group(field: Field, name: str, kueue: Kueue) -> Group:
         inits,
         devices,
         whole,
+        is_unit=False,
+        named=False,
     )
 
 
@@ -314,9 +331,11 @@ def _container(value: Mapping[str, Any], field: Field) -> Container:
         }
     resources = _map(value.get("resources"))
     limits, requests = _map(resources.get("limits")), _map(resources.get("requests"))
+    listed = resources.get("claims")
+    claims = [_text(_map(each).get("name")) for each in listed] if type(listed) is list else ()
     devices = (
-        count_devices(limits, requests, lambda _, amount: number_of(amount))
-        if limits or requests
+        count_devices(limits, requests, lambda _, amount: number_of(amount), claims)
+        if limits or requests or claims
         else NO_DEVICES
     )
     name, image = _text(value.get("name")), _text(value.get("image"))

@@ -24,15 +24,18 @@ def kueue_slices_missing(cluster: Cluster) -> Iterator[Fault]:
     """A multi-host group of a queued cluster, without a word about which of its pods belong
     together.
 
-    Kueue's topology-aware scheduling may then spread the hosts of one replica over the cluster. A
-    group of 0 replicas is left out: Kueue refuses a slice of more pods than there are.
+    Where the ResourceFlavor of the queue has a topology, Kueue may then spread the hosts of one
+    replica over the cluster; on a flavor without one, a workload that asks for a level is never
+    admitted. Groups that have `podset-required-topology` are left out, as all their pods are kept
+    together, and so are those of 0 replicas: Kueue refuses a slice of more pods than there are.
 
     https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/
     """
     for group in cluster.groups if cluster.kueue.queued else ():
-        if group.hosts > 1 and group.replicas and not _sliced(cluster, group):
+        together = names.KUEUE_REQUIRED_TOPOLOGY in group.annotations.strings
+        if group.hosts > 1 and group.replicas and not (together or _sliced(cluster, group)):
             text = (
-                "Kueue may spread a replica: set this to a topology level, and "
+                "where the queue's flavor has a topology: set this to a level of it, and "
                 f"podset-slice-size to {group.hosts}"
             )
             yield Fault(group.annotations.key(names.KUEUE_SLICE_REQUIRED_TOPOLOGY), text)

@@ -42,6 +42,7 @@ from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
+from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS, has_units
 from webhook.validation.updates import UPDATES, UPGRADE
 from webhook.validation.variables import VARIABLES
 from webhook.validation.versions import VERSIONS
@@ -89,13 +90,14 @@ CLUSTER_RULES: Final = (
     *TLS,
     *CLUSTER_GATES,
     *SCHEDULING,
+    *UNITS,
     *QUEUEING,
     *TERMINATION,
 )
 JOB_RULES: Final = (*RAYJOB, *SUBMISSION, *DELETION, *JOB_GATES)
 SERVICE_RULES: Final = (*RAYSERVICE, *SERVE)
 CRON_RULES: Final = RAYCRONJOB
-UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *SHARD_UPDATES)
+UPDATE_RULES: Final = (*UPDATES, *SLICE_UPDATES, *UNIT_UPDATES, *OPT_IN_UPDATES, *SHARD_UPDATES)
 
 FILE_RULES: Final = (*SCHEMA, *AUTOSCALER_FILES, *HOOK_FILES)
 
@@ -157,7 +159,8 @@ def check_update(
     counts = replicas_of(kind, new) if moved else []
     if moved and all(map(count_fits, counts)):
         fewer = scaled and any(map(_fewer, replicas_of(kind, old), counts))
-        return _left_behind(kind, old, new, settings) if fewer else []
+        left = fewer or (scaled and has_units(new))
+        return _left_behind(kind, old, new, settings) if left else []
     before, after = (read_ray_object(kind, each, settings) for each in (old, new))
     if moved or being_deleted(new):
         return _new(before, after, settings, _undecodable)
@@ -199,9 +202,9 @@ def _fewer(before: object, after: object) -> bool:
 
 
 def _left_behind(kind: str, old: object, new: object, settings: RuleSettings) -> list[Finding]:
-    """Return warnings of what an update leaves behind that does nothing but scale down."""
+    """Return warnings of what an update leaves behind that does nothing but scale."""
     update = read_update(*(read_ray_object(kind, each, settings) for each in (old, new)))
-    found = _run(SLICE_UPDATES, update, settings) if update is not None else ()
+    found = _run((*SLICE_UPDATES, *UNIT_UPDATES), update, settings) if update is not None else ()
     return _ordered(map(_softened, found))
 
 

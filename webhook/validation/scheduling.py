@@ -7,7 +7,7 @@ from typing import Final
 
 from webhook.gangs.podgroups import TEMPLATES_MAX
 from webhook.groups.gang import NO_GANG, Gang, read_gang
-from webhook.groups.optins import GRANULARITIES, REPLICA, SCHEDULING_GROUP
+from webhook.groups.optins import GRANULARITIES, SCHEDULING_GROUP
 from webhook.kube import names
 from webhook.kube.objects import (
     HeadGroup,
@@ -160,35 +160,17 @@ def native_scheduling_value(cluster: Cluster) -> Iterator[Fault]:
 def scheduling_group_obstacle(cluster: Cluster) -> Iterator[Fault]:
     """A scheduling group that the cluster cannot have.
 
-    The pods are scheduled one by one. While a cluster autoscales nobody knows how many pods will
-    come, so only replicas of several hosts can be grouped; KubeRay and other schedulers bring gangs
-    of their own; Kubernetes forbids a scheduling group beside `evictionResponders`; and a PodGroup
-    whose pods differ in priority or scheduler is never scheduled.
+    The pods are scheduled one by one. While a cluster autoscales the number of its pods changes, so
+    only replicas of several hosts and worker groups can be grouped, these with the pods that they
+    have at least; KubeRay and other schedulers bring gangs of their own; Kubernetes forbids a
+    scheduling group beside `evictionResponders`; and a PodGroup whose pods differ in priority or
+    scheduler is never scheduled.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
     """
     gang = _gang(cluster)
     if gang.obstacle and gang.granularity in GRANULARITIES:
         yield Fault(_annotation(cluster), f"not grouped: {gang.obstacle}")
-
-
-def scheduling_group_without_effect(cluster: Cluster) -> Iterator[Fault]:
-    """A scheduling group per replica, in a cluster whose replicas are single pods.
-
-    There is nothing to schedule together. The pods of a worker group are, with worker-group.
-
-    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
-    """
-    gang = _gang(cluster)
-    if (
-        gang.active
-        and gang.granularity == REPLICA
-        and not any(group.hosts > 1 for group in cluster.groups)
-    ):
-        yield Fault(
-            _annotation(cluster),
-            "no effect: no group has several hosts; write worker-group, or raise numOfHosts",
-        )
 
 
 def scheduling_group_not_served(cluster: Cluster) -> Iterator[Fault]:
@@ -260,6 +242,5 @@ SCHEDULING: Final = (
     deny(scheduling_group_unknown),
     warn(native_scheduling_value),
     warn(scheduling_group_obstacle),
-    warn(scheduling_group_without_effect),
     warn(scheduling_group_not_served),
 )

@@ -29,20 +29,20 @@ def ray_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
 
 
 def image_version_mismatch(cluster: Cluster) -> Iterator[Fault]:
-    """A worker image with another Ray or Python than the head's image.
+    """An image of workers or of the autoscaler with another Ray or Python than the head's image.
 
-    Ray refuses such a worker with "Version mismatch". Only the tags of Ray's own images are read.
+    Ray refuses such a worker with "Version mismatch", and an autoscaler of another release does not
+    understand the head. Only the tags of Ray's own images are read.
 
     https://github.com/ray-project/ray/issues/44063
     """
     if cluster.head.first is None:
         return
     ray, python = image_release(cluster.head.first.image)
-    for group in cluster.groups:
-        if group.first is None:
-            continue
-        own_ray, own_python = image_release(group.first.image)
-        field = group.first.field / "image"
+    workers = [group.first.field / "image" for group in cluster.groups if group.first]
+    own = [cluster.options / "image"] if cluster.autoscaling else []
+    for field in (*own, *workers):
+        own_ray, own_python = image_release(field.text)
         if ray and own_ray and ray != own_ray:
             yield Fault(
                 field,

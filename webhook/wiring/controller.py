@@ -19,6 +19,7 @@ from webhook.control.repair_records import RepairRecords
 from webhook.control.repair_store import RepairStore
 from webhook.control.repairer import Repairer
 from webhook.control.reporter import Reporter
+from webhook.control.services import HeadlessServices
 from webhook.follow.client import Api
 from webhook.follow.observing import INSTALLATION, Observing
 from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming, Timing
@@ -57,6 +58,7 @@ def build(
     """
     log = Log(output, "controller", form_of(settings.log.format, output))
     follow_logs(log)
+    settings.extend()
     metrics = Metrics("controller")
     api = Api(connection(settings.kubeconfig))
     world = World(ignoring=settings.ignore.rayclusters)
@@ -71,6 +73,7 @@ def build(
         work
         for work in (
             _publisher(settings, observing, index, metrics, publishing),
+            HeadlessServices(observing, index.clusters) if settings.network.services else None,
             _reporter(settings, observing, world, metrics, identity),
             _repairer(
                 settings, observing, index, metrics, RepairRecords(api, namespace, name), identity

@@ -47,6 +47,7 @@ def build(settings: Settings, output: Output) -> Process:
     log = Log(output, "dashboard", form_of(settings.log.format, output))
     metrics, own = Metrics("dashboard"), settings.dashboard
     follow_logs(log)
+    settings.extend()
     api, world = Api(connection(settings.kubeconfig)), World(ignoring=settings.ignore.rayclusters)
     observing = Observing(api, world, settings.namespaces)
     access = TokenAccess(api, world.occupied)

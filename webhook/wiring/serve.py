@@ -86,6 +86,7 @@ def build(
 
     Raises CertificateError, or ManifestError for the state.
     """
+    settings.extend()
     metrics = Metrics("serve")
     cluster = (
         _standalone(settings, state)
@@ -138,6 +139,7 @@ def _endpoints(
         settings.affinity.apart,
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
+        settings.network.services,
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))

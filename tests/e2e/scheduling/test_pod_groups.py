@@ -13,6 +13,7 @@ from tests.e2e.api import (
     POD_GROUPS,
     PODS,
     RAY_CLUSTERS,
+    SERVICES,
     WORKLOADS,
     Api,
     Json,
@@ -47,6 +48,7 @@ from tests.e2e.rays import (
     wait_for_workers,
     workers,
 )
+from tests.e2e.versions import chosen
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
@@ -362,18 +364,66 @@ def test_each_replica_that_an_autoscaler_adds_has_a_pod_group_of_its_own(
     await_nothing(api, namespace)
 
 
-@pytest.mark.parametrize("how", ["native", "cluster", "worker-group"])
-def test_a_cluster_that_an_autoscaler_scales_is_not_grouped_otherwise(
-    gated_plane: ControlPlane, how: str
+def test_a_cluster_that_an_autoscaler_scales_is_no_gang_as_a_whole(
+    gated_plane: ControlPlane,
 ) -> None:
-    api, namespace = gated_plane.api, gated_plane.namespace(f"autoscaled-{how}")
+    api, namespace = gated_plane.api, gated_plane.namespace("autoscaled-cluster")
     cluster = autoscaled("auto", 1)
-    cluster["metadata"]["annotations"] = NATIVE if how == "native" else by(how)
+    cluster["metadata"]["annotations"] = by("cluster")
     api.create(RAY_CLUSTERS, cluster, namespace)
 
     assert set(map(group_of, wait_for_pods(api, namespace, 1 + HOSTS))) == {None}
     assert [*pod_groups(api, namespace), *workloads(api, namespace)] == []
     gated_plane.delete_ray_cluster("auto", namespace)
+
+
+def test_single_hosts_of_a_unit_are_the_ranks_of_one_job_in_one_pod_group(
+    gated_plane: ControlPlane,
+) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("unit")
+    asked = {names.ANNOTATION_UNIT: "worker-group", names.ANNOTATION_TOPOLOGY_KEY: "rack"}
+    cluster = grouped("one", {"ranks": (3, 1)}, by("replica") | asked)
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    group["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+    api.create(RAY_CLUSTERS, cluster, namespace)
+
+    await_counts(api, namespace, {"one-worker-ranks": 3})
+    wait_for_pods(api, namespace, 4)
+    found = {}
+    for pod in workers(api, namespace):
+        env = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+        assert group_of(pod) == "one-worker-ranks"
+        assert env[names.NNODES] == "3"
+        assert env[names.MASTER_ADDR] == f"ranks-0-0.one-headless.{namespace}.svc"
+        index = pod["metadata"]["labels"][names.LABEL_REPLICA_INDEX]
+        assert pod["spec"]["hostname"] == f"ranks-{index}-0"
+        found[env[names.NODE_RANK]] = index
+    assert found == {"0": "0", "1": "1", "2": "2"}
+    (pod_group,) = pod_groups(api, namespace)
+    if chosen().pod_groups == "v1beta1":
+        assert pod_group["spec"]["disruptionMode"] == {"all": {}}
+    assert "schedulingConstraints" not in pod_group["spec"]  # without its feature gate
+    until(lambda: "one-headless" in uids(api.list(SERVICES, namespace)), "the headless service")
+    gated_plane.delete_ray_cluster("one", namespace)
+    await_nothing(api, namespace)
+
+
+def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least(
+    gated_plane: ControlPlane,
+) -> None:
+    api, namespace = gated_plane.api, gated_plane.namespace("autoscaled-group")
+    cluster = autoscaled("auto", 2)
+    cluster["metadata"]["annotations"] = by("worker-group")
+    (group,) = cluster["spec"]["workerGroupSpecs"]
+    group["minReplicas"] = 1
+    api.create(RAY_CLUSTERS, cluster, namespace)
+
+    name = f"auto-worker-{group['groupName']}"
+    await_counts(api, namespace, {"auto-head": HEAD, name: HOSTS})
+    pods = wait_for_pods(api, namespace, 1 + 2 * HOSTS)
+    assert Counter(map(group_of, pods)) == {"auto-head": 1, name: 2 * HOSTS}
+    gated_plane.delete_ray_cluster("auto", namespace)
+    await_nothing(api, namespace)
 
 
 def test_a_cluster_of_many_groups_has_pod_groups_without_a_workload(

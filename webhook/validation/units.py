@@ -1,0 +1,211 @@
+"""Units: worker groups that are one job, and annotations of the webhook that reach no pod."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from webhook.accelerators import profiles
+from webhook.accelerators.devices import DEVICES, TPU
+from webhook.groups.optins import (
+    DRAIN_SECONDS,
+    HOST_NAMES,
+    PROFILES,
+    REPAIR,
+    REPLICA,
+    REPLICA_LABEL,
+    RESTART,
+    SCHEDULING_GROUP,
+    TOPOLOGY_KEY,
+    UNIT,
+    WORKER_GROUP,
+    OptIn,
+    is_unit,
+)
+from webhook.kube import names
+from webhook.validation.change import Update
+from webhook.validation.cluster import Cluster, Container, Group
+from webhook.validation.finding import Fault
+from webhook.validation.rule import deny, warn
+
+
+def unit_autoscaled(cluster: Cluster) -> Iterator[Fault]:
+    """A worker group that is one job, and autoscales.
+
+    Each pod has the number of hosts of its unit when it is created, and no pod of the job starts
+    with another number than the rest.
+
+    https://docs.pytorch.org/docs/stable/elastic/run.html
+    """
+    for group in cluster.groups if cluster.autoscaling else ():
+        low, high = group.scale.min_replicas or 0, group.scale.max_replicas
+        if group.is_unit and low != high:
+            yield Fault(
+                group.field / "minReplicas",
+                f"group {group.name[:40]} is one job of a fixed size: set minReplicas and "
+                "maxReplicas equal",
+            )
+
+
+def annotation_without_effect(cluster: Cluster) -> Iterator[Fault]:
+    """An annotation of the webhook that reaches no pod of the object.
+
+    Its value is fine, but no worker group is of the kind that it is for, so that all pods come up
+    without it.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/annotations/
+    """
+    for row, why in _EFFECTS if cluster.groups else ():
+        text = cluster.annotations.get(row.annotation, "")
+        if text and not row.problem(text) and (reason := why(cluster, text)):
+            yield Fault(cluster.annotation(row.annotation), f"no effect: {reason}")
+
+
+_SEVERAL: Final = f"no unit has several hosts: set numOfHosts, or {UNIT.annotation} {WORKER_GROUP}"
+
+
+def _no_unit(cluster: Cluster, text: str) -> str:
+    units = UNIT.read({UNIT.annotation: text})
+    known = {group.name for group in cluster.groups}
+    unknown = [name for name in units if name and name not in known]
+    if unknown:
+        return f"there is no group {unknown[0][:40]}: correct its name"
+    asked = [group for group in cluster.groups if is_unit(units, group.name)]
+    if asked and all(group.count(TPU) for group in asked):
+        return "the unit of TPU slices is the replica: remove it"
+    if asked and all(group.hosts * group.scale.desired == 1 for group in asked):
+        return "no group has several pods: set replicas"
+    return ""
+
+
+def _no_host_names(cluster: Cluster, text: str) -> str:
+    single = any(group.hosts <= 1 for group in cluster.groups)
+    return "" if single or text != "true" else "all hosts have names, as numOfHosts is above 1"
+
+
+def _no_several(cluster: Cluster, text: str) -> str:
+    several = any(map(_has_several, cluster.groups))
+    return "" if several or text == "false" else _SEVERAL
+
+
+def _no_replica(cluster: Cluster, text: str) -> str:
+    several = any(group.hosts > 1 for group in cluster.groups)
+    return "" if several or text == "false" else "no replica has several hosts: remove it"
+
+
+def _no_pod_group(cluster: Cluster, text: str) -> str:
+    return _no_several(cluster, text) if text == REPLICA else ""
+
+
+def _no_profile(cluster: Cluster, text: str) -> str:
+    groups = [group for group in cluster.groups if _has_rendezvous(group)]
+    for name in PROFILES.read({PROFILES.annotation: text}):
+        profile = profiles.BY_NAME.get(name)
+        if profile is None:
+            continue
+        if profile.of_slice:
+            if not any(group.count(TPU) for group in cluster.groups):
+                return f"profile {name} is for TPUs, and no group asks for any"
+        elif not groups:
+            return f"profile {name} is for GPUs, and no group asks for any"
+        elif not any(map(_has_several, groups)):
+            return _SEVERAL
+    return ""
+
+
+def _has_several(group: Group) -> bool:
+    return group.hosts > 1 or group.is_unit
+
+
+def _has_rendezvous(group: Group) -> bool:
+    return any(device.rendezvous and group.count(device) for device in DEVICES)
+
+
+def _own_labels(cluster: Cluster, text: str) -> str:
+    override = names.RAY_OVERRIDE_LABELS
+    own = all(group.first and group.first.sets(override) for group in cluster.groups)
+    return f"all templates set {override}" if own and text == "true" else ""
+
+
+def _own_drain(cluster: Cluster, text: str) -> str:
+    name = names.RAY_DRAIN_TIMEOUT
+
+    def is_off(first: Container | None) -> bool:
+        return first is not None and first.literal(name) == "0"
+
+    off = text != "0" and all(is_off(group.first) for group in cluster.groups)
+    return f"all templates set {name} to 0" if off else ""
+
+
+_EFFECTS: Final[tuple[tuple[OptIn[Any], Callable[[Cluster, str], str]], ...]] = (
+    (UNIT, _no_unit),
+    (HOST_NAMES, _no_host_names),
+    (TOPOLOGY_KEY, _no_several),
+    (PROFILES, _no_profile),
+    (SCHEDULING_GROUP, _no_pod_group),
+    (REPAIR, _no_replica),
+    (RESTART, _no_replica),
+    (REPLICA_LABEL, _own_labels),
+    (DRAIN_SECONDS, _own_drain),
+)
+"""By annotation, why it reaches no pod. Those of Kueue's slices and of shards have rules of their
+own.
+"""
+
+UNITS: Final = (deny(unit_autoscaled), warn(annotation_without_effect))
+
+
+def has_units(value: object) -> bool:
+    """Return whether an object has the annotation of units."""
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and UNIT.annotation in annotations
+
+
+def unit_resized(update: Update) -> Iterator[Fault]:
+    """Another number of replicas of a worker group that is one job, and runs.
+
+    Variables of running pods cannot change: pods that run keep the number of hosts that they were
+    created with, and only new ones have the new one.
+
+    https://docs.pytorch.org/docs/stable/elastic/run.html
+    """
+    if not update.standalone or update.recreates:
+        return
+    for old, new in update.pairs():
+        before, after = old.scale.desired, new.scale.desired
+        if new.is_unit and old.is_unit and 0 < before != after > 0:
+            kept, size = min(before, after), old.unit_hosts
+            yield Fault(
+                new.field / "replicas",
+                f"{kept} running pods of group {new.name[:20]} keep NNODES={size}: delete them all",
+            )
+
+
+def annotation_for_new_pods(update: Update) -> Iterator[Fault]:
+    """An annotation of the webhook that was added or changed on a RayCluster whose pods run.
+
+    Pods receive what it asks for when they are created, and are not changed later.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
+    """
+    running = any(group.scale.desired for group in update.old.groups)
+    if not (update.standalone and running):
+        return
+    changed = [
+        row.annotation
+        for row in _OF_PODS
+        if row.read(update.old.annotations) != row.read(update.new.annotations)
+        and update.new.annotations.get(row.annotation)
+    ]
+    if changed:
+        more = f", as {len(changed) - 1} more do" if len(changed) > 1 else ""
+        text = f"applies to pods that are created from now on{more}: delete those that run"
+        yield Fault(update.new.annotation(changed[0]), text)
+
+
+_OF_PODS: Final[tuple[OptIn[Any], ...]] = tuple(row for row, _ in _EFFECTS)
+"""Opt-ins that pods receive when they are created."""
+
+UNIT_UPDATES: Final = (warn(unit_resized),)
+"""Of an update that does nothing but scale, too."""
+
+OPT_IN_UPDATES: Final = (warn(annotation_for_new_pods),)
