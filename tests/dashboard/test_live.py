@@ -16,7 +16,7 @@ from webhook.dashboard.site import DashboardSite
 from webhook.dashboard.view import Row
 from webhook.http.site import Sight
 from webhook.status import ids
-from webhook.status.survey import RESTLESS_SECONDS, Survey
+from webhook.status.survey import QUIET_SECONDS, Survey
 
 ALL = Sight("", None)
 EXAMINE = Survey.examine
@@ -47,8 +47,8 @@ def a_stage() -> Stage:
 
 
 def look(stage: Stage) -> None:
-    """Look again, when all that waits is due."""
-    stage.now += RESTLESS_SECONDS
+    """Look again, when everything is due."""
+    stage.now += QUIET_SECONDS
     asyncio.run(stage.live.look())
 
 

@@ -116,16 +116,16 @@ class Table(Generic[T]):
 
 
 class World:
-    """All tables. `changed` are the uids of RayClusters that may look different by now;
-    `installation` says that of what belongs to no RayCluster. Both are kept between `begin` and
-    `end`.
+    """All tables. From `begin` to `end`, `take_changed` returns the uids of RayClusters that may
+    look different by now, and `installation` says that of what belongs to no RayCluster.
 
     With `ignoring`, RayClusters may be left alone by their label.
     """
 
     def __init__(self, *, ignoring: bool = True) -> None:
         self.ignoring = ignoring
-        self.changed: set[str] = set()
+        self._changed: set[str] = set()
+        self._nodes_changed: set[str] = set()
         self.installation = True
         self._examined = False
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
@@ -142,12 +142,20 @@ class World:
         """Note that changes are examined from now on: everything is new."""
         self._examined = True
         self.installation = True
-        self.changed = {each.metadata.uid or "" for each in self.clusters.all}
+        self._changed = {each.metadata.uid or "" for each in self.clusters.all}
 
     def end(self) -> None:
         """Note that changes are not examined any more: none is kept."""
         self._examined = False
-        self.changed = set()
+        self._changed, self._nodes_changed = set(), set()
+
+    def take_changed(self) -> set[str]:
+        """Return the uids of the RayClusters that may look different since the call before."""
+        if self._nodes_changed:
+            nodes, self._nodes_changed = self._nodes_changed, set()
+            self._mark(owner_of(pod) for pod in self.pods.all if pod.spec.node_name in nodes)
+        changed, self._changed = self._changed, set()
+        return changed
 
     def around(self, cluster: LiveCluster) -> Observed:
         """Return all that says something about a RayCluster: with `ends`, enough to examine it
@@ -216,9 +224,8 @@ class World:
         self._all_in(_name(namespace))
 
     def _node_changed(self, node: Named) -> None:
-        name = _name(node)
-        on_it = (pod for pod in self.pods.all if pod.spec.node_name == name)
-        self._mark(owner_of(pod) for pod in on_it)
+        if self._examined:
+            self._nodes_changed.add(_name(node))
 
     def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
@@ -229,7 +236,7 @@ class World:
 
     def _mark(self, uids: Iterable[str]) -> None:
         if self._examined:
-            self.changed.update(uids)
+            self._changed.update(uids)
 
 
 def owner_of(pod: LivePod) -> str:
