@@ -6,6 +6,7 @@ from msgspec import structs
 from tests.dashboard.stage import Stage, identified, renamed
 from tests.status.samples import Sample, samples
 from tests.status.scenes import NOW, Scene, instant, job, llama
+from webhook.dashboard.query import Query
 from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.observed import Observed
@@ -132,7 +133,7 @@ def test_a_raycluster_that_goes_is_gone() -> None:
     stage.world.clusters.remove("uid-of-llama")
     stage.look()
     assert stage.live.survey.clusters == {}
-    assert stage.board.clusters(None) == []
+    assert stage.board.find(Query(), None).every == 0
 
 
 def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:
