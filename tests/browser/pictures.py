@@ -42,7 +42,7 @@ def main() -> int:
                 page.wait_for_selector("section:nth-of-type(3)")
                 if name == "dark":
                     page.locator("a.host.missing").click()
-                    page.wait_for_selector("#panel[open]")
+                    page.wait_for_selector("#panel:not([hidden])")
                 elif name == "phone":
                     page.locator("section", has_text="llama").scroll_into_view_if_needed()
                 page.wait_for_timeout(500)

@@ -115,7 +115,7 @@ def test_a_process_that_no_longer_leads_reports_nothing_and_everything_when_it_l
             assert reporter.last == NOTHING
             api.delete(PODS, HOST, "team")
             await eventually(lambda: len(world.pods.all) == 8)
-            assert world.changed == set(), "a process that stands by keeps no changes"
+            assert world.take_changed() == set(), "a process that stands by keeps no changes"
             async with beside(reporter.run()):
                 await eventually(lambda: states(reporter) == {"complete": 1, "waits": 1})
 

@@ -1,16 +1,21 @@
-"""The board: whoever takes in the changes since some version has the page as it is now."""
+"""The board: what queries find, and messages that keep an open page as a new one would be."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec import structs
 
 from tests.dashboard.browser import Tab
 from tests.dashboard.stage import Stage, renamed
 from tests.status.scenes import Object, Scene, llama
-from webhook.dashboard import board as boards
-from webhook.dashboard.board import BATCH
+from webhook.dashboard.board import LISTED
+from webhook.dashboard.feed import Shown
+from webhook.dashboard.query import Query
+from webhook.dashboard.view import PAGE_HOSTS, Section
+from webhook.status import ids
 from webhook.status.examination import examine
 
+HOST = "llama-tpu-worker-0-3"
 SCENE = Scene(llama(replicas=15))
 PODS: dict[int, list[Object]] = {
     replica: [SCENE.pods[f"llama-tpu-worker-{replica}-{host}"] for host in range(4)]
@@ -19,26 +24,40 @@ PODS: dict[int, list[Object]] = {
 
 
 class Client:
-    """A browser on some namespaces, with the version that it has seen."""
+    """A browser that may see some namespaces, and what it has received."""
 
-    def __init__(self, stage: Stage, namespaces: frozenset[str] | None) -> None:
+    def __init__(
+        self, stage: Stage, namespaces: frozenset[str] | None, query: Query | None = None
+    ) -> None:
         self.stage = stage
         self.namespaces = namespaces
-        self.version = stage.board.version
-        self.tab = Tab(f'<div id="clusters">{stage.board.html(namespaces)}</div>')
+        self.query = query or Query()
+        self.received: Shown | None = self.shown()
+        self.tab = Tab(f'<div id="clusters">{self.shown().html}</div>')
+
+    def shown(self) -> Shown:
+        """Return what the page shows now."""
+        return Shown(self.stage.board.find(self.query, self.namespaces).shown, {})
+
+    def messages(self) -> list[str]:
+        """Return the messages that it has not received."""
+        return self.shown().since(self.received)
 
     def catch_up(self) -> None:
-        """Take in what has changed."""
-        board = self.stage.board
-        messages = board.changes(self.version, self.namespaces)
-        for message in board.afresh(self.namespaces) if messages is None else messages:
+        """Receive what has changed."""
+        for message in self.messages():
             self.tab.take(message)
-        self.version = board.version
+        self.received = self.shown()
 
     def check(self) -> None:
         """Fail unless the page is as a new one would be."""
-        fresh = Tab(f'<div id="clusters">{self.stage.board.html(self.namespaces)}</div>')
-        assert self.tab.root.shown() == fresh.root.shown()
+        fresh = Client(self.stage, self.namespaces, self.query)
+        assert self.tab.root.shown() == fresh.tab.root.shown()
+
+    @property
+    def names(self) -> list[str]:
+        """The RayClusters on the page, in order."""
+        return [each.text.replace("/ ", "/") for each in self.tab.root.every("h2")]
 
 
 class Changes(RuleBasedStateMachine):
@@ -47,8 +66,12 @@ class Changes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
-        every = [None, frozenset({"team"}), frozenset({"other", "third"})]
-        self.clients = [Client(self.stage, namespaces) for namespaces in every]
+        self.clients = [
+            Client(self.stage, None),
+            Client(self.stage, frozenset({"other", "third"})),
+            Client(self.stage, None, Query(namespace="team", cluster="llama")),
+            Client(self.stage, None, Query(q="tpu", state="degraded", sort="name")),
+        ]
 
     @rule(replica=st.integers(0, 14), hosts=st.sets(st.integers(0, 3), min_size=1))
     def drop(self, replica: int, hosts: set[int]) -> None:
@@ -96,25 +119,30 @@ class Changes(RuleBasedStateMachine):
         """Let what changed be one version."""
         self.stage.look()
 
-    @rule(number=st.integers(0, 2))
+    @rule(number=st.integers(0, 3))
     def follow(self, number: int) -> None:
         """Let one browser catch up."""
         self.clients[number].catch_up()
         self.clients[number].check()
 
-    @rule(number=st.integers(0, 2))
+    @rule(number=st.integers(0, 3))
     def break_off(self, number: int) -> None:
-        """Let a browser take in only the first message, and later all of them."""
+        """Let a browser receive only the first message, and then connect again."""
         client = self.clients[number]
-        for message in (self.stage.board.changes(client.version, client.namespaces) or [])[:1]:
+        for message in client.messages()[:1]:
             client.tab.take(message)
+        client.received = None
 
     @invariant()
     def a_new_page_has_each_id_once(self) -> None:
         """Fail when two elements have one id."""
-        fresh = Tab(self.stage.board.html(None))
-        ids = [each.attributes["id"] for each in fresh.root if "id" in each.attributes]
-        assert len(ids) == len(set(ids))
+        for client in self.clients:
+            ids = [
+                each.attributes["id"]
+                for each in Tab(client.shown().html).root
+                if "id" in each.attributes
+            ]
+            assert len(ids) == len(set(ids))
 
     def teardown(self) -> None:
         """Let everybody catch up at last."""
@@ -133,51 +161,130 @@ TestChanges = Changes.TestCase
 TestChanges.settings = settings(max_examples=8, stateful_step_count=20)
 
 
-def test_one_host_that_goes_is_one_small_message() -> None:
-    stage = Stage(SCENE.observed())
-    version = stage.board.version
+def test_one_host_that_goes_is_one_message_about_its_raycluster_alone() -> None:
+    stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
+    stage.drop_pods(PODS[3][2:3])
+    stage.look()
+    client = Client(stage, None)
     stage.drop_pods(PODS[7][2:3])
     stage.look()
-    (message,) = stage.board.changes(version, None) or []
-    assert message.count('class="row ') == 1
-    assert len(message) < 4000
+    (message,) = client.messages()
+    assert "llama" in message
+    assert "qwen" not in message
+    assert message.count('class="row ') == 2
+    assert len(message) < 8000
 
 
-def test_who_may_not_see_a_namespace_hears_nothing_of_it() -> None:
+def test_a_raycluster_with_a_problem_moves_to_the_top_and_back_when_it_is_solved() -> None:
+    stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
+    client = Client(stage, None)
+
+    def shown() -> list[str]:
+        client.catch_up()
+        client.check()
+        return client.names
+
+    assert shown() == ["other/qwen", "team/llama"]
+    stage.drop_pods(PODS[7][2:3])
+    stage.look()
+    assert shown() == ["team/llama", "other/qwen"]
+    stage.put_pods(PODS[7][2:3])
+    stage.look()
+    assert shown() == ["other/qwen", "team/llama"]
+
+
+def test_who_may_not_see_a_namespace_receives_nothing_of_it() -> None:
     stage = Stage(SCENE.observed(), renamed(Scene(), "other", "qwen"))
-    version = stage.board.version
+    nowhere, other = Client(stage, frozenset({"nowhere"})), Client(stage, frozenset({"other"}))
     stage.drop_pods(PODS[7])
     stage.world.clusters.remove("uid-of-other-qwen")
     stage.look()
-    assert stage.board.changes(version, frozenset({"nowhere"})) == []
-    assert "llama" not in "".join(stage.board.changes(version, frozenset({"other"})) or [])
-    assert "llama" not in stage.board.html(frozenset({"other"}))
+    assert nowhere.messages() == []
+    assert "llama" not in "".join(other.messages())
+    for query in (Query(namespace="team"), Query(q="llama"), Query("team", "llama")):
+        found = stage.board.find(query, frozenset({"other"}))
+        assert (found.every, found.listed, found.shown, found.problems) == (0, 0, {}, {})
 
 
-def test_a_large_raycluster_comes_in_messages_of_a_bounded_number_of_rows() -> None:
-    stage = Stage()
-    client = Client(stage, None)
-    stage.load(Scene(llama(replicas=2 * BATCH + 5)).observed())
-    stage.look()
-    messages = stage.board.changes(client.version, None) or []
-    assert len(messages) >= 3
-    assert max(message.count('class="row ') for message in messages) <= BATCH
-    client.catch_up()
-    client.check()
-
-
-def test_who_has_seen_too_little_gets_everything_again() -> None:
+def test_a_ready_raycluster_is_one_line_and_its_own_page_has_all_replicas() -> None:
     stage = Stage(SCENE.observed())
+    line = Client(stage, None).tab.root
+    assert line.every("li", "row") == []
+    assert "tpu 15 of 15 replicas complete" in line.text
+    whole = Client(stage, None, Query("team", "llama")).tab.root
+    assert len(whole.every("li", "row")) == 15
+
+
+def test_a_large_raycluster_has_pages_and_those_with_problems_come_first() -> None:
+    stage = Stage(Scene(llama(replicas=PAGE_HOSTS // 4 + 5)).observed())
+    gone = f"llama-tpu-worker-{PAGE_HOSTS // 4 + 1}-2"
+    stage.world.pods.remove(f"uid-of-{gone}")
+    stage.look()
+    pages = [Client(stage, None, Query("team", "llama", page=page)) for page in (1, 2)]
+    rows = [page.tab.root.every("li", "row") for page in pages]
+    assert [len(each) for each in rows] == [PAGE_HOSTS // 4, 5]
+    assert rows[0][0].every("span", "what")[0].text == "host 2 missing"
+    found = stage.board.find(Query("team", "llama", page=99), None)
+    assert (found.page, found.pages) == (2, 2)
+
+
+def many(count: int) -> Stage:
+    """Return a stage with many RayClusters, of which every tenth lacks a host."""
+    stage = Stage()
+    scene = Scene(llama(replicas=1))
+    for number in range(count):
+        lacking = scene if number % 10 else Scene(llama(replicas=1)).without(HOST)
+        stage.load(renamed(lacking, f"team-{number % 3}", f"c{number:04}"))
+    stage.look()
+    return stage
+
+
+def test_of_many_rayclusters_a_page_has_some_and_a_query_finds_any() -> None:
+    stage = many(3 * LISTED)
     client = Client(stage, None)
-    for _ in range(boards.REMEMBERED // 15 + 2):
-        stage.drop_pods(pod for pods in PODS.values() for pod in pods)
-        stage.look()
-        stage.put_pods(pod for pods in PODS.values() for pod in pods)
-        stage.look()
-        if stage.board.changes(client.version, None) is None:
-            break
-    else:
-        raise AssertionError("everything is remembered for ever")
-    client.catch_up()
-    client.check()
-    assert stage.board.changes(stage.board.version + 1, None) is None
+    found = stage.board.find(Query(), None)
+    assert (found.every, found.listed, found.pages) == (150, 150, 3)
+    assert found.states == {"degraded": 15, "ready": 135}
+    assert found.problems == {ids.HOST_MISSING: 15}
+    assert found.namespaces == ["team-0", "team-1", "team-2"]
+    assert len(client.names) == LISTED
+    assert all(name.endswith("0") for name in client.names[:15])
+    for query, listed in (
+        (Query(q="C0149"), ["team-2/c0149"]),
+        (Query(q=f"team-1 {ids.HOST_MISSING} c004"), ["team-1/c0040"]),
+        (Query(q="c0007-node-0-1"), ["team-1/c0007"]),
+        (Query(q="no such thing"), []),
+        (Query(state="degraded", sort="name", namespace="team-1"), None),
+        (Query(problem=ids.HOST_MISSING, namespace="team-1"), None),
+    ):
+        names = Client(stage, None, query).names
+        wanted = [f"team-1/c{number:04}" for number in (10, 40, 70, 100, 130)]
+        assert names == (wanted if listed is None else listed), query
+    by_name = Client(stage, None, Query(sort="name", page=3)).names
+    assert by_name == sorted(by_name)
+    assert len(by_name) == LISTED
+
+
+def test_a_change_draws_one_raycluster_of_many() -> None:
+    stage, drawn = many(3 * LISTED), list[str]()
+    draw = stage.drawer.section
+
+    def counting(section: Section) -> str:
+        drawn.append(section.name)
+        return draw(section)
+
+    stage.drawer.section = counting  # type: ignore[method-assign]
+    stage.world.pods.remove(f"uid-of-team-1-{HOST.replace('llama', 'c0001')}")
+    stage.look()
+    client = Client(stage, None)
+    assert drawn == ["c0001"]
+    assert len(client.names) == LISTED
+
+
+def test_age_orders_the_list() -> None:
+    stage = Stage(renamed(Scene(), "other", "qwen"), SCENE.observed())
+    for uid, name in (("uid-of-llama", "llama"), ("uid-of-other-qwen", "qwen")):
+        cluster = stage.live.survey.clusters[uid]
+        stage.board.put(uid, structs.replace(cluster, created=1.0 if name == "llama" else 2.0))
+    assert Client(stage, None, Query(sort="oldest")).names == ["team/llama", "other/qwen"]
+    assert Client(stage, None, Query(sort="newest")).names == ["other/qwen", "team/llama"]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dashboard.browser import Element, parsed
 from webhook.dashboard.drawing import HtmlDrawer, assets
-from webhook.dashboard.view import group_top, row_of, rows_of, top_of
+from webhook.dashboard.view import listed, whole
 from webhook.status import ids, model
 from webhook.status.diagnosis import Trouble
 
@@ -22,7 +22,8 @@ HOSTILE = (
     "\u2028\x00\x1b[31m",
 )
 ALLOWED = {
-    "id", "class", "href", "title", "tabindex", "type", "aria-hidden", "aria-label", "datetime",
+    "id", "class", "href", "title", "tabindex", "type", "aria-hidden", "aria-label",
+    "aria-labelledby", "datetime",
 }  # fmt: skip
 
 
@@ -44,15 +45,9 @@ def hostile(text: str) -> model.Cluster:
 
 
 def drawn(text: str) -> list[Element]:
-    """Return all pieces of such a RayCluster, parsed."""
+    """Return such a RayCluster, in the list and on its own page, parsed."""
     drawer, cluster = HtmlDrawer(), hostile(text)
-    key = top_of(cluster).key
-    rows = [
-        drawer.row(row_of(row_id, cluster, cluster.groups[0], replica, what))
-        for row_id, replica, what in rows_of(key, 0, cluster)
-    ]
-    pieces = [drawer.top(top_of(cluster)), drawer.group(group_top(key, 0, cluster)), *rows]
-    return [parsed(piece) for piece in pieces]
+    return [parsed(drawer.section(each)) for each in (listed(cluster), whole(cluster, 1))]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -71,7 +66,7 @@ def test_what_a_tenant_wrote_is_no_element_and_no_attribute(text: str) -> None:
 
 
 def test_ids_are_made_of_digits_and_letters_alone() -> None:
-    for text, piece in product(HOSTILE, range(3)):
+    for text, piece in product(HOSTILE, range(2)):
         for element in drawn(text)[piece]:
             identity = element.attributes.get("id", "x")
             assert identity.replace("-", "").isalnum()
@@ -87,7 +82,7 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
         replica = model.Replica(0, "r", "coming", (host,))
         group = model.Group("g", 4, 1, (replica,))
         cluster = model.Cluster("n", "c", model.Host(0, "ready", ("h",)), (group,))
-        row = parsed(HtmlDrawer().row(row_of("i", cluster, group, replica, "")))
+        (row,) = parsed(HtmlDrawer().section(whole(cluster, 1))).every("li", "row")
         (cell,) = row.every("a", "host")
         assert state in cell.classes
         assert cell.text == "3"
@@ -96,10 +91,7 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
 
 
 def test_a_host_without_a_pod_leads_to_what_its_next_pod_is_given() -> None:
-    cluster = hostile("a/b&c")
-    row = parsed(
-        HtmlDrawer().row(row_of("i", cluster, cluster.groups[0], cluster.groups[0].replicas[0], ""))
-    )
+    (row,) = parsed(HtmlDrawer().section(listed(hostile("a/b&c")))).every("li", "row")
     links = [each.attributes["href"] for each in row.every("a")]
     assert links[0] == "/pod?namespace=a%2Fb%26c&name=a%2Fb%26c"
     assert (
@@ -111,10 +103,10 @@ def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
     replica = model.Replica(None, "", "missing", (model.Host(0, "missing"),))
     group = model.Group("g", 1, 1, (replica,))
     cluster = model.Cluster("n", "c", model.Host(0, "missing"), (group,))
-    row = parsed(HtmlDrawer().row(row_of("i", cluster, group, replica, "")))
-    assert row.every("a") == []
-    assert "one more" in row.text
-    assert parsed(HtmlDrawer().top(top_of(cluster))).every("a") == []
+    section = parsed(HtmlDrawer().section(listed(cluster)))
+    (link,) = section.every("a")
+    assert link.attributes["href"] == "/?namespace=n&cluster=c"
+    assert "one more" in section.text
 
 
 def test_nothing_is_asked_of_another_site_and_nothing_is_inline() -> None:

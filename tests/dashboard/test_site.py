@@ -17,6 +17,7 @@ from webhook.dashboard.site import BEAT_SECONDS, STREAMS, DashboardSite
 from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
 from webhook.kube import names
 from webhook.status import ids
+from webhook.status.document import document
 
 Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
@@ -248,12 +249,82 @@ def test_an_open_page_is_told_of_what_is_gone_as_of_what_another_has() -> None:
 
 def test_the_filter_shows_one_namespace_and_keeps_the_others_to_choose() -> None:
     async def play(client: httpx.AsyncClient, _: Stage) -> None:
-        root = parsed((await client.get("/?namespace=other&trouble=1")).text[15:])
+        root = parsed((await client.get("/?namespace=other&sort=name")).text[15:])
         (clusters,) = root.by_id("clusters")
         assert [each.text for each in clusters.every("h2")] == ["other/ qwen"]
-        chosen = {each.text: "selected" in each.attributes for each in root.every("option")}
-        assert chosen == {"all": False, "other": True, "team": False}
-        assert "only-trouble" in root.by_id("live")[0].classes
+        (select,) = root.by_id("namespace")
+        chosen = {each.text: "selected" in each.attributes for each in select.every("option")}
+        assert chosen == {"all namespaces": False, "other": True, "team": False}
+
+    played(a_stage(), play)
+
+
+def test_the_headline_and_the_problems_are_filters_which_the_address_keeps() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        async def shown(path: str) -> tuple[list[str], dict[str, str]]:
+            root = parsed((await client.get(path)).text[15:])
+            links = root.every("a", "filter") + root.every("a", "chip")
+            return (
+                [each.text for each in root.every("h2") if "/" in each.text],
+                {each.text: each.attributes["href"] for each in links},
+            )
+
+        every, links = await shown("/?sort=name")
+        assert every == ["other/ qwen", "team/ llama"]
+        assert links == {
+            "1 degraded": "/?state=degraded&sort=name",
+            "1 ready": "/?state=ready&sort=name",
+            f"{ids.HOST_MISSING} 1": f"/?problem={ids.HOST_MISSING}&sort=name",
+        }
+        assert (await shown(links["1 ready"]))[0] == ["other/ qwen"]
+        for path in (links["1 degraded"], links[f"{ids.HOST_MISSING} 1"]):
+            some, back = await shown(path)
+            assert some == ["team/ llama"]
+            assert "/?sort=name" in back.values(), "a second click shows all again"
+        assert (await shown("/?q=QWEN&page=x&sort=y&state=z"))[0] == []
+        assert (await shown("/?q=QWEN&page=77&sort=y"))[0] == ["other/ qwen"]
+
+    played(a_stage(), play)
+
+
+def test_the_title_counts_the_problems_of_what_a_user_sees() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        for address, title, problems in (
+            ("/", "(1) ray-webhook", "1"),
+            ("/?namespace=team", "(1) ray-webhook", "1"),
+            ("/?namespace=other", "ray-webhook", "0"),
+        ):
+            page = parsed((await client.get(address)).text)
+            assert [each.text for each in page.every("title")] == [title]
+            (summary,) = page.by_id("summary")
+            assert summary.attributes["data-problems"] == problems
+
+    played(a_stage(), play)
+
+
+def test_a_problem_of_the_installation_counts_where_everything_is_seen() -> None:
+    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+        page = parsed((await client.get("/")).text)
+        (summary,) = page.by_id("summary")
+        assert summary.text == "1 RayCluster; 1 problem of the installation 1 ready"
+        assert len(page.by_id("beside")[0].every("li", "trouble")) == 1
+        part = parsed((await client.get("/?namespace=team")).text)
+        assert part.by_id("beside")[0].every("li", "trouble") == []
+
+    played(Stage(samples()[ids.SECOND_WEBHOOK].scene().observed()), play)
+
+
+def test_pages_and_json_are_compressed_and_the_stream_of_changes_is_not() -> None:
+    async def play(client: httpx.AsyncClient, stage: Stage) -> None:
+        for path in ("/", "/api/v1/status"):
+            answer = await client.get(path)
+            assert answer.headers["content-encoding"] == "gzip"
+            assert "accept-encoding" in answer.headers["vary"].lower()
+            plain = await client.get(path, headers={"accept-encoding": "identity"})
+            assert "content-encoding" not in plain.headers
+            assert "llama" in plain.text
+        stage.live.close()
+        assert "content-encoding" not in (await client.get("/events")).headers
 
     played(a_stage(), play)
 
@@ -331,16 +402,17 @@ def test_a_diagnosis_is_explained() -> None:
 
 
 def test_the_json_is_that_of_the_terminal_and_is_described() -> None:
-    async def play(client: httpx.AsyncClient, _: Stage) -> None:
+    async def play(client: httpx.AsyncClient, stage: Stage) -> None:
         found = (await client.get("/api/v1/status")).json()
         assert found["waits"] is True
+        assert found == document(stage.live.survey.picture(stage.now, None, stage.live.unread))
         assert [each["name"] for each in found["clusters"]] == ["qwen", "llama"]
         hosts = found["clusters"][1]["groups"][0]["replicas"][0]["hosts"]
         assert [each["state"] for each in hosts] == ["ready"] * 3 + ["missing"]
-        document = (await client.get("/openapi.json")).json()
-        assert document["paths"].keys() == {"/api/v1/status", "/api/v1/pods/{namespace}/{name}"}
-        schemas = document["components"]["schemas"]
-        for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(document)):
+        described = (await client.get("/openapi.json")).json()
+        assert described["paths"].keys() == {"/api/v1/status", "/api/v1/pods/{namespace}/{name}"}
+        schemas = described["components"]["schemas"]
+        for reference in re.findall(r'"\$ref": "([^"]+)"', json.dumps(described)):
             assert reference.removeprefix("#/components/schemas/") in schemas
         assert found.keys() <= schemas["Status"]["properties"].keys()
         cluster = schemas["ClusterStatus"]["properties"].keys()
@@ -366,7 +438,7 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
         async def look() -> Sight:
             return sight
 
-        stream = site.events(look, "", "")
+        stream = site.events(look, {}, "")
         assert isinstance(stream, AsyncGenerator)
         await anext(stream)
         return stream
@@ -404,7 +476,7 @@ def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
             return Sight("", None)
 
         async def read() -> None:
-            async for _ in site.events(look, "", ""):
+            async for _ in site.events(look, {}, ""):
                 pass
 
         reading = asyncio.create_task(read())
@@ -415,6 +487,9 @@ def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
     asyncio.run(run())
 
 
+QUIET = b": still here\n\n"
+
+
 class Feed:
     """A stream of changes, read message by message, and the page that takes them in."""
 
@@ -423,7 +498,7 @@ class Feed:
         (feed,) = self.tab.root.by_id("feed")
         self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
         self.sight: Sight | None = sight
-        self.stream = site.events(self.look, "", self.since)
+        self.stream = site.events(self.look, {}, self.since)
 
     async def look(self) -> Sight | None:
         """Return who looks."""
@@ -448,9 +523,9 @@ def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: Sigh
 
     async def run() -> None:
         site = DashboardSite(stage.live, Tenants(), stage.drawer)
-        feed = Feed(site, sight, site.page(sight, "", trouble=False))
+        feed = Feed(site, sight, site.page(sight, {}))
         async with asyncio.timeout(BEAT_SECONDS / 2):
-            await feed.take()  # what is beside the RayClusters comes once at the start
+            assert [await anext(feed.stream) for _ in range(2)] == [b"retry: 2000\n\n", QUIET]
             await play(feed)
 
     asyncio.run(run())
@@ -466,22 +541,23 @@ def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
         stage.look()
         await feed.take()
         assert feed.tab.root.every("a", "missing") == []
-        assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster, nothing waits"
+        assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster 1 ready"
         assert feed.tab.root.every("li", "trouble") == []
 
     following(stage, play, Sight("", None))
 
 
-def test_a_version_that_no_page_can_have_seen_gets_the_whole_page() -> None:
+def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
     stage = a_stage()
 
     async def run() -> None:
         site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), Sight("", None)
-        feed = Feed(site, sight, site.page(sight, "", trouble=False))
-        epoch, _, seen = feed.since.split("-")
-        for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}"):
-            feed.stream = site.events(feed.look, "", f"{epoch}-{version}-{seen}")
-            assert any("beforeend:#clusters" in message for message in await feed.take())
+        feed = Feed(site, sight, site.page(sight, {}))
+        await anext(feed.stream)
+        assert await anext(feed.stream) == QUIET
+        for version in ("9" * 4301, "\N{ARABIC-INDIC DIGIT ONE}", ""):
+            feed.stream = site.events(feed.look, {}, version)
+            assert any('id="clusters"' in message for message in await feed.take())
 
     asyncio.run(run())
 
@@ -495,8 +571,8 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
         stage.live.tell()
         await feed.take()
         assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
-            "other/ qwen",
             "team/ llama",
+            "other/ qwen",
         ]
         feed.sight = Sight("", frozenset())
         stage.live.tell()
@@ -534,7 +610,7 @@ def test_every_frame_has_lines_that_the_stream_knows() -> None:
         async def look() -> Sight:
             return Sight("", None)
 
-        async for frame in site.events(look, "", "nonsense"):
+        async for frame in site.events(look, {}, "nonsense"):
             text = frame.decode()
             assert text.endswith("\n\n")
             for line in text[:-2].split("\n"):

@@ -6,6 +6,7 @@ from msgspec import structs
 from tests.dashboard.stage import Stage, identified, renamed
 from tests.status.samples import Sample, samples
 from tests.status.scenes import NOW, Scene, instant, job, llama
+from webhook.dashboard.query import Query
 from webhook.status import ids
 from webhook.status.examination import examine
 from webhook.status.observed import Observed
@@ -69,12 +70,24 @@ def test_a_pod_that_only_has_a_new_version_is_no_change() -> None:
     assert stage.live.survey.due(NOW) == []
 
 
-def test_what_is_not_well_is_looked_at_again_soon_and_the_rest_later() -> None:
-    stage = Stage(Scene().without("llama-head").observed(), renamed(Scene(), "other", "qwen"))
+def test_what_time_alone_changes_is_examined_when_it_does_and_the_rest_rarely() -> None:
+    lacking = Scene(llama(replicas=1)).without("llama-tpu-worker-0-3")
+    stage = Stage()
+    stage.now = NOW - 3599.0
+    stage.load(lacking.observed())
+    stage.load(renamed(Scene(llama(replicas=1)), "other", "qwen"))
+    stage.look()
     survey = stage.live.survey
+    assert not survey.clusters["uid-of-llama"].troubles
+    assert survey.due(stage.now + RESTLESS_SECONDS) == []
+    assert survey.due(stage.now + 60.0) == ["uid-of-llama"]
+    assert set(survey.due(stage.now + QUIET_SECONDS)) == {"uid-of-llama", "uid-of-other-qwen"}
+
+
+def test_a_refusal_that_grows_old_is_noticed_soon() -> None:
+    survey = Stage(samples()[ids.POD_REFUSED].scene().observed()).live.survey
     assert survey.due(NOW + RESTLESS_SECONDS - 1) == []
     assert survey.due(NOW + RESTLESS_SECONDS) == ["uid-of-llama"]
-    assert sorted(survey.due(NOW + QUIET_SECONDS)) == ["uid-of-llama", "uid-of-other-qwen"]
 
 
 def test_trouble_counts_after_its_time_without_any_change() -> None:
@@ -120,7 +133,7 @@ def test_a_raycluster_that_goes_is_gone() -> None:
     stage.world.clusters.remove("uid-of-llama")
     stage.look()
     assert stage.live.survey.clusters == {}
-    assert stage.board.clusters(None) == []
+    assert stage.board.find(Query(), None).every == 0
 
 
 def test_a_picture_has_only_the_namespaces_that_may_be_seen() -> None:

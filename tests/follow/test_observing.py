@@ -86,10 +86,10 @@ def test_it_holds_what_is_there_and_follows_what_changes() -> None:
             assert [each.metadata.name for each in world.configurations.all] == ["ray-webhook"]
             assert observed.observing.unread == {}
             world.begin()
-            world.changed.clear()
+            world.take_changed()
             api.delete(PODS, HOST, "team")
             await eventually(lambda: HOST not in observed.pods)
-            assert world.changed
+            assert world.take_changed()
 
     run(story)
 

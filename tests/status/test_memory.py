@@ -126,8 +126,7 @@ def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
             {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
         )
         world.nodes.put("u", live.NAMED.page(page.encode())[1][0])
-        assert world.changed == ({"uid-of-llama"} if version == 0 else set())
-        world.changed.clear()
+        assert world.take_changed() == ({"uid-of-llama"} if version == 0 else set())
 
 
 @pytest.mark.parametrize("scene", [Scene(), Scene().changed("llama-tpu-worker-0-0", status={})])

@@ -107,10 +107,10 @@ def dashboard(arguments: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 
 async def _try(api: Api, namespace: str) -> None:
-    """Look once, so that a cluster that cannot be looked at is told here and not in a browser."""
+    """Read a little, so that what cannot be read is said here and not in a browser."""
     await api.open()
     try:
-        await Snapshot(api, namespace).take()
+        await Snapshot(api, namespace).probe()
     finally:
         await api.close()
 

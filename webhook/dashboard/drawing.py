@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from webhook.dashboard.view import GroupTop, Row, Top
+from webhook.dashboard.view import Section
 
 
 class HtmlDrawer:
@@ -20,21 +20,11 @@ class HtmlDrawer:
             lstrip_blocks=True,
         )
         self._environment = environment
-        self._top = environment.get_template("top.html")
-        self._group = environment.get_template("group.html")
-        self._row = environment.get_template("row.html")
+        self._section = environment.get_template("section.html")
 
-    def top(self, top: Top) -> str:
-        """Return what stands above the groups of a RayCluster."""
-        return self._top.render(top=top)
-
-    def group(self, top: GroupTop) -> str:
-        """Return what stands above the replicas of a group."""
-        return self._group.render(top=top)
-
-    def row(self, row: Row) -> str:
-        """Return a replica."""
-        return self._row.render(row=row)
+    def section(self, section: Section) -> str:
+        """Return a RayCluster."""
+        return self._section.render(section=section)
 
     def page(self, name: str, **values: Any) -> str:  # noqa: ANN401 - what the template shows
         """Return a template by its name."""

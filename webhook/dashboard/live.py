@@ -17,10 +17,11 @@ T = TypeVar("T")
 _log: Final = logging.getLogger("webhook.dashboard")
 
 PAUSE: Final = 1.0
-"""Seconds between two looks: what changes in between is one change."""
+"""Seconds between two examinations, and within one between two versions of the page: what changes
+in between is one change."""
 SHARE: Final = 16.0
-"""A look that took a second of a core is followed by a pause of so many: however much changes, it
-costs no more than a sixteenth of a core."""
+"""An examination that took a second of a core is followed by a pause of so many: however much
+changes, it costs no more than a sixteenth of a core. The first one is followed by no such pause."""
 _SLICE: Final = 0.02
 """Seconds of work after which others get their turn."""
 
@@ -81,14 +82,14 @@ class Live:
     async def run(self) -> None:
         """Look again and again, until cancelled."""
         while True:
-            took = await self.look()
-            await asyncio.sleep(max(PAUSE, took * SHARE))
+            first, took = not self.looks, await self.look()
+            await asyncio.sleep(PAUSE if first else max(PAUSE, took * SHARE))
 
     async def look(self) -> float:
         """Look at what has changed, and return how many seconds of a core that took."""
         if not self.source.synced:
             return 0.0
-        now, took, begun = self.clock(), 0.0, thread_time()
+        now, took, begun, shown = self.clock(), 0.0, thread_time(), 0.0
         survey, bugs = self.survey, self._bugs
         with bugs.alone(INSTALLATION):
             survey.examine_installation(now)
@@ -102,15 +103,21 @@ class Live:
                 self.board.put(uid, survey.clusters.get(uid))
             if thread_time() - begun > _SLICE:
                 took += thread_time() - begun
+                if took - shown > PAUSE or not shown:
+                    self._publish()
+                    shown = took
                 await asyncio.sleep(0)
                 begun = thread_time()
         self._stumbled()
-        if self.board.publish():
-            self.tell()
+        self._publish()
         took += thread_time() - begun
         self.looks += 1
         self.seconds += took
         return took
+
+    def _publish(self) -> None:
+        if self.board.publish():
+            self.tell()
 
     def _stumbled(self) -> None:
         """Count the bugs of ours that a look brought out, and log those that are new."""

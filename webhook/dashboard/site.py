@@ -1,37 +1,39 @@
 """The site: what the application of `webhook.http.site` shows, out of what `Live` keeps."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from hashlib import sha256
 from inspect import cleandoc
 from re import compile as pattern
-from secrets import token_hex
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from markupsafe import Markup
 
 from webhook.dashboard.access import Access
+from webhook.dashboard.board import Found
+from webhook.dashboard.detail import commands_of, events_of, facts_of
 from webhook.dashboard.drawing import HtmlDrawer, assets
+from webhook.dashboard.feed import Shown, framed
 from webhook.dashboard.live import Live
-from webhook.dashboard.view import STATES, summary_of, told
+from webhook.dashboard.query import SORTS, Query, query_of
+from webhook.dashboard.view import HOST_STATES, STATES, instant, told
 from webhook.http.site import NotNowError, Sight
 from webhook.status.account import Account, account_due, seat_labels, tell
-from webhook.status.diagnosis import Trouble
-from webhook.status.document import Status, described, document, written
+from webhook.status.diagnosis import ERROR, Trouble
+from webhook.status.document import Status, described, encoded, written
 from webhook.status.examination import DIAGNOSES
 from webhook.status.objects import LivePod
+from webhook.status.words import counted
 from webhook.status.world import owner_of
 
 STREAMS: Final = 16
 """How many streams of changes a user may have open."""
 BEAT_SECONDS: Final = 15.0
 """How often a stream says something: who looks is asked again then, and proxies see it lives."""
-_LINES: Final = pattern(r"\r\n|\r|\n")
 _NUMBER: Final = pattern(r"\d{1,6}")
-_VERSION: Final = pattern(r"[0-9]{1,18}")
-"""Of a board, as a browser gives it back; Python itself reads no number of more than 4,300 digits.
-"""
 
 
 class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +48,15 @@ class PodStory(msgspec.Struct, frozen=True, omit_defaults=True):
     troubles: tuple[Trouble, ...] = ()
 
 
+class Chip(msgspec.Struct, frozen=True):
+    """A filter of the page: its link, and whether it is chosen."""
+
+    id: str
+    text: str
+    href: str
+    chosen: bool
+
+
 class DashboardSite:
     """Shows what is live to those whom `access` knows."""
 
@@ -53,7 +64,6 @@ class DashboardSite:
         self._live = live
         self._access = access
         self._drawer = drawer
-        self._epoch = token_hex(4)
         self._streams: Counter[str] = Counter()
         self._assets = assets()
         digest = sha256(b"".join(body for body, _ in self._assets.values())).hexdigest()[:10]
@@ -78,19 +88,24 @@ class DashboardSite:
         """Return the page that asks for a token."""
         return self._page("enter", wrong=wrong, tokens=self._access.tokens)
 
-    def page(self, sight: Sight, namespace: str, *, trouble: bool) -> str:
+    def page(self, sight: Sight, parameters: Mapping[str, str]) -> str:
         """Return the page."""
-        scope = _scope(sight, namespace)
+        query = query_of(parameters)
+        found = self._find(sight, query)
+        shown = self._shown(sight, query, found)
+        beside, after, _ = map(Markup, shown.around)
         return self._page(
             "page",
+            problems=self._problems(sight, query, found),
             user=sight.user,
-            options=Markup(self._options(sight, namespace)),  # noqa: S704 - of our template
-            namespace=namespace,
-            trouble=trouble,
-            since=self._seen(scope),
-            beside=Markup(self._beside(scope)),  # noqa: S704 - of our template
-            clusters=Markup(self._live.board.html(scope)),  # noqa: S704 - of our templates
-            states=STATES,
+            options=Markup(self._options(query, found)),  # noqa: S704 - of our template
+            query=query,
+            sorts=SORTS,
+            feed=urlencode({**query.parameters, "since": shown.version}),
+            beside=beside,
+            clusters=Markup(shown.html),  # noqa: S704 - of our templates
+            after=after,
+            states=HOST_STATES,
         )
 
     def pod(self, sight: Sight, namespace: str, name: str, *, part: bool) -> str | None:
@@ -98,11 +113,18 @@ class DashboardSite:
         story = self._story(sight, namespace, name)
         if story is None:
             return self._absent(f"{namespace}/{name}", part=part)
-        account = story.account
+        account, survey = story.account, self._live.survey
+        pod = survey.pod(namespace, name)
+        assert pod, "a pod that has a story"  # noqa: S101 - nothing runs in between
+        cluster = survey.clusters.get(owner_of(pod))
         return self._panel(
             f"{namespace}/{name}",
             part=part,
             lines=[f"{story.phase}: {story.what}", *_remarked(account)],
+            created=instant(pod.created),
+            facts=facts_of(pod, cluster),
+            commands=commands_of(pod, cluster),
+            events=events_of(pod, survey.world.events.of(namespace)),
             labels=story.labels.items(),
             told=[told(each) for each in story.troubles],
             heading="What it was given, and why",
@@ -110,8 +132,8 @@ class DashboardSite:
         )
 
     def host(self, sight: Sight, place: dict[str, str], *, part: bool) -> str | None:
-        """Return what there is to tell of a host without a pod: its place is its namespace,
-        cluster, group, replica and host.
+        """Return what there is to tell of a host, which may have a pod by now: its place is its
+        namespace, cluster, group, replica and host.
         """
         namespace, group = place.get("namespace", ""), place.get("group", "")
         numbers = [place.get("replica", ""), place.get("host", "")]
@@ -124,6 +146,8 @@ class DashboardSite:
         cluster, standing = survey.clusters.get(uid), survey.standing(uid, self._live.clock())
         if cluster is None or standing is None:
             return self._absent(title, part=part)
+        if pod := cluster.pod_at(group, replica, host):
+            return self.pod(sight, namespace, pod, part=part)
         about = [
             told(each)
             for each in cluster.troubles
@@ -160,7 +184,10 @@ class DashboardSite:
         return self._streams[sight.user] < STREAMS
 
     async def events(
-        self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
+        self,
+        look: Callable[[], Awaitable[Sight | None]],
+        parameters: Mapping[str, str],
+        since: str,
     ) -> AsyncIterator[bytes]:
         """Yield messages that keep a page up to date, until the user signs out, the rights of the
         user cannot be read, or the process ends.
@@ -170,7 +197,7 @@ class DashboardSite:
             return
         self._streams[first.user] += 1
         try:
-            async for message in self._messages(look, namespace, since):
+            async for message in self._messages(look, query_of(parameters), since):
                 yield message
         finally:
             self._streams[first.user] -= 1
@@ -186,31 +213,30 @@ class DashboardSite:
             return None
 
     async def _messages(
-        self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
+        self, look: Callable[[], Awaitable[Sight | None]], query: Query, since: str
     ) -> AsyncIterator[bytes]:
-        shown: set[str] = set()
+        before: Shown | None = None
         yield b"retry: 2000\n\n"
         while not self._live.closing:
             news = self._live.news
             sight = await self._sight(look)
             if sight is None:
                 return
-            scope = _scope(sight, namespace)
-            version = self._live.board.version
-            messages = self._changes(since, scope)
-            around = {_replacing(self._beside(scope)), self._choice(sight, namespace)}
-            messages += sorted(around - shown)
-            shown, since = around, self._seen(scope, version)
+            shown = self._shown(sight, query, self._find(sight, query))
+            messages = [] if shown.version == since else shown.since(before)
+            before, since = shown, shown.version
             for message in messages[:-1]:
-                yield _framed(message, "")
-            yield _framed(messages[-1], since) if messages else b": still here\n\n"
+                yield framed(message, "")
+            yield framed(messages[-1], since) if messages else b": still here\n\n"
             await self._live.wait(news, BEAT_SECONDS)
 
-    def status_json(self, sight: Sight, namespace: str) -> bytes:
-        """Return the picture as JSON."""
+    async def status_json(self, sight: Sight, namespace: str) -> AsyncIterator[bytes]:
+        """Yield the picture as JSON. Others get their turn between two RayClusters."""
         live = self._live
         picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
-        return msgspec.json.encode(document(picture))
+        for part in encoded(picture):
+            yield part
+            await asyncio.sleep(0)
 
     def pod_json(self, sight: Sight, namespace: str, name: str) -> bytes | None:
         """Return what there is to tell of a pod as JSON."""
@@ -229,47 +255,72 @@ class DashboardSite:
         labels = dict(seat_labels(pod))
         return PodStory(namespace, name, _phase(pod), what, labels, account, tuple(about))
 
-    def _changes(self, since: str, scope: frozenset[str] | None) -> list[str]:
-        """Return the messages for a page that has seen this."""
-        epoch, _, rest = since.partition("-")
-        version, _, seen = rest.partition("-")
-        ours = epoch == self._epoch and seen == _digest(scope)
-        known = ours and _VERSION.fullmatch(version) is not None
-        changes = self._live.board.changes(int(version), scope) if known else None
-        return self._live.board.afresh(scope) if changes is None else changes
+    def _find(self, sight: Sight, query: Query) -> Found:
+        return self._live.board.find(query, sight.namespaces)
 
-    def _seen(self, scope: frozenset[str] | None, version: int | None = None) -> str:
-        """Return what says which version of what a page shows."""
-        number = self._live.board.version if version is None else version
-        return f"{self._epoch}-{number}-{_digest(scope)}"
+    def _shown(self, sight: Sight, query: Query, found: Found) -> Shown:
+        options = self._options(query, found)
+        around = {
+            self._beside(sight, query, found): "outerMorph",
+            self._after(query, found): "outerMorph",
+            f'<select id="namespace">{options}</select>': "innerMorph",
+        }
+        return Shown(found.shown, around)
 
-    def _beside(self, scope: frozenset[str] | None) -> str:
-        """Return what the page says of no RayCluster, and of all together."""
-        live = self._live
-        clusters = live.board.clusters(scope)
-        troubles = live.survey.troubles if scope is None else ()
+    def _problems(self, sight: Sight, query: Query, found: Found) -> int:
+        """Return how many errors there are: those of RayClusters, and those that are none's."""
+        return found.errors + sum(each.level == ERROR for each in self._troubles(sight, query))
+
+    def _troubles(self, sight: Sight, query: Query) -> tuple[Trouble, ...]:
+        everything = sight.namespaces is None and not query.namespace
+        return self._live.survey.troubles if everything else ()
+
+    def _beside(self, sight: Sight, query: Query, found: Found) -> str:
+        """Return what the page says of all RayClusters together, and of none of them."""
+        live, states, troubles = self._live, found.states, self._troubles(sight, query)
         outage = (
             f"No news from the API server ({live.source.trouble}): showing the last known state."
         )
         return self._page(
             "beside",
-            summary=summary_of(clusters, len(troubles))
-            if live.source.synced
-            else "Reading the cluster",
-            waits=any(cluster.waits for cluster in clusters) or bool(troubles),
+            problems=self._problems(sight, query, found),
+            summary=_summary(found, len(troubles)) if live.source.synced else "Reading the cluster",
+            states=[
+                Chip(state, f"{states.get(state, 0)} {text}", query.toggled("state", state), chosen)
+                for state, text in STATES.items()
+                if (chosen := query.state == state) or state in states
+            ],
+            chips=[
+                Chip(problem, f"{count}", query.toggled("problem", problem), chosen)
+                for problem, count in found.problems.items()
+                if (chosen := query.problem == problem) or not query.cluster
+            ],
             trouble=outage if live.source.trouble else "",
             told=[told(each) for each in troubles],
-            unread=live.unread,
+            back=Query(namespace=query.namespace).address if query.cluster else "",
         )
 
-    def _options(self, sight: Sight, namespace: str) -> str:
-        seen = {each.namespace for each in self._live.board.clusters(sight.namespaces)}
-        every = sorted(seen | ({namespace} if namespace else set()))
-        return self._page("options", namespaces=every, namespace=namespace)
+    def _after(self, query: Query, found: Found) -> str:
+        """Return what follows the RayClusters: other pages, and what was not read."""
+        nothing = ""
+        if not found.shown:
+            nothing = (
+                "No RayCluster matches."
+                if found.namespaces
+                else "There is no RayCluster here that you may see."
+            )
+        return self._page(
+            "after",
+            nothing=nothing,
+            before=query.at(found.page - 1) if found.page > 1 else "",
+            next=query.at(found.page + 1) if found.page < found.pages else "",
+            pages=f"page {found.page} of {found.pages}",
+            unread=self._live.unread,
+        )
 
-    def _choice(self, sight: Sight, namespace: str) -> str:
-        options = self._options(sight, namespace)
-        return f'<select id="namespace" hx-swap-oob="innerMorph">{options}</select>'
+    def _options(self, query: Query, found: Found) -> str:
+        every = sorted({*found.namespaces, *filter(None, [query.namespace])})
+        return self._page("options", namespaces=every, namespace=query.namespace)
 
     def _absent(self, title: str, *, part: bool) -> str | None:
         """Return what an open page shows of a thing that is gone since; there is no page of it."""
@@ -278,8 +329,9 @@ class DashboardSite:
         return self._panel(title, part=True, lines=["It is not there, or you may not see it."])
 
     def _panel(self, title: str, *, part: bool, **values: Any) -> str:  # noqa: ANN401 - as below
-        empty = {"labels": (), "told": (), "given": (), "heading": "", "due": False, "text": ()}
-        html = self._page("panel", title=title, **(empty | values))
+        empty = {"heading": "", "due": False, "created": None}
+        lists = ("labels", "facts", "commands", "events", "told", "given", "text")
+        html = self._page("panel", title=title, **(empty | dict.fromkeys(lists, ()) | values))
         if part:
             return html
         return self._page("alone", title=title, content=Markup(html))  # noqa: S704 - our template
@@ -302,9 +354,16 @@ def _sees(sight: Sight, namespace: str) -> bool:
     return sight.namespaces is None or namespace in sight.namespaces
 
 
-def _digest(scope: frozenset[str] | None) -> str:
-    text = "*" if scope is None else "/".join(sorted(scope))
-    return sha256(text.encode()).hexdigest()[:10]
+def _summary(found: Found, installation: int) -> str:
+    """Return in a sentence how many RayClusters there are, how many cannot be shown, and how many
+    problems the installation has.
+    """
+    what = counted(found.every, "RayCluster")
+    if found.failed:
+        what += f", {found.failed} of them cannot be shown"
+    if installation:
+        what += f"; {counted(installation, 'problem')} of the installation"
+    return what
 
 
 def _remarked(account: Account | None) -> list[str]:
@@ -313,14 +372,3 @@ def _remarked(account: Account | None) -> list[str]:
 
 def _phase(pod: LivePod) -> str:
     return "Terminating" if pod.leaves else pod.status.phase or "Pending"
-
-
-def _replacing(html: str) -> str:
-    name, _, rest = html.lstrip().partition(" ")
-    return f'{name} hx-swap-oob="outerMorph" {rest}'
-
-
-def _framed(html: str, version: str) -> bytes:
-    """Return a message of the stream. Whatever a tenant wrote, it stays one message."""
-    lines = "".join(f"data: {line}\n" for line in _LINES.split(html))
-    return (f"id: {version}\n{lines}\n" if version else f"{lines}\n").encode()

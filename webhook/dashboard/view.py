@@ -1,4 +1,4 @@
-"""The view: what the page shows of a RayCluster, in the words and parts that its templates need.
+"""The view: what the page shows of a RayCluster, in the words and parts that its template needs.
 
 Ids of elements are made of numbers and digests only: no name of a tenant is part of one.
 """
@@ -6,24 +6,45 @@ Ids of elements are made of numbers and digests only: no name of a tenant is par
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from webhook.dashboard.query import Query
 from webhook.kube.instants import text_of
 from webhook.status import model
 from webhook.status.diagnosis import ERROR, INFO, WARNING, Change, Trouble
 from webhook.status.words import counted
 
 COMPACT: Final = 12
-"""Replicas that have a line each; of more, those without trouble share lines."""
+"""Replicas of a group that have a line each; of more, those without problems share lines."""
 TROUBLES: Final = 50
-"""Troubles of a RayCluster that are told; of more, how many."""
+"""Problems of a RayCluster that its own page shows; of more, how many."""
+LISTED_TROUBLES: Final = 10
+"""Problems of a RayCluster that the list shows."""
+LISTED_ROWS: Final = 5
+"""Replicas with problems that the list shows of a RayCluster."""
+LISTED_CELLS: Final = 64
+"""Hosts that the list shows of a replica."""
 CELLS: Final = 256
-"""Hosts that are drawn of one replica."""
+"""Hosts that the page of a RayCluster shows of a replica."""
+PAGE_HOSTS: Final = 1024
+"""Hosts that one page of a RayCluster shows, unless one replica alone has more."""
 
+DEGRADED: Final = "degraded"
+WARNINGS: Final = "warnings"
+PROGRESSING: Final = "progressing"
+READY: Final = "ready"
 STATES: Final = {
+    DEGRADED: "degraded",
+    WARNINGS: "with warnings",
+    PROGRESSING: "in progress",
+    READY: "ready",
+}
+"""The states of RayClusters, the worst first, and what they are called."""
+
+HOST_STATES: Final = {
     model.READY: "ready",
     model.STARTING: "starts",
     model.PENDING: "has no node",
@@ -35,7 +56,7 @@ STATES: Final = {
 
 
 class Cell(Struct, frozen=True):
-    """A host, drawn. Without `href` there is nothing to tell of it."""
+    """A host, drawn. Without `href` there is nothing more to show of it."""
 
     id: str
     host: int
@@ -69,7 +90,7 @@ class Instant(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """A trouble, told."""
+    """A problem, drawn."""
 
     id: str
     level: str
@@ -81,59 +102,123 @@ class Told(Struct, frozen=True):
     since: Instant | None
 
 
-class GroupTop(Struct, frozen=True):
-    """What stands above the replicas of a group."""
+class GroupView(Struct, frozen=True):
+    """A worker group with some of its replicas."""
 
     id: str
     name: str
     text: str
     note: str
+    compact: bool
+    rows: tuple[Row, ...]
 
 
-class Top(Struct, frozen=True):
-    """What stands above the groups of a RayCluster. One with a `failure` has only its name."""
+class Section(Struct, frozen=True):
+    """A RayCluster: in the list with its problems alone, or `whole` on a page of its own. One with
+    a `failure` has only its name.
+    """
 
     key: str
     namespace: str
     name: str
+    href: str
     state: str
     text: str
     head: Cell | None
     failure: str
     notes: tuple[str, ...]
+    created: Instant | None
     told: tuple[Told, ...]
     more: int
     pod_groups: tuple[str, ...]
+    groups: tuple[GroupView, ...]
+    whole: bool
+
+    @property
+    def id(self) -> str:
+        """The id of its element."""
+        return f"c-{self.key}"
 
 
-def key_of(namespace: str, name: str) -> str:
+class _Place(NamedTuple):
+    """A replica of a group, the id of its row, and what is wrong with it."""
+
+    group: int
+    id: str
+    replica: model.Replica
+    what: str
+
+    @property
+    def troubled(self) -> bool:
+        return bool(self.what) or self.replica.state in (model.WAITS, model.GONE)
+
+
+def key_of(cluster: model.Cluster) -> str:
     """Return what the ids of the elements of a RayCluster have in common."""
-    return blake2b(f"{namespace}/{name}".encode(), digest_size=5).hexdigest()
+    return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
 
 
-def top_of(cluster: model.Cluster) -> Top:
-    """Return the top of a RayCluster."""
-    key = key_of(cluster.namespace, cluster.name)
-    return Top(
+def listed(cluster: model.Cluster) -> Section:
+    """Return a RayCluster as the list shows it."""
+    shown = [each for each in _places(cluster) if each.troubled][:LISTED_ROWS]
+    return _section(cluster, shown, LISTED_TROUBLES, LISTED_CELLS, whole=False)
+
+
+def whole(cluster: model.Cluster, page: int) -> Section:
+    """Return a RayCluster with a page of its replicas, those with problems first."""
+    size = _page_size(cluster)
+    shown = sorted(_places(cluster), key=lambda each: not each.troubled)
+    return _section(cluster, shown[(page - 1) * size : page * size], TROUBLES, CELLS, whole=True)
+
+
+def pages_of(cluster: model.Cluster) -> int:
+    """Return how many pages a RayCluster has."""
+    replicas = sum(len(group.replicas) for group in cluster.groups)
+    return max(1, -(-replicas // _page_size(cluster)))
+
+
+def _page_size(cluster: model.Cluster) -> int:
+    hosts = max((min(group.hosts, CELLS) for group in cluster.groups), default=1)
+    return PAGE_HOSTS // max(1, hosts)
+
+
+def _section(
+    cluster: model.Cluster, shown: list[_Place], troubles: int, cells: int, *, whole: bool
+) -> Section:
+    key = key_of(cluster)
+    place = _place(cluster)
+    href = Query(namespace=cluster.namespace, cluster=cluster.name).address
+    rows: dict[int, list[Row]] = {}
+    for each in shown:
+        row = _row(each, cluster, cluster.groups[each.group], cells)
+        rows.setdefault(each.group, []).append(row)
+    return Section(
         key,
         cluster.namespace,
         cluster.name,
+        href,
         state_of(cluster),
         _summary(cluster),
-        None if cluster.failure else _cell(f"x-{key}", cluster.head, _place(cluster), "head"),
+        None if cluster.failure else _cell(f"x-{key}", cluster.head, place, "head"),
         cluster.failure,
         tuple(_notes(cluster)),
-        tuple(told(each) for each in cluster.troubles[:TROUBLES]),
-        max(0, len(cluster.troubles) - TROUBLES),
-        tuple(_pod_group(each) for each in cluster.pod_groups),
+        instant(cluster.created),
+        tuple(told(each) for each in cluster.troubles[:troubles]),
+        max(0, len(cluster.troubles) - troubles),
+        tuple(_pod_group(each) for each in cluster.pod_groups) if whole or cluster.waits else (),
+        tuple(
+            _group(f"{key}-{number}", cluster, group, tuple(rows.get(number, ())))
+            for number, group in enumerate(cluster.groups)
+        ),
+        whole,
     )
 
 
-def group_top(key: str, number: int, cluster: model.Cluster) -> GroupTop:
-    """Return the top of a group, by its number in the RayCluster."""
-    group = cluster.groups[number]
-    there = sum(replica.state == model.COMPLETE for replica in group.replicas)
-    text = f"{there} of {counted(len(group.replicas), 'replica')} complete"
+def _group(
+    key: str, cluster: model.Cluster, group: model.Group, rows: tuple[Row, ...]
+) -> GroupView:
+    complete = sum(replica.state == model.COMPLETE for replica in group.replicas)
+    text = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
     if not group.replicas:
         asked = not group.unseated and not cluster.deleting
         text = "no replicas, as asked for" if asked else "no replicas"
@@ -143,57 +228,52 @@ def group_top(key: str, number: int, cluster: model.Cluster) -> GroupTop:
         note += f"; one unit of {counted(len(group.every_host), 'host')}"
     if group.unseated:
         note += f"; {counted(len(group.unseated), 'pod')} without a seat"
-    return GroupTop(f"h-{key}-{number}", group.name, text, note)
+    return GroupView(key, group.name, text, note, len(rows) > COMPACT, rows)
 
 
-def rows_of(
-    key: str, number: int, cluster: model.Cluster
-) -> Iterator[tuple[str, model.Replica, str]]:
-    """Yield for each replica of a group the id of its row, itself, and what is wrong with it."""
-    group = cluster.groups[number]
-    wrong: dict[int, list[Trouble]] = {}
+def _places(cluster: model.Cluster) -> Iterator[_Place]:
+    """Yield the replicas of a RayCluster."""
+    wrong: dict[tuple[str, int | None], list[Trouble]] = {}
     for trouble in cluster.troubles:
-        if trouble.group == group.name and trouble.level != INFO and trouble.replica is not None:
-            wrong.setdefault(trouble.replica, []).append(trouble)
-    seen: dict[int | None, int] = {}
-    for replica in group.replicas:
-        again = seen[replica.index] = seen.get(replica.index, -1) + 1
-        place = "n" if replica.index is None else f"{replica.index}"
-        found = wrong.get(replica.index, []) if replica.index is not None else []
-        what = ", ".join(each.brief for each in found)
-        yield f"{key}-{number}-{place}-{again}", replica, what
+        if trouble.level != INFO and trouble.replica is not None:
+            wrong.setdefault((trouble.group, trouble.replica), []).append(trouble)
+    key = key_of(cluster)
+    for number, group in enumerate(cluster.groups):
+        seen: dict[int | None, int] = {}
+        for replica in group.replicas:
+            again = seen[replica.index] = seen.get(replica.index, -1) + 1
+            place = "n" if replica.index is None else f"{replica.index}"
+            what = ", ".join(each.brief for each in wrong.get((group.name, replica.index), ()))
+            yield _Place(number, f"{key}-{number}-{place}-{again}", replica, what)
 
 
-def row_of(
-    row_id: str, cluster: model.Cluster, group: model.Group, replica: model.Replica, what: str
-) -> Row:
-    """Return the row of a replica, of which `what` is wrong."""
-    called = "one more" if replica.index is None else f"{replica.index}"
+def _row(place: _Place, cluster: model.Cluster, group: model.Group, most: int) -> Row:
+    replica = place.replica
     base = _place(cluster) | {"group": group.name}
     if replica.index is not None:
         base["replica"] = str(replica.index)
     cells = tuple(
-        _cell(f"{row_id}-{host.index}", host, base, f"host {host.index}")
-        for host in replica.hosts[:CELLS]
+        _cell(f"{place.id}-{host.index}", host, base, f"host {host.index}")
+        for host in replica.hosts[:most]
     )
     return Row(
-        row_id,
-        called,
+        place.id,
+        "one more" if replica.index is None else f"{replica.index}",
         replica.name,
         replica.state,
         replica.ready,
         len(replica.hosts),
-        what,
-        bool(what) or replica.state in (model.WAITS, model.GONE),
-        size_of(group),
+        place.what,
+        place.troubled,
+        _size_of(group),
         replica.index is None,
         cells,
-        max(0, len(replica.hosts) - CELLS),
+        max(0, len(replica.hosts) - most),
     )
 
 
-def size_of(group: model.Group) -> str:
-    """Return how much room the hosts of a replica need, in words that the style sheet knows."""
+def _size_of(group: model.Group) -> str:
+    """Return how much room the hosts of a replica need, in words that the style sheet has."""
     for size, most in (("one", 1), ("few", 4), ("some", 8), ("many", 16)):
         if group.hosts <= most:
             return size
@@ -201,22 +281,22 @@ def size_of(group: model.Group) -> str:
 
 
 def state_of(cluster: model.Cluster) -> str:
-    """Return the state of a RayCluster: `waits`, `warns`, `coming` or `fine`. One that is being
-    deleted has that of one that comes: neither stays as it is.
+    """Return the state of a RayCluster. One that is being deleted is in progress, as one that
+    starts.
     """
     if cluster.waits:
-        return "waits"
+        return DEGRADED
     if any(trouble.level == WARNING for trouble in cluster.troubles):
-        return "warns"
+        return WARNINGS
     replicas = [replica for group in cluster.groups for replica in group.replicas]
     complete = all(replica.state == model.COMPLETE for replica in replicas)
     if cluster.deleting:
-        return "coming"
-    return "fine" if complete and (cluster.head.state == model.READY) else "coming"
+        return PROGRESSING
+    return READY if complete and (cluster.head.state == model.READY) else PROGRESSING
 
 
 def told(trouble: Trouble) -> Told:
-    """Return a trouble as the page tells it."""
+    """Return a problem as the page shows it."""
     return Told(
         trouble.id,
         trouble.level,
@@ -240,22 +320,6 @@ def instant(seconds: float | None) -> Instant | None:
     return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
 
 
-def summary_of(clusters: list[model.Cluster], problems: int = 0) -> str:
-    """Return in a sentence how many RayClusters there are, how many cannot be shown, how many wait,
-    and how many problems there are that are none's.
-    """
-    what = counted(len(clusters), "RayCluster") if clusters else "No RayClusters"
-    failed = sum(bool(cluster.failure) for cluster in clusters)
-    if failed:
-        what += f", {failed} of them cannot be shown"
-    waiting = sum(cluster.waits for cluster in clusters) - failed
-    if waiting:
-        what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
-    if problems:
-        return f"{what}; {counted(problems, 'problem')} of the installation"
-    return what if failed or waiting or not clusters else f"{what}, nothing waits"
-
-
 def _summary(cluster: model.Cluster) -> str:
     if cluster.failure:
         return "cannot be shown"
@@ -263,14 +327,20 @@ def _summary(cluster: model.Cluster) -> str:
     if errors:
         return counted(errors, "problem")
     return {
-        "waits": "waits",
-        "warns": counted(sum(trouble.level == WARNING for trouble in cluster.troubles), "warning"),
-        "coming": "being deleted" if cluster.deleting else "coming up",
-        "fine": "all there",
+        DEGRADED: "degraded",
+        WARNINGS: counted(sum(each.level == WARNING for each in cluster.troubles), "warning"),
+        PROGRESSING: "being deleted" if cluster.deleting else "starting",
+        READY: "ready",
     }[state_of(cluster)]
 
 
 def _notes(cluster: model.Cluster) -> Iterator[str]:
+    if cluster.owner:
+        yield f"of {cluster.owner.replace('/', ' ', 1)}"
+    if cluster.ray_version:
+        yield f"Ray {cluster.ray_version}"
+    if cluster.queue:
+        yield f"queue {cluster.queue}"
     if cluster.suspended:
         yield "suspended"
     if cluster.leaving:
@@ -290,7 +360,7 @@ def _place(cluster: model.Cluster) -> dict[str, str]:
 
 
 def _cell(cell_id: str, host: model.Host, place: dict[str, str], called: str) -> Cell:
-    label = f"{called}: {STATES[host.state]}"
+    label = f"{called}: {HOST_STATES[host.state]}"
     if host.pods:
         asked = {"namespace": place["namespace"], "name": host.pods[0]}
         return Cell(cell_id, host.index, host.state, label, f"/pod?{urlencode(asked)}")

@@ -59,6 +59,13 @@ class Snapshot:
         )
         return Observed(clusters, pods, *beside, ignoring=self._ignoring)
 
+    async def probe(self) -> None:
+        """Read one RayCluster and one pod. Raises ApiError when that is not possible."""
+        one = ("limit", "1")
+        await self._reader.get(self._in("/apis/ray.io/v1", "rayclusters"), [one], SECONDS)
+        pods = [("labelSelector", live.PODS), one]
+        await self._reader.get(self._in("/api/v1", "pods"), pods, SECONDS)
+
     async def _try(self, name: str, reading: Awaitable[R]) -> R | None:
         """Return what is read, or None, and note why."""
         try:

@@ -1,10 +1,11 @@
 """The FastAPI application of the dashboard: the page, its parts, the stream of changes, JSON."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from typing import Annotated, Any, Final, Protocol
 from urllib.parse import parse_qs
 
 from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
 from msgspec import Struct
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,6 +17,8 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """Names by which a browser on the same machine calls a listener on loopback."""
 
 _FORM_BYTES: Final = 64 * 1024
+_COMPRESSED_BYTES: Final = 1024
+"""Answers of at least so many bytes are compressed, but for the stream of changes."""
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -68,8 +71,8 @@ class Site(Protocol):
     def sign_in(self, wrong: str) -> str:
         """Return the page that asks for a token; `wrong` says why again."""
 
-    def page(self, sight: Sight, namespace: str, *, trouble: bool) -> str:
-        """Return the page."""
+    def page(self, sight: Sight, parameters: Mapping[str, str]) -> str:
+        """Return the page that the parameters of its address choose."""
 
     def pod(self, sight: Sight, namespace: str, name: str, *, part: bool) -> str | None:
         """Return the details of a pod, as a page or as a part of one, which shows also
@@ -86,12 +89,15 @@ class Site(Protocol):
         """Return whether a user may open another stream of changes."""
 
     def events(
-        self, look: Callable[[], Awaitable[Sight | None]], namespace: str, since: str
+        self,
+        look: Callable[[], Awaitable[Sight | None]],
+        parameters: Mapping[str, str],
+        since: str,
     ) -> AsyncIterator[bytes]:
         """Yield messages that keep a page up to date, until the browser disconnects."""
 
-    def status_json(self, sight: Sight, namespace: str) -> bytes:
-        """Return the picture as JSON."""
+    def status_json(self, sight: Sight, namespace: str) -> AsyncIterator[bytes]:
+        """Yield the picture as JSON."""
 
     def pod_json(self, sight: Sight, namespace: str, name: str) -> bytes | None:
         """Return the details of a pod as JSON."""
@@ -144,6 +150,7 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
         redoc_url=None,
         openapi_url=None,
     )
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=4)
     app.add_middleware(_Guard, hosts=hosts)
     _describe(app, site.schemas)
     _add_sessions(app, site, cookie)
@@ -166,20 +173,18 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
         return PlainTextResponse(f"{error}\n", 503, {"retry-after": "2"})
 
     @app.get("/", include_in_schema=False)
-    async def page(request: Request, namespace: str = "", trouble: str = "") -> Response:
+    async def page(request: Request) -> Response:
         sight = await look(request)
         if sight is None:
             return RedirectResponse("/enter", 303)
-        return HTMLResponse(site.page(sight, namespace, trouble=trouble == "1"))
+        return HTMLResponse(site.page(sight, request.query_params))
 
     @app.get("/events", include_in_schema=False)
-    async def events(
-        request: Request, sight: Viewer, namespace: str = "", since: str = ""
-    ) -> Response:
+    async def events(request: Request, sight: Viewer, since: str = "") -> Response:
         if not site.streams(sight):
             raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
         seen = request.headers.get("last-event-id", since)
-        stream = site.events(lambda: look(request), namespace, seen)
+        stream = site.events(lambda: look(request), request.query_params, seen)
         return StreamingResponse(stream, media_type="text/event-stream")
 
     @app.get("/pod", include_in_schema=False)
@@ -206,7 +211,7 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
     @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
     async def status(sight: Viewer, namespace: str = "") -> Response:
         """Return the RayClusters of a namespace, or of all that you may see, and their troubles."""
-        return Response(site.status_json(sight, namespace), media_type="application/json")
+        return StreamingResponse(site.status_json(sight, namespace), media_type="application/json")
 
     @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
     async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:

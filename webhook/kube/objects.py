@@ -41,6 +41,14 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     owner_references: list[OwnerReference] | None = None
     deletion_timestamp: str | None = None
 
+    @property
+    def controller(self) -> OwnerReference | None:
+        """Return the owner that manages this object, if any."""
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
+
 
 class Bare(Struct, frozen=True, gc=False):
     """An object of any kind, of which only the metadata matter."""
@@ -226,10 +234,7 @@ class Pod(Struct, rename="camel", frozen=True, gc=False):
     @property
     def controller(self) -> OwnerReference | None:
         """Return the owner that manages this pod, if any."""
-        for owner in self.metadata.owner_references or ():
-            if owner.controller:
-                return owner
-        return None
+        return self.metadata.controller
 
 
 class TemplateContainer(Struct, frozen=True, gc=False):

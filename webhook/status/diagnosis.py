@@ -1,6 +1,7 @@
 """A diagnosis: an id, a level, when it counts, and a small function that yields symptoms."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -187,7 +188,16 @@ def info(id_: str, check: Check[T], *, seconds: float = 0.0) -> Diagnosis[T]:
     return Diagnosis(id_, INFO, seconds, check)
 
 
-def counts(diagnosis: Diagnosis[T], symptom: Symptom, now: float) -> bool:
-    """Tell whether a symptom has lasted long enough, or may have."""
-    begin = symptom.not_before if symptom.since is None else symptom.since
-    return begin is None or now - begin >= diagnosis.seconds
+class Moment(Struct):
+    """The time of an examination. `next` is when a symptom counts that does not count yet."""
+
+    now: float
+    next: float = inf
+
+    def counts(self, diagnosis: Diagnosis[T], symptom: Symptom) -> bool:
+        """Return whether a symptom has lasted long enough, or may have."""
+        begin = symptom.not_before if symptom.since is None else symptom.since
+        if begin is None or self.now - begin >= diagnosis.seconds:
+            return True
+        self.next = min(self.next, begin + diagnosis.seconds)
+        return False

@@ -1,5 +1,6 @@
 """The document of a picture, for programs: `status -o json` prints it, and the page serves it."""
 
+from collections.abc import Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -16,8 +17,11 @@ KIND: Final = "RayStatus"
 READY: Final = "Ready"
 DEGRADED: Final = "Degraded"
 
-_TIMES: Final = frozenset({"now", "since"})
+_TIMES: Final = frozenset({"now", "since", "created"})
 """Fields that are seconds since the epoch here, and RFC 3339 in the document."""
+
+
+_NO_CLUSTERS: Final = b'"clusters":[]'
 
 
 class Condition(Struct, rename="camel", frozen=True, omit_defaults=True):
@@ -51,21 +55,26 @@ class Status(Struct, rename="camel", frozen=True):
 
 def document(picture: model.Picture) -> dict[str, Any]:
     """Return a picture as the values of JSON."""
-    clusters = tuple(
-        ClusterStatus(**structs.asdict(each), conditions=conditions(each))
-        for each in picture.clusters
-    )
-    return written(
-        Status(
-            API_VERSION,
-            KIND,
-            picture.now,
-            picture.waits,
-            clusters,
-            picture.troubles,
-            picture.unread,
-        )
-    )
+    return written(_status(picture, tuple(_described(each) for each in picture.clusters)))
+
+
+def encoded(picture: model.Picture) -> Iterator[bytes]:
+    """Yield the document of a picture as JSON, a RayCluster at a time."""
+    around = msgspec.json.encode(written(_status(picture, ())))
+    begin, end = around.split(_NO_CLUSTERS, 1)
+    yield begin + _NO_CLUSTERS[:-1]
+    for number, each in enumerate(picture.clusters):
+        yield (b"," if number else b"") + msgspec.json.encode(written(_described(each)))
+    yield _NO_CLUSTERS[-1:] + end
+
+
+def _described(cluster: model.Cluster) -> ClusterStatus:
+    return ClusterStatus(**structs.asdict(cluster), conditions=conditions(cluster))
+
+
+def _status(picture: model.Picture, clusters: tuple[ClusterStatus, ...]) -> Status:
+    rest = picture.now, picture.waits, clusters, picture.troubles, picture.unread
+    return Status(API_VERSION, KIND, *rest)
 
 
 def written(value: Struct) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct, structs
 
+from webhook.kube import names
 from webhook.status import ids, model
 from webhook.status.causes import causes
 from webhook.status.clusters import CLUSTER, DELETION, LEAVING
-from webhook.status.diagnosis import ERROR, Diagnosis, Symptom, Trouble, counts
+from webhook.status.diagnosis import ERROR, Diagnosis, Moment, Symptom, Trouble
 from webhook.status.expected import Expected
 from webhook.status.installation import INSTALLATION
 from webhook.status.objects import LivePod
@@ -65,26 +66,28 @@ def examine(
     unread: Mapping[str, str] = _NOTHING,
     tell: Callable[[Replica], Told] = tell_afresh,
     ends: Ends | None = None,
+    at: Moment | None = None,
 ) -> model.Picture:
     """Return the picture at `now`, in seconds since the epoch.
 
     `unread` says what could not be read, and why; `tell` may remember what it told before, and
-    `ends` what events tell of pods that are gone.
+    `ends` what events tell of pods that are gone. `at` is `now`, and receives when time alone
+    changes the picture.
     """
-    lookups = Lookups(observed, now, ends)
-    clusters = [_shown(cluster, now, tell) for cluster in stand(observed, lookups)]
-    troubles = tuple(_run(INSTALLATION, observed, now))
+    lookups, at = Lookups(observed, now, ends), at or Moment(now)
+    clusters = [_shown(cluster, at, tell) for cluster in stand(observed, lookups)]
+    troubles = tuple(_run(INSTALLATION, observed, at))
     return model.Picture(now, tuple(clusters), troubles, dict(unread))
 
 
-def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, now: float) -> Iterator[Trouble]:
+def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Trouble]:
     found = ((each, symptom) for each in diagnoses for symptom in each.check(subject))
-    yield from _counted(found, now)
+    yield from _counted(found, at)
 
 
-def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], now: float) -> Iterator[Trouble]:
+def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Iterator[Trouble]:
     for diagnosis, symptom in found:
-        if counts(diagnosis, symptom, now):
+        if at.counts(diagnosis, symptom):
             yield Trouble(
                 diagnosis.id,
                 diagnosis.level,
@@ -100,19 +103,19 @@ def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], now: float) -> Itera
             )
 
 
-def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> Iterator[Trouble]:
+def _troubles(cluster: Cluster, at: Moment, tell: Callable[[Replica], Told]) -> Iterator[Trouble]:
     """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's, and
     of one that is being deleted, only that and what holds it up.
     """
-    yield from _run(LEAVING, cluster, now)
+    yield from _run(LEAVING, cluster, at)
     if cluster.facts.deleting:
-        yield from _run(DELETION, cluster, now)
+        yield from _run(DELETION, cluster, at)
         return
-    yield from _run(CLUSTER, cluster, now)
+    yield from _run(CLUSTER, cluster, at)
     if not cluster.ignored:
-        yield from _of_groups(cluster.groups, now, tell)
+        yield from _of_groups(cluster.groups, at, tell)
     for party in parties(cluster):
-        for trouble in _run(PODS, party, now):
+        for trouble in _run(PODS, party, at):
             place = party.replica
             yield (
                 structs.replace(trouble, group=place.group.name, replica=place.index)
@@ -122,28 +125,30 @@ def _troubles(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> 
 
 
 def _of_groups(
-    groups: Sequence[Group], now: float, tell: Callable[[Replica], Told]
+    groups: Sequence[Group], at: Moment, tell: Callable[[Replica], Told]
 ) -> Iterator[Trouble]:
     told = [(group, [(replica, tell(replica)) for replica in group.replicas]) for group in groups]
     job = [group for group, replicas in told for _, each in replicas[:1] if each.slices is not None]
     total = sum(group.desired for group in job)
     for group, replicas in told:
-        for trouble in _run(GROUP, group, now):
+        for trouble in _run(GROUP, group, at):
             yield structs.replace(trouble, group=group.name)
         for replica, each in replicas:
-            found = [*_run(REPLICA, replica, now), *_counted(each.symptoms, now)]
+            found = [*_run(REPLICA, replica, at), *_counted(each.symptoms, at)]
             if each.slices is not None:
-                found += _run(SLICE, Slice(replica, each.slices, total), now)
+                found += _run(SLICE, Slice(replica, each.slices, total), at)
             for trouble in found:
                 yield structs.replace(trouble, group=group.name, replica=replica.index)
 
 
-def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> model.Cluster:
+def _shown(cluster: Cluster, at: Moment, tell: Callable[[Replica], Told]) -> model.Cluster:
     found = [
         structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
-        for each in _troubles(cluster, now, tell)
+        for each in _troubles(cluster, at, tell)
     ]
     troubles = sorted(found, key=lambda trouble: trouble.rank)
+    meta = cluster.live.metadata
+    owner = meta.controller
     return model.Cluster(
         cluster.namespace,
         cluster.name,
@@ -155,6 +160,10 @@ def _shown(cluster: Cluster, now: float, tell: Callable[[Replica], Told]) -> mod
         tuple(_pod_groups(cluster)),
         cluster.facts.uid,
         cluster.facts.deleting,
+        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        created=meta.created,
+        ray_version=cluster.facts.ray_version,
+        queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
     )
 
 
@@ -219,9 +228,9 @@ def _replica(replica: Replica, *, troubled: bool) -> model.Replica:
 def _host(index: int, pods: list[LivePod]) -> model.Host:
     if not pods:
         return model.Host(index, model.MISSING)
-    names = tuple(pod.name for pod in pods)
+    called = tuple(pod.name for pod in pods)
     state = model.TWICE if len(pods) > 1 else _state(pods[0])
-    return model.Host(index, state, names, pods[0].spec.node_name or "", pods[0].created)
+    return model.Host(index, state, called, pods[0].spec.node_name or "", pods[0].created)
 
 
 def _state(pod: LivePod) -> model.HostState:

@@ -88,7 +88,8 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
     """A RayCluster. The head is a group of one replica of one host.
 
     `failure` says why it could not be examined: of what type a bug of ours is. Nothing else is
-    known of it then.
+    known of it then. `owner` is the RayJob or RayService that created it, such as `RayJob/train`;
+    `queue` the queue of Kueue that it is in.
     """
 
     namespace: str
@@ -102,6 +103,16 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
     uid: str = ""
     deleting: bool = False
     failure: str = ""
+    owner: str = ""
+    created: float | None = None
+    ray_version: str = ""
+    queue: str = ""
+
+    def pod_at(self, group: str, replica: int, host: int) -> str:
+        """Return the pod of a host, or nothing."""
+        replicas = (each for found in self.groups if found.name == group for each in found.replicas)
+        hosts = (each for found in replicas if found.index == replica for each in found.hosts)
+        return next((each.pods[0] for each in hosts if each.index == host and each.pods), "")
 
     @property
     def waits(self) -> bool:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from webhook.groups.clusters import facts_of
-from webhook.status import model
-from webhook.status.diagnosis import Trouble
+from webhook.status import ids, model
+from webhook.status.diagnosis import Moment, Trouble
 from webhook.status.examination import examine
 from webhook.status.memory import Memory
 from webhook.status.objects import LivePod
@@ -14,10 +14,10 @@ from webhook.status.standing import Cluster, stand
 from webhook.status.world import World
 
 RESTLESS_SECONDS: Final = 5.0
-"""How often a RayCluster is looked at that is not as it should be: what is wrong counts only after
-a while, so time alone may change it."""
-QUIET_SECONDS: Final = 30.0
-"""How often every other one is."""
+"""How often a RayCluster is examined that time alone may change at any moment."""
+QUIET_SECONDS: Final = 900.0
+"""How often every other one is, besides when something of it changes or a symptom begins to
+count."""
 
 
 class Survey:
@@ -28,7 +28,7 @@ class Survey:
         world.begin()
         self.clusters: dict[str, model.Cluster] = {}
         self.troubles: tuple[Trouble, ...] = ()
-        self._looked: dict[str, float] = {}
+        self._next: dict[str, float] = {}
         self._memories: dict[str, Memory] = {}
 
     @property
@@ -44,10 +44,8 @@ class Survey:
     def due(self, now: float) -> list[str]:
         """Return the uids of the RayClusters that have to be examined, gone ones among them."""
         world = self.world
-        late = [uid for uid, cluster in self.clusters.items() if now >= self._next(uid, cluster)]
-        found = dict.fromkeys((*world.changed, *late))
-        world.changed = set()
-        return list(found)
+        late = [uid for uid, due in self._next.items() if now >= due]
+        return list(dict.fromkeys((*world.take_changed(), *late)))
 
     def examine_installation(self, now: float) -> None:
         """Examine what belongs to no RayCluster, when it may have changed."""
@@ -60,14 +58,14 @@ class Survey:
         """Examine a RayCluster; tell whether its picture is another one by now, or it is gone."""
         live = self.world.clusters.get(uid)
         if live is None:
-            self._looked.pop(uid, None)
+            self._next.pop(uid, None)
             self._memories.pop(uid, None)
             return self.clusters.pop(uid, None) is not None
         memory = self._memories.setdefault(uid, Memory())
         memory.begin(facts_of(live, ignoring=self.world.ignoring))
-        around, ends = self.world.around(live), self.world.ends(live)
-        (picture,) = examine(around, now, tell=memory.tell, ends=ends).clusters
-        return self._show(uid, picture, now)
+        around, ends, at = self.world.around(live), self.world.ends(live), Moment(now)
+        (picture,) = examine(around, now, tell=memory.tell, ends=ends, at=at).clusters
+        return self._show(uid, picture, at)
 
     def fail(self, uid: str, why: str, now: float) -> bool:
         """Show nothing of a RayCluster but why it could not be examined; tell whether that is new.
@@ -79,7 +77,7 @@ class Survey:
         self._memories.pop(uid, None)
         place = live.metadata.namespace or "", live.metadata.name or ""
         head = model.Host(0, model.UNKNOWN)
-        return self._show(uid, model.Cluster(*place, head, (), uid=uid, failure=why), now)
+        return self._show(uid, model.Cluster(*place, head, (), uid=uid, failure=why), Moment(now))
 
     def catch_up(self, now: float) -> None:
         """Examine all that is due."""
@@ -124,24 +122,18 @@ class Survey:
                 return pod
         return None
 
-    def _show(self, uid: str, picture: model.Cluster, now: float) -> bool:
-        self._looked[uid] = now
+    def _show(self, uid: str, picture: model.Cluster, at: Moment) -> bool:
+        seconds = RESTLESS_SECONDS if _restless(picture) else QUIET_SECONDS
+        self._next[uid] = min(at.next, at.now + seconds)
         if self.clusters.get(uid) == picture:
             return False
         self.clusters[uid] = picture
         return True
 
-    def _next(self, uid: str, cluster: model.Cluster) -> float:
-        return self._looked[uid] + (QUIET_SECONDS if _quiet(cluster) else RESTLESS_SECONDS)
 
-
-def _quiet(cluster: model.Cluster) -> bool:
-    return (
-        not cluster.troubles
-        and cluster.head.state == model.READY
-        and all(
-            replica.state == model.COMPLETE
-            for group in cluster.groups
-            for replica in group.replicas
-        )
-    )
+def _restless(cluster: model.Cluster) -> bool:
+    """Return whether time changes more of a RayCluster than which symptoms count: it could not be
+    examined, a pod of it is to end by some time, or a refusal is forgotten when it is old.
+    """
+    refused = any(each.id == ids.POD_REFUSED for each in cluster.troubles)
+    return bool(cluster.failure or cluster.leaving or refused)

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 from msgspec import structs
 
+from webhook.groups.naming import headless_service
 from webhook.kube import names
 from webhook.status.kept import kept, kept_node
 from webhook.status.objects import (
@@ -116,24 +117,26 @@ class Table(Generic[T]):
 
 
 class World:
-    """All tables. `changed` are the uids of RayClusters that may look different by now;
-    `installation` says that of what belongs to no RayCluster. Both are kept between `begin` and
-    `end`.
+    """All tables. From `begin` to `end`, `take_changed` returns the uids of RayClusters that may
+    look different by now, and `installation` says that of what belongs to no RayCluster.
 
     With `ignoring`, RayClusters may be left alone by their label.
     """
 
     def __init__(self, *, ignoring: bool = True) -> None:
         self.ignoring = ignoring
-        self.changed: set[str] = set()
+        self._changed: set[str] = set()
+        self._nodes_changed: set[str] = set()
+        self._groups_changed: set[str] = set()
+        self._services_changed: set[str] = set()
         self.installation = True
         self._examined = False
         self.clusters: Table[LiveCluster] = Table(_namespace, self._cluster_changed)
         self.pods: Table[LivePod] = Table(owner_of, self._pod_changed, kept)
-        self.pod_groups: Table[LivePodGroup] = Table(_namespace, self._beside_changed)
+        self.pod_groups: Table[LivePodGroup] = Table(_place, self._pod_group_changed)
         self.events: Table[LiveEvent] = Table(_namespace, self._event_changed)
         self._ends: dict[str, Ends] = {}
-        self.services: Table[Named] = Table(_namespace, self._beside_changed)
+        self.services: Table[Named] = Table(_place, self._service_changed)
         self.nodes: Table[Named] = Table(_name, self._node_changed, kept_node)
         self.namespaces: Table[Named] = Table(_name, self._namespace_changed)
         self.configurations: Table[WebhookConfiguration] = Table(_name, self._installation_changed)
@@ -142,12 +145,32 @@ class World:
         """Note that changes are examined from now on: everything is new."""
         self._examined = True
         self.installation = True
-        self.changed = {each.metadata.uid or "" for each in self.clusters.all}
+        self._changed = {each.metadata.uid or "" for each in self.clusters.all}
 
     def end(self) -> None:
         """Note that changes are not examined any more: none is kept."""
         self._examined = False
-        self.changed = set()
+        self.take_changed()
+
+    def take_changed(self) -> set[str]:
+        """Return the uids of the RayClusters that may look different since the call before."""
+        nodes, groups, services = self._nodes_changed, self._groups_changed, self._services_changed
+        if nodes or groups or services:
+            self._mark(
+                owner_of(pod)
+                for pod in self.pods.all
+                if pod.spec.node_name in nodes
+                or (pod.pod_group and _pod_group(pod) in groups)
+                or _subdomain(pod) in services
+            )
+        if services:
+            self._mark(
+                each.metadata.uid or "" for each in self.clusters.all if _service(each) in services
+            )
+        for places in (nodes, groups, services):
+            places.clear()
+        changed, self._changed = self._changed, set()
+        return changed
 
     def around(self, cluster: LiveCluster) -> Observed:
         """Return all that says something about a RayCluster: with `ends`, enough to examine it
@@ -156,13 +179,15 @@ class World:
         namespace = cluster.metadata.namespace or ""
         pods = list(self.pods.of(cluster.metadata.uid or ""))
         refusals = [event for event in self.events.of(namespace) if event.reason in REFUSALS]
+        groups = sorted({_pod_group(pod) for pod in pods if pod.pod_group})
+        services = sorted({_service(cluster), *map(_subdomain, pods)})
         on = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
         return Observed(
             [cluster],
             pods,
-            self.pod_groups.asked(self.pod_groups.of(namespace)),
+            self.pod_groups.asked([each for name in groups for each in self.pod_groups.of(name)]),
             self.events.asked(refusals),
-            self.services.asked(self.services.of(namespace)),
+            self.services.asked([each for name in services for each in self.services.of(name)]),
             self.nodes.asked([node for name in on for node in self.nodes.of(name)]),
             self.namespaces.asked(self.namespaces.of(namespace)),
             self.configurations.asked(self.configurations.all),
@@ -207,18 +232,22 @@ class World:
 
     def _event_changed(self, event: LiveEvent) -> None:
         self._ends.pop(_namespace(event), None)
-        self._beside_changed(event)
+        self._all_in(_namespace(event))
 
-    def _beside_changed(self, value: Live) -> None:
-        self._all_in(value.metadata.namespace or "")
+    def _pod_group_changed(self, group: LivePodGroup) -> None:
+        if self._examined:
+            self._groups_changed.add(_place(group))
+
+    def _service_changed(self, service: Named) -> None:
+        if self._examined:
+            self._services_changed.add(_place(service))
 
     def _namespace_changed(self, namespace: Named) -> None:
         self._all_in(_name(namespace))
 
     def _node_changed(self, node: Named) -> None:
-        name = _name(node)
-        on_it = (pod for pod in self.pods.all if pod.spec.node_name == name)
-        self._mark(owner_of(pod) for pod in on_it)
+        if self._examined:
+            self._nodes_changed.add(_name(node))
 
     def _installation_changed(self, _configuration: WebhookConfiguration) -> None:
         self.installation = True
@@ -229,7 +258,7 @@ class World:
 
     def _mark(self, uids: Iterable[str]) -> None:
         if self._examined:
-            self.changed.update(uids)
+            self._changed.update(uids)
 
 
 def owner_of(pod: LivePod) -> str:
@@ -246,6 +275,25 @@ def _fill(table: Table[T], values: Iterable[T] | None) -> None:
 
 def _namespace(value: Live) -> str:
     return value.metadata.namespace or ""
+
+
+def _place(value: Live) -> str:
+    return f"{value.metadata.namespace or ''}/{value.metadata.name or ''}"
+
+
+def _pod_group(pod: LivePod) -> str:
+    """Return the place of the PodGroup of a pod that has one."""
+    return f"{pod.metadata.namespace or ''}/{pod.pod_group}"
+
+
+def _subdomain(pod: LivePod) -> str:
+    """Return the place of the service that resolves the names of a pod and its peers."""
+    return f"{pod.metadata.namespace or ''}/{pod.spec.subdomain or ''}"
+
+
+def _service(cluster: LiveCluster) -> str:
+    """Return the place of the service that KubeRay creates for that."""
+    return f"{cluster.metadata.namespace or ''}/{headless_service(cluster.metadata.name or '')}"
 
 
 def _name(value: Live) -> str:

@@ -8,7 +8,7 @@ try {
 } catch { /* no storage: the system's theme */ }
 
 // Of the page only these have attributes for htmx: it need not look at thousands of hosts.
-const OF_HTMX = "#feed, #namespace";
+const OF_HTMX = "#feed, #filter";
 document.addEventListener("htmx:before:process", (event) => {
   if (event.target.matches?.(OF_HTMX)) return;
   event.preventDefault();

@@ -4,7 +4,6 @@
 const panel = document.getElementById("panel");
 const keys = document.getElementById("keys");
 const link = document.getElementById("link");
-const trouble = document.getElementById("trouble");
 const live = () => document.getElementById("live");
 
 // Times: how long ago, in the largest unit that they fill.
@@ -30,10 +29,23 @@ tellTimes(document);
 document.addEventListener("htmx:sse:before:message", (event) => {
   event.detail.waitUntil(new Promise((done) => setTimeout(done)));
 });
-document.addEventListener("htmx:sse:after:message", () => {
-  tellTimes(live());
+
+// An element that moves loses the focus in browsers without `moveBefore`: it gets it back by its id.
+let focused = "";
+document.addEventListener("focusin", (event) => { focused = event.target.id; });
+document.addEventListener("pointerdown", () => { focused = ""; });
+
+function settled() {
+  if (focused && document.activeElement === document.body) {
+    document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+  const problems = document.getElementById("summary")?.dataset.problems ?? "0";
+  document.title = problems === "0" ? "ray-webhook" : `(${problems}) ray-webhook`;
+  tellTimes(document);
   stale = true;
-});
+}
+document.addEventListener("htmx:sse:after:message", settled);
+document.addEventListener("htmx:after:swap", settled);
 
 function tellLink(state) {
   if (link.textContent === state) return;
@@ -60,10 +72,17 @@ async function fill(href, swap) {
 
 async function open(anchor) {
   const href = anchor.getAttribute("href");
-  followed = anchor.matches(".host") ? { id: anchor.id, href } : null;
+  followed = { id: anchor.id, href, live: anchor.matches(".host") };
   await fill(href, "innerHTML");
-  if (!panel.open) panel.showModal();
+  panel.hidden = false;
   panel.scrollTop = 0;
+  panel.focus({ preventScroll: true });
+}
+
+function close() {
+  panel.hidden = true;
+  document.getElementById(followed?.id)?.focus({ preventScroll: true });
+  followed = null;
 }
 
 function follow() {
@@ -71,7 +90,7 @@ function follow() {
   followed.href = document.getElementById(followed.id)?.getAttribute("href") ?? followed.href;
   fill(followed.href, "innerMorph");
 }
-setInterval(() => { if (stale && followed && panel.open) follow(); }, 2000);
+setInterval(() => { if (stale && followed?.live) follow(); }, 2000);
 
 document.addEventListener("click", (event) => {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -89,16 +108,8 @@ document.addEventListener("click", (event) => {
     });
     return;
   }
-  if (event.target instanceof HTMLDialogElement) event.target.close();
-});
-
-// Only trouble.
-trouble.addEventListener("change", () => {
-  live().classList.toggle("only-trouble", trouble.checked);
-  const url = new URL(location.href);
-  if (trouble.checked) url.searchParams.set("trouble", "1");
-  else url.searchParams.delete("trouble");
-  history.replaceState(history.state, "", url);
+  if (event.target.closest("#panel .close")) close();
+  else if (event.target instanceof HTMLDialogElement) event.target.close();
 });
 
 // Keys.
@@ -164,14 +175,15 @@ function jump(step) {
 const ACTIONS = {
   n: () => jump(1),
   p: () => jump(-1),
-  t: () => trouble.click(),
-  "/": () => document.getElementById("namespace").focus(),
+  t: () => document.querySelector("#summary .filter.degraded")?.click(),
+  "/": () => document.getElementById("q").select(),
   "?": () => keys.showModal(),
 };
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (event.target.closest("select, input:not([type=checkbox]), textarea")) return;
+  if (event.key === "Escape" && !panel.hidden) return close();
+  if (event.target.closest("select, input")) return;
   move(event);
   const action = ACTIONS[event.key];
   if (action) {
