@@ -20,7 +20,7 @@ FAST := \
 
 SECONDS ?= 300
 
-.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler check bench parity schema pins rules workflows docs sbom image release format clean
+.PHONY: help demo run tools prometheus test test-fast coverage browser fuzz hostile e2e chaos matrix newest-ray ray-and-jax facts ray-judge ray-readers meeting drain autoscaler mutants check bench parity schema pins rules workflows docs sbom image release format clean
 .DEFAULT_GOAL := test
 
 # Only wheels, and only such as constraints.txt has the hash of.
@@ -126,6 +126,12 @@ drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, an
 autoscaler: $(READY) newest-ray  ## Let the newest Ray's autoscalers scale RayClusters of the control plane of e2e
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m pytest tests/autoscaler -m e2e
+
+MUTATED ?= 150
+mutants: $(READY) tools prometheus  ## Run the tests on MUTATED small changes of the program; 95 % have to be found
+	$(PYTHON) -m venv .cache/mutants
+	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
+	$(BIN)/python -m tests.mutants $(MUTATED)
 
 check: $(READY)  ## Lint, check types, check the floors
 	$(BIN)/ruff check .

@@ -37,8 +37,13 @@ Level = Annotated[
 
 
 def _names(known: Iterable[str]) -> Any:  # noqa: ANN401 - pydantic's metadata
-    """Return what lists the names of a map in the schema."""
-    return Field(json_schema_extra={"propertyNames": {"enum": [*known]}})
+    """Return what limits the names of a map in the schema."""
+
+    def limit(schema: dict[str, Any]) -> None:
+        schema["patternProperties"] = {f"^({'|'.join(known)})$": schema["additionalProperties"]}
+        schema["additionalProperties"] = False
+
+    return Field(json_schema_extra=limit)
 
 
 class _Section(BaseModel):
@@ -140,7 +145,7 @@ class Log(_Section):
 class Validation(_Section):
     """The rules for Ray objects; `docs/rules.md` lists them."""
 
-    levels: Annotated[dict[str, Level], _names(rule.id for rule in RULES)] = {}
+    levels: Annotated[dict[str, Level], _names([rule.id for rule in RULES])] = {}
     """Level of a rule by its id, where it is not the default: `off`, `warn` or `deny`."""
 
     gates: Annotated[dict[str, bool], _names(GATES)] = {}

@@ -276,7 +276,9 @@ def _explain(item: Mapping[str, Any]) -> str:
     for word in place:
         inner = _plain(node)
         node = inner.get("properties", {}).get(word) or next(
-            inner[each] for each in ("additionalProperties", "items") if inner.get(each)
+            each
+            for each in (*inner.get("patternProperties", {}).values(), inner.get("items"))
+            if each
         )
     return f"setting {name} is {item['input']!r}, and has to be {allowed(node)}"
 

@@ -2,10 +2,13 @@
 and no Ray pod is refused while the webhook has not answered, or is removed.
 """
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+import yaml
 
 from tests.e2e import needs
 from tests.e2e.api import (
@@ -18,15 +21,18 @@ from tests.e2e.api import (
 )
 from tests.e2e.cert_manager import CertManager
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.deployed import DEPLOYMENTS, ROUTING, Deployed
+from tests.e2e.deployed import CONFIG_MAPS, DEPLOYMENTS, ROUTING, Deployed
 from tests.e2e.helm import helm
 from tests.e2e.installation import NAMESPACE
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until
 from tests.manifests.render import CHART
+from tests.release import build
+from webhook import __version__
 
 pytestmark = pytest.mark.e2e
 
+POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/ray-webhook-decodable"
 CLOSED = {"pods.admission.ray.io", "shards.admission.ray.io"}
 
 
@@ -94,6 +100,57 @@ def test_one_command_installs_and_fails_closed_once_the_webhook_answers(
     run(plane, "upgrade", "ray-webhook", str(CHART), *wanted)
     assert closed(plane) == set()
     until(lambda: not refused(plane, team), "the API server has taken the entries in")
+
+
+def chart_of_before(folder: Path) -> Path:
+    """Return the chart as a release before packaged it: of another version, without the policy that
+    this one has, its value and its schema.
+    """
+    chart = folder / "ray-webhook"
+    shutil.copytree(CHART, chart)
+    about, values = yaml.safe_load((CHART / "Chart.yaml").read_text()), chart / "values.yaml"
+    about |= {"version": "0.0.1", "appVersion": "0.0.1"}
+    (chart / "Chart.yaml").write_text(yaml.safe_dump(about))
+    older = yaml.safe_load(values.read_text())
+    del older["decodablePolicy"]
+    values.write_text(yaml.safe_dump(older))
+    (chart / "templates" / "decodable.yaml").unlink()
+    packed = folder / "before.tgz"
+    packed.write_bytes(build.packed(chart, 0))
+    return packed
+
+
+def test_an_upgrade_from_the_release_before_keeps_values_takes_new_defaults_and_refuses_nothing(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    team = plane.namespace("team")
+    own = ("--create-namespace", "--set", "replicas=1,config.log.admissions=denied")
+    run(plane, "install", "ray-webhook", str(chart_of_before(tmp_path)), *own)
+    assert not plane.api.ok(POLICY)
+    with Deployed(plane):
+        until(lambda: closed(plane) == CLOSED, "the webhook has closed its entries")
+        refusals, ended = list[bool](), Event()
+
+        def watch() -> None:
+            while not ended.is_set():
+                refusals.append(refused(plane, team))
+
+        watching = Thread(target=watch)
+        watching.start()
+        try:
+            run(plane, "upgrade", "ray-webhook", str(CHART), "--reset-then-reuse-values")
+        finally:
+            ended.set()
+            watching.join()
+        assert refusals
+        assert not any(refusals)
+        assert closed(plane) == CLOSED
+    assert plane.api.ok(POLICY)
+    deployment = plane.api.get(DEPLOYMENTS, "ray-webhook", NAMESPACE)
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["metadata"]["labels"]["app.kubernetes.io/version"] == __version__
+    settings = plane.api.get(CONFIG_MAPS, "ray-webhook-settings", NAMESPACE)["data"]
+    assert "admissions: denied" in settings["settings.yaml"]
 
 
 def test_an_uninstall_removes_the_configurations_before_the_webhook(plane: ControlPlane) -> None:

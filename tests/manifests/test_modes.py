@@ -213,6 +213,17 @@ def references(objects: list[Object]) -> list[str]:
         ("schedulingGroups.publish=maybe", "schedulingGroups/publish"),
         ("dashboard.enabled=maybe", "dashboard/enabled"),
         ("config.dashboard.port=1", "config/dashboard"),
+        (
+            "config.validation.levels.tpu-topology=off",
+            "levels': additional properties 'tpu-topology' not allowed",
+        ),
+        (
+            "config.validation.gates.RayClusterMTL=true",
+            "gates': additional properties 'RayClusterMTL' not allowed",
+        ),
+        ("config.tls.clientNames={api}", "webhook/clientAuthorities"),
+        ("certificates.issuerRef.name=ours", "certificates/issuerRef"),
+        ("certificates.source=cert-manager,certificates.issuerRef.kind=Issuer", "issuerRef"),
         ("image.repository=", "image/repository"),
         ("image.digest=latest", "image/digest"),
     ],

@@ -23,6 +23,7 @@ FILES: Final = (
     ROOT / "constraints.txt",
     ROOT / "tests" / "release" / "sbom.txt",
     ROOT / "tests" / "browser" / "requirements.txt",
+    ROOT / "tests" / "mutants" / "requirements.txt",
     ROOT / "docs" / "requirements.txt",
 )
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
