@@ -209,11 +209,8 @@ class PodHandler:
             if node_type != names.NODE_TYPE_HEAD:
                 return None
             return self._place_head(pod, namespace, read)
-        owner, name, group_name = (
-            pod.controller,
-            labels.get(names.LABEL_CLUSTER),
-            labels.get(names.LABEL_GROUP),
-        )
+        owner = pod.controller
+        name, group_name = labels.get(names.LABEL_CLUSTER), labels.get(names.LABEL_GROUP)
         if (
             owner is None
             or owner.kind != names.RAYCLUSTER_KIND
@@ -285,23 +282,13 @@ class PodHandler:
         if cluster.ignored or not head_receives(cluster, self.policy):
             return None
         key = GroupKey(namespace, cluster.uid, names.HEAD_GROUP)
-        return self._placed(pod, key, HEAD_SEAT, cluster, HEAD_GROUP, "")
+        return self._complete(_Worker(pod, cluster, HEAD_GROUP, key, None, None), HEAD_SEAT)
 
     def _complete(self, worker: _Worker, seat: Seat, holder: str = "") -> Placement:
-        """Return what a worker receives in a seat. Raises Denied when its replica cannot work."""
-        return self._placed(worker.pod, worker.key, seat, worker.cluster, worker.group, holder)
-
-    def _placed(
-        self,
-        pod: Pod,
-        key: GroupKey,
-        seat: Seat,
-        cluster: ClusterFacts,
-        group: WorkerGroup,
-        holder: str,
-    ) -> Placement:
+        """Return what a pod receives in a seat. Raises Denied when its replica cannot work."""
+        pod, cluster, group = worker.pod, worker.cluster, worker.group
         answer = self.patches.answer(pod, seat, cluster, group, holder=holder)
-        return Placement(key, seat, holder, answer, pod, cluster, group, self.policy)
+        return Placement(worker.key, seat, holder, answer, pod, cluster, group, self.policy)
 
     def _delete(self, request: AdmissionRequest[Pod]) -> None:
         pod = request.old_object
