@@ -16,8 +16,7 @@ from webhook.groups.clusters import ClusterFacts
 from webhook.groups.seat import Seat
 from webhook.http import reply, server
 from webhook.http.asgi import Send
-from webhook.http.limits import Limits
-from webhook.http.protocol import LimitedProtocol
+from webhook.http.protocol import LimitedProtocol, Limits
 from webhook.http.reply import send_json
 from webhook.kube.objects import Pod, WorkerGroup
 from webhook.kube.review import Answer

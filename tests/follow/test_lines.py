@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.follow.lines import Lines
+from webhook.follow.listwatch import Lines
 
 
 @given(

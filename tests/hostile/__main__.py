@@ -18,7 +18,7 @@ from tests.hostile.attacks import ATTACKS
 from tests.hostile.beside import STATES, Beside, beside
 from tests.pages import folded
 from tests.server import Running, serving
-from webhook.http.limits import Limits
+from webhook.http.protocol import Limits
 from webhook.serving.budget import IN_FLIGHT_MAX
 from webhook.serving.endpoint import BODY_MAX
 

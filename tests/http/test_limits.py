@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from tests.http.test_answers import connected, post
 from tests.server import Running
 from tests.tls.listener import authority, server_pair, trusting, until
-from webhook.http.limits import Limits
+from webhook.http.protocol import Limits
 from webhook.http.reply import send_json
 from webhook.http.server import HttpServer
 from webhook.tls.context import SwappingContext

@@ -20,7 +20,7 @@ from tests.operation.front import Backend, Front
 from tests.server import SECONDS, Running, serving
 from tests.tls.listener import until
 from webhook.cli.files import read_manifests
-from webhook.http.limits import Limits
+from webhook.http.protocol import Limits
 from webhook.kube import names
 from webhook.manifest.kuberay import expand
 from webhook.manifest.views import as_cluster

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
 from webhook.follow import reservation_leases
+from webhook.follow.client import ServerTime
 from webhook.follow.reader import LiveReader
 from webhook.follow.reservation_leases import LeaseStore
-from webhook.follow.server_time import ServerTime
 from webhook.groups.membership import Membership
 from webhook.groups.naming import replica_name
 from webhook.groups.occupancy import Occupancy

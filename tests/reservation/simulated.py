@@ -17,13 +17,12 @@ from typing import Any, cast
 import msgspec
 
 from tests.reservation.server import EPOCH, Pod, Ray, Server
-from webhook.follow.client import Api, Query
+from webhook.follow.client import Api, Query, ServerTime
 from webhook.follow.errors import ApiError
 from webhook.follow.pods import PodFeed, WorkerPod
 from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed
 from webhook.follow.reader import Feeds, LiveReader
 from webhook.follow.reservation_leases import LeaseStore
-from webhook.follow.server_time import ServerTime
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.groups.reads import ReadGroup

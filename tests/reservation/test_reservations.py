@@ -10,11 +10,10 @@ import pytest
 
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
-from webhook.follow.client import Api
+from webhook.follow.client import Api, ServerTime
 from webhook.follow.pods import PodFeed
 from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.reader import Feeds, LiveReader
-from webhook.follow.server_time import ServerTime
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Member, Membership
 from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat

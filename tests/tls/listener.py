@@ -17,7 +17,7 @@ from cryptography import x509
 from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 
-from webhook.http.limits import Limits
+from webhook.http.protocol import Limits
 from webhook.http.server import HttpServer
 from webhook.tls.certificate_files import CertificateFiles
 from webhook.tls.context import SwappingContext

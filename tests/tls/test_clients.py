@@ -16,7 +16,7 @@ from tests.tls.listener import (
     until,
     write,
 )
-from webhook.http.peers import names_of
+from webhook.http.protocol import names_of
 from webhook.tls.context import SwappingContext
 from webhook.tls.errors import CertificateError
 from webhook.tls.issue import Pair, issue_server

@@ -10,8 +10,7 @@ from typing import Final
 
 from webhook.cli.parsing import refuse
 from webhook.kube.shapes import is_dns_label
-from webhook.tls.description import described
-from webhook.tls.issue import issue_authority, issue_server
+from webhook.tls.issue import described, issue_authority, issue_server
 
 _ADVICE: Final = {
     "issue": "give --dir a folder that you may write to",

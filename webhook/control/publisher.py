@@ -61,6 +61,80 @@ class PublishCounters(Struct):
     failures: dict[str, int] = field(default_factory=dict)
     """By reason."""
 
+    def fail(self, error: Exception) -> None:
+        """Count a failure."""
+        reason = reason_of(error)
+        self.failures[reason] = self.failures.get(reason, 0) + 1
+
+
+class _Convergence(Struct, frozen=True):
+    """Work on the objects of one RayCluster."""
+
+    store: PodGroupStore
+    state: ReconcileState
+    facts: ClusterFacts
+    counters: PublishCounters
+
+    async def reach(self, desired: Desired) -> bool:
+        """Reconcile until nothing is left to do, and return whether something is still
+        missing. Raises ApiError.
+        """
+        for _ in range(_ROUNDS):
+            actual = await self.store.of(self.facts, sorted(self.state.names))
+            self.state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
+            self._report(tuple(foreign(desired, actual)))
+            actions = await self._decide(desired, actual)
+            if not actions:
+                return waits(desired, actual)
+            await self._perform(actions)
+        raise ApiError(
+            "conflict",
+            "the objects are changed as fast as they are put right: does another program make "
+            "them too?",
+        )
+
+    def _report(self, names: tuple[str, ...]) -> None:
+        if names and names != self.state.foreign:
+            text = (
+                "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; "
+                "delete or rename them"
+            )
+            _log.warning(text, self.facts.namespace, self.facts.name, ", ".join(names))
+        self.state.foreign = names
+
+    async def _decide(self, desired: Desired, actual: Actual) -> list[Action]:
+        """Return what to do. Whether the head lives is only asked where something depends on it."""
+        resizable = self.store.podgroup_api.resizable
+        careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
+        bold = decide(desired, actual, resizable=resizable, live=desired.live)
+        return careful if careful == bold or await self.store.has_head(self.facts) else bold
+
+    async def _perform(self, actions: list[Action]) -> None:
+        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first
+        refusal, after all the rest.
+        """
+        refusal: ApiError | None = None
+        for action in actions:
+            resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
+            try:
+                await self.store.perform(self.facts, action)
+            except ApiError as error:
+                if error.reason not in _OVERTAKEN | _REFUSED:
+                    raise
+                if error.reason in _REFUSED and refusal is None:
+                    refusal = error
+                    continue
+                self.counters.fail(error)
+                if error.reason in _OVERTAKEN and isinstance(action, Create):
+                    self.state.names.add((resource, action.wanted.name))
+            else:
+                key = resource, _VERBS[type(action).__name__]
+                self.counters.done[key] += 1
+                if isinstance(action, Delete):
+                    self.state.names.discard((resource, action.seen.identity.name))
+        if refusal is not None:
+            raise refusal
+
 
 class Publisher:
     """Reads the index of worker groups, from when the objects that it is made from were listed.
@@ -165,7 +239,7 @@ class Publisher:
                 found |= await store.all(namespace)
         # Also our own bug, which one object brings out: RayClusters are worked on all the same
         except Exception as error:  # noqa: BLE001
-            self._count(error)
+            self.counters.fail(error)
             self._warn_once(error, "what was made for RayClusters cannot be listed")
             self._sweep_at = self._world.clock() + self._sweeps.next(pause_of(error))
         else:
@@ -196,7 +270,9 @@ class Publisher:
         try:
             with self._alone(facts):
                 async with self._slots:
-                    missing = await self._bring_about(store, state, facts, desired_of(facts, taken))
+                    missing = await _Convergence(store, state, facts, self.counters).reach(
+                        desired_of(facts, taken)
+                    )
                 if state.trouble:
                     state.trouble = ""
                     _log.info(
@@ -217,79 +293,9 @@ class Publisher:
         except Exception as error:  # noqa: BLE001
             self._failed(self._begin((facts.namespace, facts.name)), facts, error)
 
-    async def _bring_about(
-        self, store: PodGroupStore, state: ReconcileState, facts: ClusterFacts, desired: Desired
-    ) -> bool:
-        """Reconcile until nothing is left to do, and return whether something is still
-        missing. Raises ApiError.
-        """
-        for _ in range(_ROUNDS):
-            actual = await store.of(facts, sorted(state.names))
-            state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
-            self._report(state, facts, tuple(foreign(desired, actual)))
-            actions = await self._decide(store, facts, desired, actual)
-            if not actions:
-                return waits(desired, actual)
-            await self._perform(store, state, facts, actions)
-        raise ApiError(
-            "conflict",
-            "the objects are changed as fast as they are put right: does another program make "
-            "them too?",
-        )
-
-    async def _decide(
-        self, store: PodGroupStore, facts: ClusterFacts, desired: Desired, actual: Actual
-    ) -> list[Action]:
-        """Return what to do. Whether the head lives is only asked where something depends on it."""
-        resizable = store.podgroup_api.resizable
-        careful = decide(desired, actual, resizable=resizable, live=desired.live | desired.heads)
-        bold = decide(desired, actual, resizable=resizable, live=desired.live)
-        return careful if careful == bold or await store.has_head(facts) else bold
-
-    async def _perform(
-        self,
-        store: PodGroupStore,
-        state: ReconcileState,
-        facts: ClusterFacts,
-        actions: list[Action],
-    ) -> None:
-        """Do it all. Raises ApiError: at once when the API server is in trouble, else the first
-        refusal, after all the rest.
-        """
-        refusal: ApiError | None = None
-        for action in actions:
-            resource = resource_of(action.wanted if isinstance(action, Create) else action.seen)
-            try:
-                await store.perform(facts, action)
-            except ApiError as error:
-                if error.reason not in _OVERTAKEN | _REFUSED:
-                    raise
-                if error.reason in _REFUSED and refusal is None:
-                    refusal = error
-                    continue
-                self._count(error)
-                if error.reason in _OVERTAKEN and isinstance(action, Create):
-                    state.names.add((resource, action.wanted.name))
-            else:
-                key = resource, _VERBS[type(action).__name__]
-                self.counters.done[key] += 1
-                if isinstance(action, Delete):
-                    state.names.discard((resource, action.seen.identity.name))
-        if refusal is not None:
-            raise refusal
-
-    def _report(self, state: ReconcileState, facts: ClusterFacts, names: tuple[str, ...]) -> None:
-        if names and names != state.foreign:
-            text = (
-                "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; "
-                "delete or rename them"
-            )
-            _log.warning(text, facts.namespace, facts.name, ", ".join(names))
-        state.foreign = names
-
     def _failed(self, state: ReconcileState, facts: ClusterFacts, error: Exception) -> None:
         """Note a failure; say so when it is a new one."""
-        self._count(error)
+        self.counters.fail(error)
         reason = reason_of(error)
         own = reason in _OWN
         state.failed(self._world.clock(), pause_of(error), facts if own else None)
@@ -309,10 +315,6 @@ class Publisher:
             log_failure(
                 error, "scheduling groups: %s: %s (%s); asking again with growing delays", what
             )
-
-    def _count(self, error: Exception) -> None:
-        reason = reason_of(error)
-        self.counters.failures[reason] = self.counters.failures.get(reason, 0) + 1
 
 
 def _left_alone(facts: ClusterFacts) -> bool:

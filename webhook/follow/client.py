@@ -5,9 +5,12 @@ See docs/decisions/0031-requests-to-the-api-server.md.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from email.utils import parsedate_to_datetime
 from ipaddress import ip_address, ip_network
+from math import inf
+from time import monotonic
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -16,7 +19,6 @@ import msgspec
 
 from webhook.follow.access import Access, Load, Stamp, stamp
 from webhook.follow.errors import ApiError, ConfigurationError, Expired
-from webhook.follow.server_time import ServerTime
 from webhook.follow.transport import SUCCESSES, Response, Server, Transport
 from webhook.follow.wire import Status, oneline
 
@@ -76,6 +78,34 @@ _POST: Final = _write("POST")
 _PUT: Final = _write("PUT")
 _DELETE: Final = _write("DELETE")
 _PATCH: Final = _write("PATCH", "application/json-patch+json")
+
+
+class ServerTime:
+    """A lower bound of the API server's time (Unix time); -inf before the first response.
+
+    It never goes back: a response may be read long after it was sent, and servers of one control
+    plane differ by a second or two.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._ahead = -inf
+        self._date = ""
+
+    def now(self) -> float:
+        """Return the time."""
+        return self._clock() + self._ahead
+
+    def observe(self, date: str) -> None:
+        """Take in the `Date` of a response that has just been read; what is no date is ignored."""
+        if date == self._date or not date:
+            return
+        try:
+            at = parsedate_to_datetime(date).timestamp()
+        except (ValueError, OverflowError):
+            return
+        self._date = date
+        self._ahead = max(self._ahead, at - self._clock())
 
 
 class Api:

@@ -14,7 +14,6 @@ from msgspec import Struct, field
 
 from webhook.follow.client import Api, Query
 from webhook.follow.errors import ApiError, Expired, Garbled
-from webhook.follow.lines import Lines
 from webhook.follow.store import Store
 from webhook.follow.timing import Backoff, Timing, World
 from webhook.follow.wire import Codec, Stub, Watched, failure, number, oneline, pages
@@ -33,6 +32,28 @@ _NO_ANSWER: Final = frozenset(
     {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
 )
 """Failures that say nothing about the resourceVersion."""
+
+
+class Lines:
+    """Collects chunks and gives complete lines, of any length, without their newline."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    @property
+    def rest(self) -> int:
+        """The number of bytes after the last newline."""
+        return sum(map(len, self._rest))
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes."""
+        first, *others = chunk.split(b"\n")
+        self._rest.append(first)
+        if not others:
+            return []
+        lines = [b"".join(self._rest), *others]
+        self._rest = [lines.pop()]
+        return [line for line in lines if line]
 
 
 class Counters(Struct):
@@ -67,6 +88,14 @@ class Resource(Struct, Generic[T], frozen=True):
     fields: str = ""
     metadata_only: bool = False
 
+    def selecting(self, query: Query) -> Query:
+        """Return a query for its objects alone."""
+        return [
+            *([("labelSelector", self.selector)] if self.selector else ()),
+            *([("fieldSelector", self.fields)] if self.fields else ()),
+            *query,
+        ]
+
     @property
     def name(self) -> str:
         """How log lines name it."""
@@ -100,24 +129,15 @@ class ListWatch(Generic[T]):
         self._timing = timing or Timing()
         self._world = world or World()
         self._clock = self._world.clock
-        self._backoff = Backoff(
-            self._timing.first_delay, self._timing.longest_delay, self._world.random
-        )
+        self._outage = _Outage(resource.name, self._timing, self._world)
         self._version = ""
-        self._fruitless = 0
         self._opened = 0.0
         self._connected = False
-        self._trouble = ""
-        self._since = 0.0
-        self._silent = False
-        """Whether an open watch has received nothing for too long."""
-        self._late = False
-        """Whether that was so of the watch before, and nothing has been received since."""
 
     @property
     def trouble(self) -> str:
         """The reason for which what is known may be old, nothing while a watch is open."""
-        return "" if self._connected else self._trouble
+        return "" if self._connected else self._outage.reason
 
     async def run(self) -> None:
         """Keep the follower in step, until cancelled."""
@@ -136,7 +156,10 @@ class ListWatch(Generic[T]):
         begun = self._clock()
         version = ""
         found = pages(
-            self._page, self.resource.codec.page, self._selected(()), self._timing.page_items
+            self._page,
+            self.resource.codec.page,
+            self.resource.selecting(()),
+            self._timing.page_items,
         )
         async for meta, items in found:
             self.counters.unreadable += len(meta.unreadable)
@@ -200,20 +223,21 @@ class ListWatch(Generic[T]):
                 if lines.rest > _LINE_BYTES:
                     text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
                     raise Garbled("garbled", text)
-                self._late = False
+                self._outage.late = False
                 self._heard(self._clock(), self._world.server_time())
-                self._progressed()
+                if self._clock() - self._opened >= self._timing.steady:
+                    self._outage.end()
         if lines.rest:
             raise Garbled(
                 "truncated", f"the watch ended within a line, after {lines.rest} bytes of it"
             )
-        self._recovered()
+        self._outage.end()
 
     @asynccontextmanager
     async def _streaming(self, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
         async with self._api.stream(
             self.resource.path,
-            self._selected(query),
+            self.resource.selecting(query),
             self._timing.idle,
             metadata_only=self.resource.metadata_only,
         ) as chunks:
@@ -221,7 +245,7 @@ class ListWatch(Generic[T]):
             try:
                 yield chunks
             except TimeoutError:
-                self._silent = True
+                self._outage.silent = True
                 raise
             finally:
                 self._connected = False
@@ -248,64 +272,63 @@ class ListWatch(Generic[T]):
             self._version = version
             self._store.reach(number(version))
 
-    def _progressed(self) -> None:
-        """Believe in a watch that delivers for a while."""
-        if self._backoff.failures and self._clock() - self._opened >= self._timing.steady:
-            self._recovered()
+    def _failed(self, error: ApiError) -> float:
+        """Count a failure, and return how long to wait."""
+        self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
+        pause, resumed = self._outage.failed(error, resumed=bool(self._version))
+        if not resumed:
+            self._version = ""
+        return pause
 
-    def _recovered(self) -> None:
-        if self._trouble:
-            took = self._clock() - self._since
-            _log.info(
-                "%s: watching again after %.1f s and %d attempts",
-                self.name,
-                took,
-                self._backoff.failures,
-            )
-            self._trouble = ""
+
+class _Outage:
+    """The failures of a list-watch since it last worked: when to try again, and what is logged."""
+
+    def __init__(self, name: str, timing: Timing, world: World) -> None:
+        self.reason = ""
+        """The reason of the newest failure that was logged, nothing while all is well."""
+        self.silent = False
+        """Whether an open watch has received nothing for too long."""
+        self.late = False
+        """Whether that was so of the watch before, and nothing has been received since."""
+        self._name = name
+        self._clock = world.clock
+        self._backoff = Backoff(timing.first_delay, timing.longest_delay, world.random)
+        self._since = 0.0
+        self._fruitless = 0
+
+    def end(self) -> None:
+        """Note that the list-watch works."""
+        if self.reason:
+            took, attempts = self._clock() - self._since, self._backoff.failures
+            _log.info("%s: watching again after %.1f s and %d attempts", self._name, took, attempts)
+            self.reason = ""
         self._fruitless = 0
         self._backoff.reset()
 
-    def _failed(self, error: ApiError) -> float:
-        """Count a failure, log it when it is a new one, and return how long to wait.
+    def failed(self, error: ApiError, *, resumed: bool) -> tuple[float, bool]:
+        """Return how long to wait, and whether the watch may be `resumed` then; log a new failure.
 
         One silence of an open watch is not logged: a bookmark may be late, and the next watch shows
         whether anything is wrong.
         """
-        self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
-        if not self._trouble:
+        if not self.reason:
             self._since = self._clock()
-        if isinstance(error, Expired) and self._trouble != error.reason:
+        if isinstance(error, Expired) and self.reason != error.reason:
             self._backoff.reset()  # it answers, and after an outage the list is what we wait for
         pause = self._backoff.next(error.retry_after or 0.0)
         self._fruitless += error.reason not in _NO_ANSWER
         if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
-            self._version = ""
+            resumed = False
             self._fruitless = 0
-        late, self._late = self._late, self._silent
-        silent, self._silent = self._silent, False
-        if silent and not late:
-            return pause
-        if error.reason != self._trouble:
-            self._trouble = error.reason
-            then = "watch" if self._version else "list"
-            _log.warning(
-                "%s: %s (%s); next %s in %.1f s, then with growing delays",
-                self.name,
-                error,
-                error.reason,
-                then,
-                pause,
-            )
-        return pause
-
-    def _selected(self, query: Query) -> Query:
-        labels, fields = self.resource.selector, self.resource.fields
-        return [
-            *([("labelSelector", labels)] if labels else ()),
-            *([("fieldSelector", fields)] if fields else ()),
-            *query,
-        ]
+        late, self.late = self.late, self.silent
+        silent, self.silent = self.silent, False
+        if error.reason != self.reason and (late or not silent):
+            self.reason = error.reason
+            text = "%s: %s (%s); next %s in %.1f s, then with growing delays"
+            then = "watch" if resumed else "list"
+            _log.warning(text, self._name, error, error.reason, then, pause)
+        return pause, resumed
 
 
 def _raise(line: bytes) -> None:

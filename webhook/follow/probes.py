@@ -73,6 +73,7 @@ class Probes:
         self._worker_of = worker_of
         self._claims = claims
         self._ignoring = ignoring
+        self._rayclusters = self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters")
         self._unread: dict[str, str] = {}
 
     async def needs(self) -> Probed:
@@ -81,8 +82,8 @@ class Probes:
         """
         version = await self._json("/version")
         served, cert_manager, operators = await asyncio.gather(
-            self._exists(f"/apis/{names.RAY_GROUP}/v1"),
-            self._exists("/apis/cert-manager.io/v1"),
+            _exists(self._asker, f"/apis/{names.RAY_GROUP}/v1"),
+            _exists(self._asker, "/apis/cert-manager.io/v1"),
             self._try(
                 "deployments",
                 self._items("/apis/apps/v1/deployments", [("labelSelector", _OPERATOR)]),
@@ -96,9 +97,7 @@ class Probes:
         mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
             self._configurations("mutatingwebhookconfigurations"),
             self._configurations("validatingwebhookconfigurations"),
-            self._attempt(
-                self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), _broken(self._namespace)
-            ),
+            _attempt(self._asker, self._rayclusters, _broken(self._namespace)),
             self._worker(),
             self._picture(now),
         )
@@ -141,27 +140,12 @@ class Probes:
         RayCluster that does not exist.
         """
         owner, pod = "", _orphan(self._namespace)
-        for cluster in (
-            await self._try(
-                "rayclusters",
-                self._items(self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters"), []),
-            )
-            or ()
-        ):
+        for cluster in await self._try("rayclusters", self._items(self._rayclusters, [])) or ():
             made = self._worker_of(cluster)
             if made is not None:
                 owner, pod = str(cluster["metadata"]["name"]), made
                 break
-        return owner, await self._attempt(self._in("/api/v1", "pods"), pod)
-
-    async def _attempt(self, path: str, body: Object) -> Tried:
-        """Send an object in a dry run."""
-        try:
-            answer = await self._asker.post(path, [("dryRun", "All")], body, _SECONDS)
-        except ApiError as error:
-            return Tried(None, str(error), error.reason)
-        stored: Object = msgspec.json.decode(answer)
-        return Tried(stored)
+        return owner, await _attempt(self._asker, self._in("/api/v1", "pods"), pod)
 
     async def _reservations(self, namespace: str) -> dict[str, Tried]:
         """Return what became of dry runs of a new Lease and of some that hold reservations, by
@@ -169,29 +153,16 @@ class Probes:
         """
         place = self._claims or namespace
         path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
-        tried = {f"{place}/{_NOWHERE}": await self._attempt(path, _lease(place))}
+        tried = {f"{place}/{_NOWHERE}": await _attempt(self._asker, path, _lease(place))}
         label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
         leases = await self._try(LEASES, self._items(path, label)) or []
         room = asyncio.Semaphore(_AT_ONCE)
-        results = await asyncio.gather(*(self._rewrite(path, each, room) for each in leases))
+        results = await asyncio.gather(
+            *(_rewrite(self._asker, path, each, room) for each in leases)
+        )
         for lease, result in zip(leases, results, strict=True):
             tried[f"{place}/{lease['metadata']['name']}"] = result
         return tried
-
-    async def _rewrite(self, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
-        """Replace a Lease by itself, in a dry run."""
-        if why := check_content(lease):
-            return Tried(None, why, "unreadable")
-        whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
-        name = quote(str(lease["metadata"]["name"]), safe="")
-        try:
-            async with room:
-                dry = [("dryRun", "All")]
-                await self._asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
-        except ApiError as error:  # with a conflict or without a Lease, another process has written
-            if error.reason not in ("conflict", "missing"):
-                return Tried(None, str(error), error.reason)
-        return Tried(lease)
 
     async def _configurations(self, plural: str) -> list[WebhookConfiguration] | None:
         items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
@@ -210,10 +181,8 @@ class Probes:
 
     async def _ready(self, namespace: str, service: str) -> int | None:
         path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-        slices = await self._try(
-            "endpointslices",
-            self._items(path, [("labelSelector", f"kubernetes.io/service-name={service}")]),
-        )
+        selector = [("labelSelector", f"kubernetes.io/service-name={service}")]
+        slices = await self._try("endpointslices", self._items(path, selector))
         return None if slices is None else ready_endpoints(slices)
 
     async def _behind(self, service: tuple[str, str]) -> Sequence[Object]:
@@ -260,22 +229,9 @@ class Probes:
         }
 
     async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
-        kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
-        review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
-        answer = await self._try(
-            "subjectaccessreviews", self._asker.post(_REVIEWS, (), review, _SECONDS)
-        )
-        return (
-            None if answer is None else bool(msgspec.json.decode(answer)["status"].get("allowed"))
-        )
-
-    async def _exists(self, path: str) -> bool | None:
-        """Tell whether an API is served; None when nobody could ask."""
-        try:
-            await self._asker.get(path, (), _SECONDS)
-        except ApiError as error:
-            return False if error.reason == "missing" else None
-        return True
+        asking = _allowed(self._asker, account, attributes)
+        allowed: bool | None = await self._try("subjectaccessreviews", asking)
+        return allowed
 
     async def _try(self, name: str, asking: Any) -> Any:  # noqa: ANN401 - any answer passes through
         """Return an answer, or None, and note why."""
@@ -301,6 +257,48 @@ def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
     """Return the accounts of pods."""
     accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods}
     return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
+
+
+async def _allowed(asker: Api, account: str, attributes: Mapping[str, str]) -> bool:
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
+    answer = msgspec.json.decode(await asker.post(_REVIEWS, (), review, _SECONDS))
+    return bool(answer["status"].get("allowed"))
+
+
+async def _attempt(asker: Api, path: str, body: Object) -> Tried:
+    """Send an object in a dry run."""
+    try:
+        answer = await asker.post(path, [("dryRun", "All")], body, _SECONDS)
+    except ApiError as error:
+        return Tried(None, str(error), error.reason)
+    stored: Object = msgspec.json.decode(answer)
+    return Tried(stored)
+
+
+async def _rewrite(asker: Api, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
+    """Replace a Lease by itself, in a dry run."""
+    if why := check_content(lease):
+        return Tried(None, why, "unreadable")
+    whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
+    name = quote(str(lease["metadata"]["name"]), safe="")
+    try:
+        async with room:
+            dry = [("dryRun", "All")]
+            await asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
+    except ApiError as error:  # with a conflict or without a Lease, another process has written
+        if error.reason not in ("conflict", "missing"):
+            return Tried(None, str(error), error.reason)
+    return Tried(lease)
+
+
+async def _exists(asker: Api, path: str) -> bool | None:
+    """Tell whether an API is served; None when nobody could ask."""
+    try:
+        await asker.get(path, (), _SECONDS)
+    except ApiError as error:
+        return False if error.reason == "missing" else None
+    return True
 
 
 def _broken(namespace: str) -> Object:

@@ -7,6 +7,7 @@ import asyncio
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
@@ -14,10 +15,28 @@ from httptools import HttpParserError, HttpParserUpgrade
 from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from webhook.http.limits import Limits
-from webhook.http.peers import names_of
-
 _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one port, in bytes, seconds and numbers. See docs/hardening.md."""
+
+    connections: int = 1000  # half of them from one address
+    head: int = 64 * 1024  # and what one read returns beyond it
+    headers: int = 100  # many short ones take more memory than a long one
+    queue: int = 32  # requests behind one without an answer; kube-apiserver sends none
+    unsent: int = 64 * 1024 * 1024  # of answers, all connections together
+    buffer: int = 64 * 1024  # of answers, one connection
+    receive_buffer: int = 16 * 1024  # in the kernel, and in TLS while nothing is read
+    wide: int = 64  # good clients with more than that
+    wide_buffer: int = 64 * 1024
+    first_seconds: float = 15  # for the handshake, and then to the first byte of a request
+    request_seconds: float = 30  # to the last byte of a request, and for an answer to be taken
+    linger_seconds: float = 1  # for a refusal to be read before the connection ends
+    client_names: frozenset[str] = frozenset()  # of client certificates: any, when there is none
+    unread_seconds: float = 0.0005  # for each connection: between reads of what was refused
+    idle_seconds: float = 120  # kube-apiserver closes after 90, and does not repeat a POST
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -209,3 +228,15 @@ def _excess(new: LimitedProtocol, limit: int) -> Sequence[LimitedProtocol]:
     unproven.sort(key=lambda each: (-counts[addresses[each]], each.born))
     idle = sorted(waiting, key=lambda each: each.since)
     return unproven[: 1 + limit // 50] or idle[:1] or [new]
+
+
+def names_of(certificate: dict[str, Any]) -> set[str]:
+    """Return the common and DNS names of a certificate, in the form of `SSLSocket.getpeercert`."""
+    subject = {
+        value
+        for relative in certificate.get("subject", ())
+        for key, value in relative
+        if key == "commonName"
+    }
+    alternatives = certificate.get("subjectAltName", ())
+    return subject | {value for kind, value in alternatives if kind == "DNS"}

@@ -14,8 +14,7 @@ from typing import Final, cast
 import uvicorn
 from fastapi import FastAPI
 
-from webhook.http.limits import Limits
-from webhook.http.protocol import LimitedProtocol
+from webhook.http.protocol import LimitedProtocol, Limits
 
 GRACE_SECONDS: Final = 5
 """How long answers in progress may take once the listener is closed."""

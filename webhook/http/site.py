@@ -140,7 +140,7 @@ class _Guard:
         await PlainTextResponse(text, 421)(scope, receive, guarded)
 
 
-def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:  # noqa: C901 - a function for each route
+def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:
     """Return the application. `cookie` names the session; `hosts` are the names it answers to."""
     app = FastAPI(
         title="ray-webhook dashboard",
@@ -166,11 +166,24 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             raise HTTPException(401, "sign in first", {"www-authenticate": "Bearer"})
         return found
 
-    Viewer = Annotated[Sight, Depends(viewer)]  # noqa: N806 - a type
+    _add_pages(app, site, look, viewer)
+    _add_data(app, site, viewer)
 
     @app.exception_handler(NotNowError)
     async def not_now(_request: Request, error: NotNowError) -> Response:
         return PlainTextResponse(f"{error}\n", 503, {"retry-after": "2"})
+
+    return app
+
+
+def _add_pages(
+    app: FastAPI,
+    site: Site,
+    look: Callable[[Request], Awaitable[Sight | None]],
+    viewer: Callable[[Request], Awaitable[Sight]],
+) -> None:
+    """Add the routes that a browser opens."""
+    Viewer = Annotated[Sight, Depends(viewer)]  # noqa: N806 - a type
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
@@ -208,6 +221,11 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
             raise HTTPException(404)
         return Response(found[0], media_type=found[1], headers={"cache-control": _FOR_EVER})
 
+
+def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[Sight]]) -> None:
+    """Add the routes that programs read."""
+    Viewer = Annotated[Sight, Depends(viewer)]  # noqa: N806 - a type
+
     @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
     async def status(sight: Viewer, namespace: str = "") -> Response:
         """Return the RayClusters of a namespace, or of all that you may see, and their troubles."""
@@ -224,8 +242,6 @@ def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI
     @app.get("/openapi.json", include_in_schema=False)
     async def description(_sight: Viewer) -> dict[str, Any]:
         return app.openapi()
-
-    return app
 
 
 def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:

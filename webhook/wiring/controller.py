@@ -69,19 +69,16 @@ def build(
     namespace = own_namespace(settings.installation.namespace)
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
-    works = [
-        work
-        for work in (
-            _publisher(settings, observing, index, metrics, publishing),
-            HeadlessServices(observing, index.clusters) if settings.network.services else None,
-            _reporter(settings, observing, world, metrics, identity),
-            _repairer(
-                settings, observing, index, metrics, RepairRecords(api, namespace, name), identity
-            ),
-        )
-        if work is not None
-    ]
-    leader = Leader(Lease(api, namespace, name), identity, Works(works))
+    records = RepairRecords(api, namespace, name)
+    works = (
+        _publisher(settings, observing, index, metrics, publishing),
+        HeadlessServices(observing, index.clusters) if settings.network.services else None,
+        _reporter(settings, observing, world, metrics, identity),
+        _repairer(settings, observing, index, metrics, records, identity),
+    )
+    leader = Leader(
+        Lease(api, namespace, name), identity, Works([work for work in works if work is not None])
+    )
 
     metrics.expose(table.MEMBERS, lambda: len(index.members))
     metrics.expose(table.CLUSTERS, lambda: len(index.clusters))

@@ -27,7 +27,7 @@ from webhook.follow.timing import DISCOVERY_SECONDS
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
 from webhook.http.application import admin_application, review_application
-from webhook.http.limits import Limits
+from webhook.http.protocol import Limits
 from webhook.http.server import HttpServer
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
@@ -39,9 +39,8 @@ from webhook.reservation.reservations import Reservations, Times
 from webhook.runtime import Process, Runnable
 from webhook.serving.budget import BodyBudget
 from webhook.serving.deadline import in_time
-from webhook.serving.endpoint import ReviewEndpoint
+from webhook.serving.endpoint import ReviewEndpoint, ReviewThread
 from webhook.serving.gate import Condition, Gate
-from webhook.serving.thread import ReviewThread
 from webhook.settings import Settings
 from webhook.telemetry import table
 from webhook.telemetry.certificates import CertificateObserver
