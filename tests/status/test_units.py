@@ -5,7 +5,7 @@ from rich.console import Console
 from tests.builders import ClusterBuilder, a_cluster
 from tests.status.scenes import Scene
 from webhook.cli.drawing import drawing
-from webhook.dashboard.view import group_top
+from webhook.dashboard.view import listed
 from webhook.kube import names
 from webhook.status import ids
 
@@ -40,7 +40,7 @@ def test_a_unit_whose_hosts_are_ready_is_well_and_one_row() -> None:
 
 def test_the_page_says_how_many_hosts_a_unit_has() -> None:
     (cluster,) = Scene(ranks()).examined().clusters
-    assert group_top("k", 0, cluster).note == "4 wanted; one unit of 4 hosts"
+    assert listed(cluster).groups[0].note == "4 wanted; one unit of 4 hosts"
 
 
 def test_pods_that_were_created_for_another_size_are_found() -> None:
