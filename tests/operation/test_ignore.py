@@ -13,7 +13,7 @@ from tests.server import serving
 from webhook.groups.clusters import ClusterIndex
 from webhook.kube import names
 
-FLAGS = ["--ignore.rayclusters", "--no-ignore.rayclusters"]
+FLAGS = ["--ignore.rayclusters", "--ignore.rayclusters=false"]
 ANNOTATIONS = {names.ANNOTATION_SHARD_GROUP: "search", names.ANNOTATION_KUEUE_SLICES: "true"}
 
 

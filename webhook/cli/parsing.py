@@ -145,8 +145,19 @@ def add_ignoring(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ignore.rayclusters",
         dest="ignoring",
-        action=argparse.BooleanOptionalAction,
+        nargs="?",
+        const=True,
         default=True,
-        help="the webhook's setting of that name (default: on): whether a RayCluster's label "
+        type=_truth,
+        metavar="BOOL",
+        help="the webhook's setting of that name (default: true): whether a RayCluster's label "
         f"{names.LABEL_IGNORE} leaves it alone",
     )
+
+
+def _truth(text: str) -> bool:
+    """Return the value of a flag, as Kubernetes commands write it. Raises ArgumentTypeError."""
+    if text not in ("true", "false"):
+        msg = f"{text!r} is neither true nor false"
+        raise argparse.ArgumentTypeError(msg)
+    return text == "true"

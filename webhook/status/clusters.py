@@ -282,7 +282,7 @@ def ignored(cluster: Cluster) -> Iterator[Symptom]:
     label by which an installation selects namespaces. So its pods get no seat and nothing else, and
     nothing else is looked for here. The label of a RayCluster has no effect where
     the setting `ignore.rayclusters` is off. The controller and the dashboard of an installation
-    know that setting; the commands of a person do not, and take `--no-ignore.rayclusters`.
+    know that setting; the commands of a person do not, and take `--ignore.rayclusters=false`.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """
