@@ -206,6 +206,15 @@ class Network(_Section):
     """
 
 
+class ComputeDomains(_Section):
+    """ComputeDomains, for RayClusters that ask for them; `docs/compute-domains.md` tells more."""
+
+    enabled: bool = False
+    """Whether they are kept for these RayClusters: `controller` keeps them, and `serve` gives pods
+    their claims. Set it for both alike.
+    """
+
+
 class Controller(_Section):
     """`ray-webhook controller`: the process that writes to the cluster."""
 
@@ -282,6 +291,11 @@ class Topology(_Section):
     of Kubernetes 1.35 or later, which copies these labels from the Node to the pod.
     """
 
+    node_labels: list[str] = []
+    """Labels of Nodes that a RayCluster may pass on to Ray, such as `nvidia.com/gpu.clique`. With
+    any, every pod that is bound in the namespaces of the webhook gets them as annotations.
+    """
+
 
 class Ignore(_Section):
     """What the label `admission.ray.io/ignore` may take out of the webhook's hands.
@@ -306,6 +320,7 @@ class Settings(_Section):
     validation: Validation = Validation()
     scheduling: Scheduling = Scheduling()
     network: Network = Network()
+    compute_domains: ComputeDomains = ComputeDomains()
     resize: Resize = Resize()
     affinity: Affinity = Affinity()
     termination: Termination = Termination()

@@ -234,7 +234,7 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
     }
     given |= {names.RAY_SHARD_GROUP, names.RAY_SHARD_INDEX, names.RAY_SHARD_COUNT}
     given |= {names.RAY_NODE_ZONE, names.RAY_NODE_REGION}
-    given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS}
+    given |= {names.RAY_DRAIN_TIMEOUT, names.RAY_OVERRIDE_LABELS, f"{names.NODE_LABEL}0"}
     given |= {setting.variable for profile in PROFILES for setting in profile.settings}
     given -= {names.MEGASCALE_NUM_SLICES}  # the user sets it
     assert set(given_variables()) == given

@@ -10,7 +10,7 @@ from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.follow.fake_api import RAYCLUSTERS, FakeApi, Object
 from tests.follow.following import QUICK, beside, eventually, plain
 from webhook.control.group_index import GroupIndex
-from webhook.control.publisher import Publisher
+from webhook.control.publisher import SCHEDULING_GROUPS, Publisher, Subject
 from webhook.follow.client import Api
 from webhook.follow.observing import Observing
 from webhook.follow.timing import PublishingTiming, World
@@ -55,12 +55,13 @@ async def publishing(
     version: str | None = "v1beta1",
     namespaces: Sequence[str] = (),
     timing: PublishingTiming = PACE,
+    subject: Subject = SCHEDULING_GROUPS,
 ) -> AsyncIterator[Publishing]:
     """Publish to a fake API server, until the end of the block."""
     connection, objects, rests = Api(plain(api)), Objects(), Rests()
     index = GroupIndex(objects)
     observing = Observing(connection, objects, namespaces, QUICK, beside=())
-    publisher = Publisher(observing, index, timing, World(sleep=rests.sleep))
+    publisher = Publisher(observing, index, timing, World(sleep=rests.sleep), subject)
     publisher.serve(version)
     await connection.open()
     try:

@@ -1,5 +1,5 @@
-"""What kube-apiserver does to Workloads and PodGroups, as it was seen to do (1.37), for the fake
-one.
+"""What kube-apiserver does to Workloads, PodGroups and ComputeDomains, as it was seen to do (1.37),
+for the fake one.
 """
 
 import copy
@@ -11,6 +11,7 @@ Object = dict[str, Any]
 
 PODGROUPS: Final = "podgroups"
 WORKLOADS: Final = "workloads"
+COMPUTE_DOMAINS: Final = "computedomains"
 
 _REFERENCE: Final = {"v1beta1": "workloadRef", "v1alpha2": "podGroupTemplateRef"}
 _TEMPLATES_MAX: Final = 8
@@ -32,6 +33,8 @@ def admitted(version: str, resource: str, body: Object, default_priority: str) -
     if not body["apiVersion"].endswith(f"/{version}"):
         raise Refusal(400)
     spec = stored["spec"]
+    if resource == COMPUTE_DOMAINS:
+        return stored
     if resource == PODGROUPS:
         for name in set(_REFERENCE.values()) - {_REFERENCE[version]}:
             spec.pop(name, None)

@@ -18,6 +18,7 @@ import jsonpatch
 import msgspec
 
 from tests.control.scheduling_rules import (
+    COMPUTE_DOMAINS,
     PODGROUPS,
     WORKLOADS,
     Refusal,
@@ -110,7 +111,7 @@ class FakeApi:
     minor: str = "37"
     """Of the release of Kubernetes that it says it is; empty: it does not say."""
     served: set[str] = field(default_factory=set)
-    """Versions of scheduling.k8s.io."""
+    """Versions of scheduling.k8s.io and resource.nvidia.com."""
     topology_aware: bool = False
     """It keeps the topology constraints of PodGroups."""
     default_priority: str = ""
@@ -133,7 +134,7 @@ class FakeApi:
         self.port = 0
         self.version = 100
         self._objects: dict[str, dict[tuple[str, str], Object]] = {
-            resource: {} for resource in (*_RESOURCES, PODGROUPS, WORKLOADS)
+            resource: {} for resource in (*_RESOURCES, PODGROUPS, WORKLOADS, COMPUTE_DOMAINS)
         }
         self._history: list[Change] = []
         self._compacted = 0
@@ -353,8 +354,10 @@ class FakeApi:
             whole = self.definition
             self.whole_definitions += not part
             return await _succeed(writer, {"metadata": whole["metadata"]} if part else whole)
-        if url.path.startswith(_SCHEDULING):
-            version = url.path.removeprefix(_SCHEDULING).partition("/")[0]
+        if url.path == "/apis/resource.k8s.io/v1":
+            return await _succeed(writer, {"resources": [{"name": "resourceclaimtemplates"}]})
+        if url.path.startswith(tuple(_WRITTEN)):
+            version = url.path.split("/")[3]
             if version not in self.served or not resource or verb in _VERBS.values():
                 return await self._schedule(writer, url.path, method, version, body)
         if resource == EVENTS and (name or method != "GET"):
@@ -378,14 +381,15 @@ class FakeApi:
     async def _schedule(
         self, writer: asyncio.StreamWriter, path: str, method: str, version: str, content: bytes
     ) -> bool:
-        """Tell what is served of the API for scheduling, or create, patch or delete a Workload or a
-        PodGroup.
+        """Tell what is served of an API that is written to, or create, patch or delete an object of
+        it.
         """
         resource, name = _resource(path)
         if version not in self.served:
             return await _refuse(writer, 404)
         if not resource:
-            return await _succeed(writer, {"resources": [{"name": WORKLOADS}, {"name": PODGROUPS}]})
+            plurals = next(each for prefix, each in _WRITTEN.items() if path.startswith(prefix))
+            return await _succeed(writer, {"resources": [{"name": each} for each in plurals]})
         try:
             found, status = self._write(
                 resource, name, path, method, version, msgspec.json.decode(content)
@@ -620,7 +624,10 @@ class FakeApi:
             await writer.drain()
 
 
-_SCHEDULING: Final = "/apis/scheduling.k8s.io/"
+_WRITTEN: Final = {
+    "/apis/scheduling.k8s.io/": (WORKLOADS, PODGROUPS),
+    "/apis/resource.nvidia.com/": (COMPUTE_DOMAINS,),
+}
 _VERBS: Final = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 
 

@@ -64,6 +64,8 @@ VALUES = {
     names.ANNOTATION_SHARD_INDEX: "3",
     names.ANNOTATION_SHARD_COUNT: "4",
     names.ANNOTATION_DRAIN_SECONDS: "60",
+    names.ANNOTATION_COMPUTE_DOMAIN: "worker-group",
+    names.ANNOTATION_NODE_LABELS: "rack=rack",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,
 }
 """A value of each annotation that takes something else than `true`."""

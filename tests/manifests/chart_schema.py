@@ -21,6 +21,8 @@ ELSEWHERE: Final = (
     "tls.certDir",
     "scheduling.publish",
     "network.services",
+    "computeDomains",
+    "topology.nodeLabels",
     "repair.enabled",
     "resize.beyond",
     "controller",

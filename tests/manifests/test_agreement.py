@@ -562,6 +562,37 @@ def test_with_scheduling_groups_the_controller_may_do_what_it_does_and_nothing_e
     assert done == {(verb, resource) for verb in rule["verbs"] for resource in rule["resources"]}
 
 
+def test_with_compute_domains_the_controller_may_do_what_it_does_and_nothing_else() -> None:
+    role = one(
+        installation("self-signed", "computeDomains.enabled=true"),
+        "ClusterRole",
+        "ray-webhook-compute-domains",
+    )
+    assert role["rules"] == [
+        {
+            "apiGroups": [names.COMPUTE_DOMAIN_GROUP],
+            "resources": ["computedomains"],
+            "verbs": ["create", "delete", "list", "patch"],
+        }
+    ]
+
+
+def test_bindings_are_asked_about_only_where_labels_of_nodes_are_passed_on() -> None:
+    plain = installation("self-signed")
+    assert names.BINDINGS_WEBHOOK not in {entry["name"] for entry in webhooks(plain)}
+    objects = installation("self-signed", "nodeLabels={rack,nvidia.com/gpu.clique}")
+    (entry,) = [each for each in webhooks(objects) if each["name"] == names.BINDINGS_WEBHOOK]
+    assert (entry["failurePolicy"], entry["timeoutSeconds"]) == ("Ignore", 2)
+    (rule,) = entry["rules"]
+    assert (rule["resources"], rule["operations"]) == (["pods/binding"], ["CREATE"])
+    nodes = [
+        rule["verbs"]
+        for rule in one(objects, "ClusterRole", "ray-webhook")["rules"]
+        if rule["resources"] == ["nodes"]
+    ]
+    assert nodes == [["get", "list", "watch"]]
+
+
 def test_the_page_listens_and_is_probed_where_its_settings_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

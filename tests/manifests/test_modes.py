@@ -68,6 +68,12 @@ def test_a_resize_beyond_the_maxima_is_refused_where_the_values_say_so() -> None
             ("ClusterRole", "ClusterRoleBinding"),
         ),
         (
+            "computeDomains.enabled=true",
+            "ray-webhook-compute-domains",
+            "RAY_WEBHOOK_COMPUTE_DOMAINS__ENABLED",
+            ("ClusterRole", "ClusterRoleBinding"),
+        ),
+        (
             "repair.enabled=true",
             "ray-webhook-repair",
             "RAY_WEBHOOK_REPAIR__ENABLED",

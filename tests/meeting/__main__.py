@@ -22,6 +22,9 @@ SECONDS: Final = 300
 PORT: Final = "6379"
 HOSTS: Final = 4
 GPU: Final = "nvidia.com/gpu"
+CLIQUE: Final = "nvidia.com/gpu.clique"
+DOMAIN: Final = "7b3c.0"
+"""The label of the Nodes with GPUs, and its value."""
 _LOW: Final = ("--num-cpus", "0", "--object-store-memory", "80000000", "--disable-usage-stats")
 _HEAD: Final = """
 "$@" || exit 1
@@ -53,6 +56,7 @@ def bring_together(folder: Path) -> int:
     addresses = {pod.host: hosts.add(pod.host, pod.names) for pod in pods}
     running = {}
     for pod in pods:
+        pod.bind({CLIQUE: DOMAIN} if GPU in pod.devices else {})
         own = pod.environment(addresses[pod.host])
         path = f"{INTERPRETER.parent}:{os.environ['PATH']}"
         environment = {"PATH": path, "HOME": os.environ.get("HOME", "/"), **own}
@@ -85,6 +89,14 @@ def _command(pod: Pod, own: Json, folder: Path, nodes: int, address: str) -> lis
     return ["sh", "-c", 'until "$@"; do sleep 1; done', "sh", *start]
 
 
+def _wrong_domains(hosts: list[Json]) -> Iterator[str]:
+    """Yield the hosts that Ray takes to be in another NVLink domain than their Node."""
+    for host in hosts:
+        domain = host["labels"].get("ray.io/gpu-domain", "")
+        if domain != (DOMAIN if host["group"] == "gpus" else ""):
+            yield f"{host['host']}: Ray knows it in the NVLink domain {domain!r}"
+
+
 def _faults(hosts: list[Json]) -> Iterator[str]:
     """Yield what is wrong with what the hosts say."""
     everybody = list(range(HOSTS))
@@ -99,6 +111,7 @@ def _faults(hosts: list[Json]) -> Iterator[str]:
                 yield f"{host['host']}: met {host['came']}"
             if host["host"] != f"{group}-0-{host['number']}":
                 yield f"{host['host']}: is process {host['number']}"
+    yield from _wrong_domains(hosts)
     slices = [host for host in hosts if host["group"] == "slices"]
     for host in slices:
         resources, first = host["resources"], host["number"] == 0

@@ -2,6 +2,7 @@
 their variables.
 """
 
+import asyncio
 import json
 import re
 import subprocess
@@ -9,6 +10,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import jsonpatch
+
+from webhook.admission.bindings import BindingHandler
+from webhook.kube.objects import Strings
+from webhook.kube.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
 
 Json = dict[str, Any]
 
@@ -57,6 +64,22 @@ class Pod:
             text = self._field(path, address) if path else entry.get("value", "")
             found[entry["name"]] = _REFERENCE.sub(lambda name: found.get(name[1], name[0]), text)
         return found
+
+    def bind(self, labels: Strings) -> None:
+        """Bind it to a Node with labels, all of which the webhook passes on."""
+
+        async def passed_on(node: str) -> Strings:
+            assert node == "n"
+            return labels
+
+        binding = {"metadata": {}, "target": {"kind": "Node", "name": "n"}}
+        kind = GroupVersionKind("", "v1", "Binding")
+        resource = GroupVersionResource("", "v1", "pods")
+        request = AdmissionRequest("u", kind, resource, "CREATE", "binding", object=binding)
+        answer = asyncio.run(BindingHandler(passed_on)(request))
+        patched = jsonpatch.apply_patch(binding, json.loads(answer.patch or b"[]"))
+        merged = self._meta.get("annotations", {}) | patched["metadata"].get("annotations", {})
+        self._meta["annotations"] = merged
 
     @property
     def _container(self) -> Json:

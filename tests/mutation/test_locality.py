@@ -94,10 +94,64 @@ def test_a_head_has_no_replica() -> None:
     assert decide(a_pod().of("c").head(), labelled()).patch == []
 
 
-def test_a_label_that_kuberay_maps_is_left_to_it() -> None:
+def test_a_label_that_kuberay_delivers_is_left_to_it() -> None:
     cluster = labelled(labelMappings=[mapped("rack", names.LABEL_REPLICA_NAME)])
-    found = override(decide(a_pod().of("c").worker("g"), cluster).pod)
-    assert found == {names.LABEL_REPLICA_INDEX: "0", names.LABEL_HOST_INDEX: "0"}
+    cluster.annotated(names.ANNOTATION_NODE_LABELS, f"zone=z,rack={names.LABEL_REPLICA_NAME}")
+    pod = a_pod().of("c").worker("g").env(names.KUBERAY_NODE_LABELS, "{}")
+    assert override(decide(pod, cluster).pod) == {
+        names.LABEL_REPLICA_INDEX: "0",
+        names.LABEL_HOST_INDEX: "0",
+        "z": f"$({names.NODE_LABEL}0)",
+    }
+
+
+CLIQUE, DOMAIN = "nvidia.com/gpu.clique", "ray.io/gpu-domain"
+
+
+@pytest.mark.parametrize("place", ["topology", "labelMappings", "annotation"])
+def test_a_label_of_the_node_is_one_of_ray_however_it_is_asked_for(place: str) -> None:
+    mapping = mapped(CLIQUE, DOMAIN)
+    groups: dict[str, Any] = {
+        "topology": {"topology": {"labelMappings": [mapping]}},
+        "labelMappings": {"labelMappings": [mapping]},
+    }
+    cluster = a_cluster("c").group("g", **groups.get(place, {}))
+    if place == "annotation":
+        cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+    found = decide(a_pod().of("c").worker("g"), cluster).pod
+    assert override(found) == {DOMAIN: f"$({names.NODE_LABEL}0)"}
+    assert env_of(found)[f"{names.NODE_LABEL}0"] == f"<metadata.annotations['{CLIQUE}']>"
+    listed = env_names(found)  # the kubelet fills in what comes before
+    assert listed.index(f"{names.NODE_LABEL}0") < listed.index(names.RAY_OVERRIDE_LABELS)
+
+
+def test_labels_of_the_node_stand_beside_those_of_the_replica_and_asking_twice_adds_nothing() -> (
+    None
+):
+    cluster = labelled().annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN},rack=rack")
+    once = decide(a_pod().of("c").worker("g"), cluster).pod
+    assert override(once).keys() == {*names.SEAT_LABELS, DOMAIN, "rack"}
+    assert decide(once, cluster).patch == []
+
+
+@pytest.mark.parametrize("asked", ["annotation", "labelMappings"])
+def test_a_label_that_is_not_allowed_is_not_passed_on(asked: str) -> None:
+    cluster = a_cluster("c").group("g", labelMappings=[mapped(CLIQUE, DOMAIN)])
+    if asked == "annotation":
+        cluster = a_cluster("c").group("g")
+        cluster.annotated(names.ANNOTATION_NODE_LABELS, f"{CLIQUE}={DOMAIN}")
+    policy = Policy(node_labels=frozenset({"rack"}))
+    found = decide(a_pod().of("c").worker("g"), cluster, policy)
+    assert names.RAY_OVERRIDE_LABELS not in env_names(found.pod)
+    assert bool(found.answer.warnings) == (asked == "annotation")
+
+
+def test_a_zone_that_is_mapped_and_not_passed_on_is_said_as_usual() -> None:
+    cluster = a_cluster("c").group("g", labelMappings=[mapped(names.LABEL_ZONE, "")])
+    policy = Policy(zones=True, node_labels=frozenset())
+    assert env_of(decide(a_pod().of("c").worker("g"), cluster, policy).pod)[
+        names.RAY_NODE_ZONE
+    ] == (ZONE)
 
 
 def test_labels_of_the_user_stay_with_a_warning() -> None:

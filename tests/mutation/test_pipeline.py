@@ -22,6 +22,8 @@ VALUES = {
     names.ANNOTATION_SCHEDULING_GROUP: "cluster",
     names.ANNOTATION_SHARD_GROUP: "search",
     names.ANNOTATION_DRAIN_SECONDS: "120",
+    names.ANNOTATION_COMPUTE_DOMAIN: "cluster",
+    names.ANNOTATION_NODE_LABELS: "rack=rack",
     names.ANNOTATION_RESTART: names.RESTART_REPLICA,
     names.ANNOTATION_IPPR: json.dumps({"groups": {names.HEAD_GROUP: {}}}),
 }
@@ -30,7 +32,9 @@ VALUES = {
 
 @pytest.mark.parametrize("annotation", [*ANNOTATIONS, names.ANNOTATION_IPPR])
 def test_a_head_receives_something_by_the_annotations_that_say_so(annotation: str) -> None:
-    cluster = a_cluster("c").group("g").annotated(annotation, VALUES.get(annotation, "true"))
+    gpu = [{"name": "ray-head", "resources": {"limits": {"nvidia.com/gpu": 4}}}]
+    cluster = a_cluster("c").head(containers=gpu).group("g")
+    cluster.annotated(annotation, VALUES.get(annotation, "true"))
     patch = decide(a_pod().of("c").head(), cluster).patch
     assert bool(patch) == (annotation in HEAD_ASKED)
 

@@ -11,11 +11,10 @@ from tests.server import PROGRAM
 from tests.tls.listener import until
 from tests.tls.registry import registry
 
-PORTS = ["--listen.admin-port=0"]
-INSTALLED = [*PORTS, "--installation.namespace=n"]
+PORTS = ["--listen.admin-port=0", "--installation.namespace=n"]
 COMMANDS = {
-    "serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"],
-    "controller": INSTALLED,
+    "serve": [*PORTS, "--tls.source=self-signed", "--port=0"],
+    "controller": PORTS,
     "dashboard": ["--in-cluster", *PORTS, "--port=0"],
 }
 

@@ -11,7 +11,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from webhook.http.server import HttpServer
-from webhook.settings import Installation, Listen, Repair, Scheduling, Settings, Tls
+from webhook.settings import ComputeDomains, Installation, Listen, Repair, Scheduling, Settings, Tls
 from webhook.telemetry import table
 from webhook.telemetry.table import Metric
 from webhook.wiring import controller, dashboard, serve
@@ -36,6 +36,7 @@ _SETTINGS: Final = Settings(
     listen=Listen(host="127.0.0.1", admin_port=0),
     tls=Tls(source="self-signed"),
     scheduling=Scheduling(publish=True),
+    compute_domains=ComputeDomains(enabled=True),
     repair=Repair(enabled=True),
     kubeconfig=Path("of-no-cluster"),
 )

@@ -34,7 +34,7 @@ def configuration(entries: dict[str, str], asked: str) -> Object:
 
 def installed(objects: Registry, asked: str = "Fail", pods: str = BUNDLE) -> None:
     """Store both configurations as they are applied."""
-    entries = {"pods": pods, names.PROBE_WEBHOOK: BUNDLE}
+    entries = {"pods": pods, names.BINDINGS_WEBHOOK: BUNDLE, names.PROBE_WEBHOOK: BUNDLE}
     objects.put(MUTATING, configuration(entries, asked))
     objects.put(VALIDATING, configuration({"clusters": BUNDLE}, "Ignore"))
 

@@ -17,11 +17,13 @@ from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
 from webhook.validation.decoding import DECODING
 from webhook.validation.deletion import DELETION
+from webhook.validation.domains import DOMAINS
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import ALWAYS, KubeRay
 from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
+from webhook.validation.locality import LOCALITY
 from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
@@ -86,7 +88,11 @@ FAMILIES = (
     Family("fault-tolerance", "Fault tolerance and history server", (*FAULT_TOLERANCE, *HISTORY)),
     Family("security", "Authentication, network policies and TLS", (*AUTH, *NETWORK_POLICY, *TLS)),
     Family("feature-gates", "Feature gates of KubeRay", (*CLUSTER_GATES, *JOB_GATES)),
-    Family("scheduling", "Pod groups and Kueue", (*SCHEDULING, *QUEUEING)),
+    Family(
+        "scheduling",
+        "Pod groups, ComputeDomains, Kueue and labels of Nodes",
+        (*SCHEDULING, *DOMAINS, *QUEUEING, *LOCALITY),
+    ),
     Family("termination", "Termination", (*DRAIN_VALUES, *TERMINATION, *HOOK_FILES)),
     Family(
         "units", "Units, and annotations without effect", (*UNITS, *UNIT_UPDATES, *OPT_IN_UPDATES)

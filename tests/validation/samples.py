@@ -29,13 +29,21 @@ class Sample(Struct, forbid_unknown_fields=True):
     old: Json | None = None
     gates: dict[str, bool] = field(default_factory=dict)
     pod_groups: bool | None = None
+    no_domains: str = ""
+    node_labels: frozenset[str] | None = None
     kuberay: tuple[int, int] | None = None
     file: bool = False
 
     @property
     def settings(self) -> RuleSettings:
         """The settings with the gates of this example, and its KubeRay and API server."""
-        return RuleSettings(gates=self.gates, pod_groups=self.pod_groups, kuberay=self.kuberay)
+        return RuleSettings(
+            gates=self.gates,
+            pod_groups=self.pod_groups,
+            no_domains=self.no_domains,
+            node_labels=self.node_labels,
+            kuberay=self.kuberay,
+        )
 
     def findings(self, overlay: Json) -> list[Finding]:
         """Return what is found in `fails` or `passes`, as an update when there is an `old`."""

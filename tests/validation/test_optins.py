@@ -24,6 +24,8 @@ WRONG = {
     names.ANNOTATION_REPAIR: ("yes", "replica"),
     names.ANNOTATION_RESTART: ("true", "pod"),
     names.ANNOTATION_REPLICA_LABEL: ("yes", "replica"),
+    names.ANNOTATION_NODE_LABELS: ("rack", "rack=", "=rack", "a b=c", "rack=r,x/y/z=r"),
+    names.ANNOTATION_COMPUTE_DOMAIN: ("true", "group", "Replica"),
     names.ANNOTATION_DRAIN_SECONDS: ("2m", "1.5", "-1", "030", "86401", "٣"),
 }
 RIGHT = {
@@ -39,6 +41,8 @@ RIGHT = {
     names.ANNOTATION_REPAIR: ("true", "false"),
     names.ANNOTATION_RESTART: ("replica",),
     names.ANNOTATION_REPLICA_LABEL: ("true", "false"),
+    names.ANNOTATION_NODE_LABELS: ("nvidia.com/gpu.clique=ray.io/gpu-domain", " a=b, c=d "),
+    names.ANNOTATION_COMPUTE_DOMAIN: ("cluster", "worker-group", "replica"),
     names.ANNOTATION_DRAIN_SECONDS: ("0", "120", "86400"),
 }
 

@@ -150,6 +150,11 @@ def is_resize(request: AdmissionRequest[Any]) -> bool:
     )
 
 
+def is_binding(request: AdmissionRequest[Any]) -> bool:
+    """Return whether a request binds a Pod to a Node."""
+    return request.resource.resource == "pods" and request.sub_resource == "binding"
+
+
 def is_probe(request: AdmissionRequest[Any]) -> bool:
     """Return whether a request is the dry run of a Lease."""
     kind = request.kind

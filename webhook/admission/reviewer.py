@@ -9,11 +9,13 @@ from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 import msgspec
 from msgspec import Struct
 
+from webhook.admission.bindings import BindingHandler
 from webhook.admission.codec import (
     decode_bare,
     decode_object,
     decode_pod,
     encode,
+    is_binding,
     is_pod,
     is_probe,
     is_raycluster,
@@ -119,6 +121,8 @@ class Mutation:
         self._pods = pods
         self._reader = reader
         self._shards = shards
+        self.bindings: BindingHandler | None = None
+        """Answers reviews of `pods/binding`; without one, they pass."""
         self._apart = apart
         self._in_time = in_time
         self._ignoring = ignoring
@@ -149,6 +153,9 @@ class Mutation:
                         if large
                         else with_slices(answer, request, body)
                     )
+            elif self.bindings is not None and is_binding(request):
+                request = decode_object(body)
+                answer = await self.bindings(request)
             else:
                 answer = _ADMITTED if is_probe(request) else ALLOWED
         except Denied as denied:

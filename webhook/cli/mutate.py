@@ -30,6 +30,7 @@ from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
 from webhook.manifest.writer import as_yaml
 from webhook.mutation.answer import edits, operations
 from webhook.mutation.edit import (
+    AddClaim,
     AppendResizeRule,
     AppendTerm,
     Change,
@@ -289,12 +290,15 @@ def _done(edit: Change) -> str:
             return f"+ {kind} {key}={value}"
         case SetField(name, value):
             return f"+ spec.{name}{_assigned(value)}"
-        case AppendResizeRule(container, resource):
-            return (
-                f"+ {dotted(container).removeprefix('spec.')}.resizePolicy {resource}: NotRequired"
+        case AddClaim(name, template):
+            return f"+ spec.resourceClaims {name}: {template}"
+        case AppendResizeRule(container) | SetPreStop(container):
+            what = (
+                f"resizePolicy {edit.resource}: NotRequired"
+                if isinstance(edit, AppendResizeRule)
+                else "lifecycle.preStop"
             )
-        case SetPreStop(container):
-            return f"+ {dotted(container).removeprefix('spec.')}.lifecycle.preStop"
+            return f"+ {dotted(container).removeprefix('spec.')}.{what}"
         case SetEnv():
             mark = "~" if edit.slot >= 0 else "+"
             value = f"<{edit.field_path}>" if edit.field_path else edit.value

@@ -143,22 +143,12 @@ class PodGroupApi(Struct, frozen=True):
             if isinstance(wanted, Workload)
             else (POD_GROUPS, self._pod_group_spec(wanted, creation.workload))
         )
-        owner = {
-            "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
-            "kind": names.RAYCLUSTER_KIND,
-            "name": facts.name,
-            "uid": facts.uid,
-            "controller": True,
-        }
-        metadata = {
-            "name": wanted.name,
-            "namespace": facts.namespace,
-            "labels": labels(facts.name),
+        meta = {
+            **metadata(facts, wanted.name),
             "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
-            "ownerReferences": [owner],
         }
         version = f"{names.SCHEDULING_GROUP}/{self.version}"
-        return {"apiVersion": version, "kind": _KINDS[resource], "metadata": metadata, "spec": spec}
+        return {"apiVersion": version, "kind": _KINDS[resource], "metadata": meta, "spec": spec}
 
     def _pod_group_spec(self, wanted: PodGroup, workload: str) -> Body:
         spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
@@ -189,6 +179,23 @@ V1ALPHA2: Final = VERSIONS["v1alpha2"]
 def labels(cluster: str) -> dict[str, str]:
     """Return the labels by which the objects of a RayCluster are found."""
     return {names.LABEL_CLUSTER: cluster, names.LABEL_MANAGED_BY: names.MANAGER}
+
+
+def metadata(facts: ClusterFacts, name: str) -> Body:
+    """Return the metadata of an object of a RayCluster, which owns it."""
+    owner = {
+        "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
+        "kind": names.RAYCLUSTER_KIND,
+        "name": facts.name,
+        "uid": facts.uid,
+        "controller": True,
+    }
+    return {
+        "name": name,
+        "namespace": facts.namespace,
+        "labels": labels(facts.name),
+        "ownerReferences": [owner],
+    }
 
 
 def resource_of(what: Seen | Workload | PodGroup) -> str:

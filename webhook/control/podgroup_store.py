@@ -101,6 +101,11 @@ class PodGroupStore:
         body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], _SECONDS)
         return bool(listed(body, Page[Stub])[1])
 
+    async def possible(self, facts: ClusterFacts, actions: list[Action]) -> list[Action]:
+        """Return which of the actions can be performed now."""
+        del facts
+        return actions
+
     async def perform(self, facts: ClusterFacts, action: Action) -> None:
         """Do what was decided for a RayCluster."""
         namespace = quote(facts.namespace)

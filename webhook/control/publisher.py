@@ -1,12 +1,12 @@
-"""The publisher: keeps the Workloads and PodGroups of RayClusters as they should be. Any number of
-processes may run one.
+"""The publisher: keeps the Workloads and PodGroups of RayClusters, or their ComputeDomains, as they
+should be. Any number of processes may run one.
 
 See docs/decisions/0016-publishing-scheduling-groups.md.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,6 +17,7 @@ from webhook.control.group_index import GroupIndex
 from webhook.control.podgroup_api import POD_GROUPS, VERSIONS, WORKLOADS, resource_of
 from webhook.control.podgroup_store import Place, PodGroupStore
 from webhook.control.reconcile_state import ReconcileState, new_state
+from webhook.follow.client import Api
 from webhook.follow.errors import ApiError
 from webhook.follow.observing import Observing
 from webhook.follow.timing import Backoff, PublishingTiming, World
@@ -74,6 +75,7 @@ class _Convergence(Struct, frozen=True):
     state: ReconcileState
     facts: ClusterFacts
     counters: PublishCounters
+    title: str
 
     async def reach(self, desired: Desired) -> bool:
         """Reconcile until nothing is left to do, and return whether something is still
@@ -83,9 +85,10 @@ class _Convergence(Struct, frozen=True):
             actual = await self.store.of(self.facts, sorted(self.state.names))
             self.state.names &= {(resource_of(seen), seen.identity.name) for seen in actual.all}
             self._report(tuple(foreign(desired, actual)))
-            actions = await self._decide(desired, actual)
+            decided = await self._decide(desired, actual)
+            actions = await self.store.possible(self.facts, decided)
             if not actions:
-                return waits(desired, actual)
+                return bool(decided) or waits(desired, actual)
             await self._perform(actions)
         raise ApiError(
             "conflict",
@@ -96,10 +99,11 @@ class _Convergence(Struct, frozen=True):
     def _report(self, names: tuple[str, ...]) -> None:
         if names and names != self.state.foreign:
             text = (
-                "scheduling groups of RayCluster %s/%s: %s exist already and are not its own; "
-                "delete or rename them"
+                "%s of RayCluster %s/%s: %s exist already and are not its own; delete or rename "
+                "them"
             )
-            _log.warning(text, self.facts.namespace, self.facts.name, ", ".join(names))
+            place = self.facts.namespace, self.facts.name
+            _log.warning(text, self.title, *place, ", ".join(names))
         self.state.foreign = names
 
     async def _decide(self, desired: Desired, actual: Actual) -> list[Action]:
@@ -136,6 +140,25 @@ class _Convergence(Struct, frozen=True):
             raise refusal
 
 
+class Subject(Struct, frozen=True):
+    """What a publisher keeps of each RayCluster: the name of it in the log, which RayClusters ask
+    for it, what should exist, and where the API server keeps it in the version that is served.
+    """
+
+    title: str
+    asked: Callable[[ClusterFacts], bool]
+    desired: Callable[[ClusterFacts, Occupied], Desired]
+    store: Callable[[Api, str], PodGroupStore]
+
+
+SCHEDULING_GROUPS: Final = Subject(
+    "scheduling groups",
+    lambda facts: facts.gang.active,
+    desired_of,
+    lambda api, version: PodGroupStore(api, VERSIONS[version]),
+)
+
+
 class Publisher:
     """Reads the index of worker groups, from when the objects that it is made from were listed.
 
@@ -149,8 +172,10 @@ class Publisher:
         index: GroupIndex,
         timing: PublishingTiming | None = None,
         world: World | None = None,
+        subject: Subject = SCHEDULING_GROUPS,
     ) -> None:
         self.counters = PublishCounters()
+        self._subject = subject
         self._observing = observing
         self._clusters = index.clusters
         self._members = index.members
@@ -173,7 +198,7 @@ class Publisher:
 
     def serve(self, version: str | None) -> None:
         """Speak this version of the API from now on, or be silent."""
-        self._store = PodGroupStore(self._observing.api, VERSIONS[version]) if version else None
+        self._store = self._subject.store(self._observing.api, version) if version else None
         self._sweep_at = 0.0
         for state in self._states.values():
             state.reconciled = None
@@ -204,19 +229,24 @@ class Publisher:
                     tasks.create_task(self._converge(store, state, facts, taken))
 
     def _current(self) -> Iterator[tuple[ReconcileState, ClusterFacts]]:
-        """Yield the RayClusters that want scheduling groups or may have some, and forget those that
-        are gone or left alone.
+        """Yield the RayClusters that want objects or may have some, and forget those that are gone
+        or left alone.
         """
+        asked = self._subject.asked
         for facts in self._clusters:
             if (
-                facts.gang.active
+                asked(facts)
                 and not _left_alone(facts)
                 and (facts.namespace, facts.name) not in self._states
             ):
                 self._begin((facts.namespace, facts.name))
         for place, state in [*self._states.items()]:
             known = self._clusters.get(*place)
-            if known is not None and not _left_alone(known) and not state.over(known):
+            if (
+                known is not None
+                and not _left_alone(known)
+                and (asked(known) or not state.over(known))
+            ):
                 yield state, known
             elif not state.running:
                 del self._states[place]
@@ -258,7 +288,7 @@ class Publisher:
             return
         resizable = store.podgroup_api.resizable
         with self._alone(facts):
-            desired = desired_of(facts, occupied(facts, self._members))
+            desired = self._subject.desired(facts, occupied(facts, self._members))
             actions = decide(desired, actual, resizable=resizable, live=desired.live)
             if actions or waits(desired, actual):
                 self._begin(place).reconciled = None
@@ -270,13 +300,14 @@ class Publisher:
         try:
             with self._alone(facts):
                 async with self._slots:
-                    missing = await _Convergence(store, state, facts, self.counters).reach(
-                        desired_of(facts, taken)
-                    )
+                    missing = await _Convergence(
+                        store, state, facts, self.counters, self._subject.title
+                    ).reach(self._subject.desired(facts, taken))
                 if state.trouble:
                     state.trouble = ""
                     _log.info(
-                        "scheduling groups of RayCluster %s/%s: as they should be again",
+                        "%s of RayCluster %s/%s: as they should be again",
+                        self._subject.title,
                         facts.namespace,
                         facts.name,
                     )
@@ -305,16 +336,15 @@ class Publisher:
         said = type(error).__name__ if reason == UNEXPECTED else str(error)
         if state.trouble != said:
             state.trouble = said
-            text = "scheduling groups of RayCluster %s/%s: %s (%s)"
+            text = f"{self._subject.title} of RayCluster %s/%s: %s (%s)"
             log_failure(error, text, facts.namespace, facts.name)
 
     def _warn_once(self, error: Exception, what: str) -> None:
         """Say once that something is wrong which is not one RayCluster's."""
         if self._outage != reason_of(error):
             self._outage = reason_of(error)
-            log_failure(
-                error, "scheduling groups: %s: %s (%s); asking again with growing delays", what
-            )
+            text = f"{self._subject.title}: %s: %s (%s); asking again with growing delays"
+            log_failure(error, text, what)
 
 
 def _left_alone(facts: ClusterFacts) -> bool:

@@ -49,9 +49,9 @@ class ReconcileState(Struct):
         return self.reconciled[0] is not facts or self.reconciled[1] != taken
 
     def over(self, facts: ClusterFacts) -> bool:
-        """Tell whether a RayCluster wants nothing, and has nothing."""
+        """Tell whether all was done for a RayCluster that wants nothing any more."""
         done = self.reconciled is not None and self.reconciled[0] is facts and self.look == _NEVER
-        return done and not facts.gang.active and not self.running
+        return done and not self.running
 
     def failed(self, now: float, at_least: float, refused: ClusterFacts | None = None) -> None:
         """Note a failure: a retry is due after a delay that grows, and that starts again from the

@@ -110,6 +110,53 @@ class Discovery(Generic[T]):
             listener(found)
 
 
+async def _serves(api: Api, group: str, version: str, needed: frozenset[str]) -> bool:
+    """Return whether a version of an API group is served with all these resources. Raises
+    ApiError.
+    """
+    try:
+        body = await api.get(f"/apis/{group}/{version}", (), SECONDS)
+    except ApiError as error:
+        if error.reason == "missing":
+            return False
+        raise
+    resources = decoded(body, _Resources, "a list of resources").resources or []
+    return {resource.name for resource in resources} >= needed
+
+
+class DomainsServed:
+    """Whether ComputeDomains are served, and the resource claims that pods name them by. It takes
+    no rights beyond those of every account.
+    """
+
+    unknown = "ComputeDomains: whether they are served is not known"
+    missing = (
+        f"the API server does not serve {names.COMPUTE_DOMAIN_GROUP}/"
+        f"{names.COMPUTE_DOMAIN_VERSION} and {names.RESOURCE_CLAIM_GROUP}/v1; install NVIDIA's DRA "
+        "driver"
+    )
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._served: str | None = None
+
+    async def ask(self) -> str | None:
+        """Return the version that is served. Raises ApiError."""
+        version = names.COMPUTE_DOMAIN_VERSION
+        domains = await _serves(
+            self._api, names.COMPUTE_DOMAIN_GROUP, version, frozenset({"computedomains"})
+        )
+        claims = domains and await _serves(
+            self._api, names.RESOURCE_CLAIM_GROUP, "v1", frozenset({"resourceclaimtemplates"})
+        )
+        self._served = version if claims else None
+        return self._served
+
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
+        return "ComputeDomains are served by the API server" if self._served else self.missing
+
+
 class PodGroupsServed:
     """Which version of the API for PodGroups is served. It takes no rights beyond those of every
     account.
@@ -125,14 +172,7 @@ class PodGroupsServed:
         """Return the best version that is served. Raises ApiError."""
         self._served = None
         for version in VERSIONS:
-            try:
-                body = await self._api.get(f"/apis/{names.SCHEDULING_GROUP}/{version}", (), SECONDS)
-            except ApiError as error:
-                if error.reason == "missing":
-                    continue
-                raise
-            resources = decoded(body, _Resources, "a list of resources").resources or []
-            if {resource.name for resource in resources} >= _NEEDED:
+            if await _serves(self._api, names.SCHEDULING_GROUP, version, _NEEDED):
                 self._served = version
                 break
         return self._served

@@ -66,7 +66,7 @@ class Configuration(Struct):
         return [
             index
             for index, entry in enumerate(self.webhooks or ())
-            if entry.failure_policy != _FAIL and entry.name != names.PROBE_WEBHOOK
+            if entry.failure_policy != _FAIL and entry.name not in names.OPEN_WEBHOOKS
         ]
 
 

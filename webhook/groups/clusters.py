@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from msgspec import Struct, structs
 
 from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.groups.domains import NO_DOMAINS, Domains, read_domains
 from webhook.groups.gang import NO_GANG, Gang, read_gang
 from webhook.groups.ippr import Maxima, read_ippr
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
 from webhook.groups.optins import (
     DRAIN_SECONDS,
     HOST_NAMES,
+    NODE_LABELS,
     PROFILES,
     REPAIR,
     REPLICA_LABEL,
@@ -21,6 +23,7 @@ from webhook.groups.optins import (
     TOPOLOGY_KEY,
     UNIT,
     is_unit,
+    read_pairs,
 )
 from webhook.groups.slice_jobs import (
     NO_JOBS,
@@ -31,7 +34,7 @@ from webhook.groups.slice_jobs import (
     slice_jobs,
 )
 from webhook.kube import names
-from webhook.kube.objects import HeadGroup, RayCluster, Strings, Template, WorkerGroup
+from webhook.kube.objects import HeadGroup, LabelMapping, RayCluster, Strings, Template, WorkerGroup
 
 _HEAD: HeadGroup = HeadGroup()
 
@@ -50,6 +53,8 @@ class ClusterFacts(Struct, frozen=True, gc=False):
     head: HeadGroup = _HEAD
     suspended: bool = False
     gang: Gang = NO_GANG
+    domains: Domains = NO_DOMAINS
+    node_labels: tuple[LabelMapping, ...] = ()
     resizable: dict[str, Maxima] = {}
     shard_group: str = ""
     shard_index: str = ""
@@ -109,6 +114,8 @@ def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> ClusterFacts:
         head=HeadGroup(_kept(cluster.spec.head_group_spec.template)),
         suspended=bool(cluster.spec.suspend),
         gang=read_gang(cluster),
+        domains=read_domains(cluster),
+        node_labels=tuple(read_pairs(NODE_LABELS.read(annotations))),
         resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
         shard_group=SHARD_GROUP.read(annotations),
         shard_count=SHARD_COUNT.read(annotations),
@@ -134,8 +141,10 @@ def _has_tpus(group: WorkerGroup) -> bool:
 
 
 def _kept(template: Template) -> Template:
-    """Return a template without its containers, which are read once."""
-    return Template(structs.replace(template.spec, containers=None))
+    """Return a template without its containers and claims, which are read once."""
+    return Template(
+        structs.replace(template.spec, containers=None, init_containers=None, resource_claims=None)
+    )
 
 
 def _slice_group(group: WorkerGroup) -> SliceGroup | None:

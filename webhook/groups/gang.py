@@ -116,7 +116,7 @@ def group_pod_group(cluster: str, group: str) -> str:
         letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower()
     )
     room = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
-    return f"{f'{cluster}-worker-{clean}'[:room].rstrip('-')}-{_digest(group)}"
+    return f"{f'{cluster}-worker-{clean}'[:room].rstrip('-')}-{digest(group)}"
 
 
 def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
@@ -129,7 +129,7 @@ def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
     suffix = replica_name.removeprefix(f"{group}-")
     plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
     if not plain or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
-        suffix = _digest(replica_name)
+        suffix = digest(replica_name)
     return f"{group_pod_group(cluster, group)}-{suffix}"
 
 
@@ -152,8 +152,9 @@ def template_name(group: str) -> str:
     clean = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()
     )
-    return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{_digest(group)}"
+    return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{digest(group)}"
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """Return a short text for a long one."""
     return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_LENGTH // 2).hexdigest()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from webhook.accelerators import profiles
 from webhook.groups.drain import SECONDS_MAX, read_seconds
 from webhook.kube import names
-from webhook.kube.objects import Strings
+from webhook.kube.objects import LabelMapping, Strings
 from webhook.kube.quantity import read_number
 from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
 
@@ -40,7 +40,7 @@ CLUSTER: Final = "cluster"
 WORKER_GROUP: Final = "worker-group"
 REPLICA: Final = "replica"
 GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
-"""Values of the annotation of scheduling groups: which pods are scheduled together."""
+"""Values of the annotations of scheduling groups and ComputeDomains: which pods share one."""
 
 UNITS: Final = (REPLICA, WORKER_GROUP)
 """Values of the annotation of units: the pods of one distributed job."""
@@ -75,6 +75,21 @@ class OptIn(Struct, Generic[T], frozen=True):
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
+    """Return the mappings among pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
+    pairs = [pair.partition("=") for pair in chosen]
+    return [
+        LabelMapping(key, label)
+        for key, _, label in pairs
+        if is_qualified_name(key) and is_qualified_name(label)
+    ]
+
+
+def _no_pairs(chosen: tuple[str, ...]) -> str:
+    wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
+    return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>" if wrong else ""
 
 
 def _unknown_profiles(chosen: tuple[str, ...]) -> str:
@@ -233,6 +248,15 @@ HOST_NAMES: Final = OptIn(
     page="units.md",
 )
 
+NODE_LABELS: Final = OptIn(
+    names.ANNOTATION_NODE_LABELS,
+    means="labels of the Node that become labels of the Ray node",
+    values="`<node label>=<Ray label>`, comma-separated",
+    parse=_listed,
+    fault=_no_pairs,
+    page="locality.md",
+)
+
 KUEUE_SLICES: Final = OptIn(
     names.ANNOTATION_KUEUE_SLICES,
     means="Kueue is told, when the RayCluster is created, to keep a replica's hosts together",
@@ -270,6 +294,15 @@ RESTART: Final = OptIn(
     page="repair.md",
 )
 
+COMPUTE_DOMAIN: Final = OptIn(
+    names.ANNOTATION_COMPUTE_DOMAIN,
+    means="which GPU pods share a ComputeDomain, and so their memory over NVLink (IMEX)",
+    values=", ".join(f"`{name}`" for name in GRANULARITIES),
+    parse=str,
+    fault=_unknown_granularity,
+    page="compute-domains.md",
+)
+
 REPLICA_LABEL: Final = OptIn(
     names.ANNOTATION_REPLICA_LABEL,
     means="Ray knows replica and host of each worker as labels of its node",
@@ -290,6 +323,8 @@ OPT_INS: Final[tuple[OptIn[Any], ...]] = (
     SHARD_COUNT,
     KUEUE_SLICES,
     DRAIN_SECONDS,
+    COMPUTE_DOMAIN,
+    NODE_LABELS,
     REPLICA_LABEL,
     REPAIR,
     RESTART,

@@ -47,6 +47,9 @@ ANNOTATION_HOLDER: Final = PREFIX + "holder"
 """On a worker pod: the holder of its reservation."""
 LABEL_PROBE: Final = PREFIX + "probe"
 PROBE_WEBHOOK: Final = "probe.admission.ray.io"
+BINDINGS_WEBHOOK: Final = "bindings.admission.ray.io"
+OPEN_WEBHOOKS: Final = (PROBE_WEBHOOK, BINDINGS_WEBHOOK)
+"""Entries that never fail closed: the second one is asked about every pod that is bound."""
 ANNOTATION_ADMITTED: Final = PREFIX + "admitted"
 """Of dry runs of a Lease: the label that the entry of this name selects, and the annotation that
 the webhook adds, which proves that the API server reached it.
@@ -64,8 +67,12 @@ ANNOTATION_REPAIR: Final = PREFIX + "repair"
 ANNOTATION_RESTART: Final = PREFIX + "restart"
 RESTART_REPLICA: Final = "replica"
 ANNOTATION_REPLICA_LABEL: Final = PREFIX + "replica-label"
+ANNOTATION_NODE_LABELS: Final = PREFIX + "node-labels"
 ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
 ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
+ANNOTATION_COMPUTE_DOMAIN: Final = PREFIX + "compute-domain"
+LABEL_COMPUTE_DOMAIN: Final = ANNOTATION_COMPUTE_DOMAIN
+"""On the RayCluster, which pods share a ComputeDomain; on these pods, the same value."""
 ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
 ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
 ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
@@ -98,6 +105,16 @@ RAY_GROUP: Final = "ray.io"
 # https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
 SCHEDULING_GROUP: Final = "scheduling.k8s.io"
 FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
+
+# ComputeDomains of NVIDIA's DRA driver, and the API of resource claims that it needs.
+# https://github.com/NVIDIA/k8s-dra-driver-gpu/blob/main/api/nvidia.com/resource/v1beta1/computedomain.go
+COMPUTE_DOMAIN_GROUP: Final = "resource.nvidia.com"
+COMPUTE_DOMAIN_VERSION: Final = "v1beta1"
+COMPUTE_DOMAIN_KIND: Final = "ComputeDomain"
+CLAIM_COMPUTE_DOMAIN: Final = "imex-channel"
+"""The name of our claim in a pod."""
+RESOURCE_CLAIM_GROUP: Final = "resource.k8s.io"
+LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 
 # Extended resources of devices.
 RESOURCE_TPU: Final = "google.com/tpu"
@@ -229,6 +246,10 @@ RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
 RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"
 RAY_NODE_REGION: Final = "RAY_NODE_REGION"
 RAY_OVERRIDE_LABELS: Final = "RAY_OVERRIDE_LABELS"
+NODE_LABEL: Final = "RAY_WEBHOOK_NODE_LABEL_"
+"""Before a number: a variable with one label of the Node, which RAY_OVERRIDE_LABELS refers to."""
+KUBERAY_NODE_LABELS: Final = "RAY_NODE_LABELS_JSON"
+"""By which KubeRay delivers labels of Nodes: https://github.com/ray-project/kuberay/pull/5300"""
 RAY_LABEL_ZONE: Final = "ray.io/availability-zone"
 RAY_LABEL_REGION: Final = "ray.io/availability-region"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"

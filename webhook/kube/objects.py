@@ -174,6 +174,18 @@ class Affinity(Struct, rename="camel", frozen=True, gc=False):
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
+    @property
+    def together(self) -> list[dict[str, Any]]:
+        """Return the required terms of `podAffinity`."""
+        present = self.pod_affinity or PodAffinity()
+        return present.required_during_scheduling_ignored_during_execution or []
+
+    @property
+    def apart(self) -> list[dict[str, Any]]:
+        """Return the required terms of `podAntiAffinity`."""
+        present = self.pod_anti_affinity or PodAffinity()
+        return present.required_during_scheduling_ignored_during_execution or []
+
 
 class SchedulingGroup(Struct, frozen=True, gc=False):
     """`spec.schedulingGroup`: only known to be there."""
@@ -200,6 +212,7 @@ class PodSpec(Struct, rename="camel", frozen=True, gc=False):
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: list[SchedulingGate] | None = None
     eviction_responders: Any = None
+    resource_claims: list[ResourceClaim] | None = None
     termination_grace_period_seconds: int | None = None
 
     @property
@@ -246,13 +259,15 @@ class TemplateContainer(Struct, frozen=True, gc=False):
 
 class TemplateSpec(Struct, rename="camel", frozen=True, gc=False):
     """The part of a pod template's `spec` that decides whether its pods can be in a gang, and in
-    which job over TPU slices they are.
+    which job over TPU slices or which ComputeDomain they are.
     """
 
     priority_class_name: str = ""
     scheduler_name: str = ""
     eviction_responders: Any = None
     containers: list[TemplateContainer] | None = None
+    init_containers: list[TemplateContainer] | None = None
+    resource_claims: list[ResourceClaim] | None = None
 
 
 class Template(Struct, frozen=True, gc=False):

@@ -3,17 +3,14 @@
 See docs/decisions/0009-apart-from-every-other-replica.md.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from webhook.accelerators.devices import DEVICES, TPU
 from webhook.groups.optins import TOPOLOGY_KEY, WORKER_GROUP
 from webhook.kube import names
-from webhook.kube.objects import Affinity, PodAffinity
-from webhook.mutation.edit import AppendTerm, Edit, Note, SetLabel, Warn
+from webhook.kube.objects import Affinity
+from webhook.mutation.edit import APART, TOGETHER, AppendTerm, Edit, Note, SetLabel, Warn
 from webhook.mutation.worker import Replica
-
-TOGETHER: Final = "podAffinity"
-APART: Final = "podAntiAffinity"
 
 
 def replica_edits(replica: Replica) -> list[Edit]:
@@ -42,7 +39,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
     edits: list[Edit] = []
     if replica.in_unit:
         edits.append(SetLabel(names.LABEL_UNIT, WORKER_GROUP, "other units keep apart by it"))
-    if together not in _terms(present.pod_affinity):
+    if together not in present.together:
         edits.append(
             AppendTerm(TOGETHER, together, "the hosts of this unit share one topology domain")
         )
@@ -54,7 +51,7 @@ def replica_edits(replica: Replica) -> list[Edit]:
         for marker in (names.LABEL_REPLICA_NAME, *([names.LABEL_UNIT] if replica.in_unit else ()))
         for label, value in mine.items()
     ]
-    known = _terms(present.pod_anti_affinity)
+    known = present.apart
     edits += [
         AppendTerm(APART, term, "no host of another replica in that domain")
         for term in apart
@@ -97,10 +94,6 @@ def _why_none(replica: Replica) -> str:
         f"a sub-slice shares its node pool; {TOPOLOGY_KEY.annotation} may name a label that keeps "
         "its hosts together"
     )
-
-
-def _terms(affinity: PodAffinity | None) -> list[dict[str, Any]]:
-    return (affinity and affinity.required_during_scheduling_ignored_during_execution) or []
 
 
 def _other(label: str, value: str, key: str, marker: str, *, everywhere: bool) -> dict[str, Any]:

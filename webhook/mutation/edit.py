@@ -1,7 +1,7 @@
 """Edits: what is changed in a pod, and why. Mutators make them, the fold writes them."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -51,6 +51,10 @@ class SetEnv(Struct, frozen=True, gc=False):
     after: int = -1
 
 
+TOGETHER: Final = "podAffinity"
+APART: Final = "podAntiAffinity"
+
+
 class AppendTerm(Struct, frozen=True, gc=False):
     """Append a required term to `spec.affinity.<kind>`."""
 
@@ -64,6 +68,15 @@ class AppendResizeRule(Struct, frozen=True, gc=False):
 
     container: str
     resource: str
+    why: str
+
+
+class AddClaim(Struct, frozen=True, gc=False):
+    """Add a resource claim of a template to the pod, and to the containers at these paths."""
+
+    name: str
+    template: str
+    containers: tuple[str, ...]
     why: str
 
 
@@ -91,7 +104,16 @@ class Note(Struct, frozen=True, gc=False):
     text: str
 
 
-Change = SetLabel | SetAnnotation | SetField | SetEnv | AppendTerm | AppendResizeRule | SetPreStop
+Change = (
+    SetLabel
+    | SetAnnotation
+    | SetField
+    | SetEnv
+    | AppendTerm
+    | AppendResizeRule
+    | AddClaim
+    | SetPreStop
+)
 
 Edit = Change | Warn | Note
 

@@ -9,6 +9,7 @@ from msgspec import UNSET, Struct
 from webhook.kube.objects import Pod, Strings
 from webhook.kube.paths import escape
 from webhook.mutation.edit import (
+    AddClaim,
     AppendResizeRule,
     AppendTerm,
     Edit,
@@ -36,7 +37,7 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
     """Return the operations that make `edits` in a pod of `replica`; parents that are missing are
     created first.
     """
-    labels, annotations, variables, terms, rules, operations = _sorted(edits)
+    labels, annotations, variables, terms, rules, operations = _sorted(replica, edits)
     meta = replica.pod.metadata
     operations += extended("/metadata/labels", meta.labels, labels)
     operations += extended("/metadata/annotations", meta.annotations, annotations)
@@ -50,6 +51,7 @@ def fold(replica: Replica, edits: Sequence[Edit]) -> list[Operation]:
 
 
 def _sorted(
+    replica: Replica,
     edits: Sequence[Edit],
 ) -> tuple[
     Strings,
@@ -79,6 +81,8 @@ def _sorted(
             annotations[edit.key] = edit.value
         elif type(edit) is SetPreStop:
             operations.append(_pre_stop(edit))
+        elif type(edit) is AddClaim:
+            operations += _claim(replica, edit)
         elif type(edit) is AppendTerm:
             terms.append(edit)
         elif type(edit) is AppendResizeRule:
@@ -98,6 +102,25 @@ def extended(path: str, present: Strings | None, added: Strings) -> list[Operati
     if present is None:
         return [Operation("add", path, added)] if added else []
     return [Operation("add", f"{path}/{escape(key)}", value) for key, value in added.items()]
+
+
+def _claim(replica: Replica, edit: AddClaim) -> list[Operation]:
+    entry, name = {"name": edit.name, "resourceClaimTemplateName": edit.template}, edit.name
+    operations = [_appended("/spec/resourceClaims", replica.pod.spec.resource_claims, entry)]
+    for path in edit.containers:
+        present = replica.slot(path).resources
+        if present is None:
+            operations.append(Operation("add", f"{path}/resources", {"claims": [{"name": name}]}))
+        else:
+            operations.append(_appended(f"{path}/resources/claims", present.claims, {"name": name}))
+    return operations
+
+
+def _appended(path: str, present: Sequence[object] | None, entry: dict[str, Any]) -> Operation:
+    """Return the operation that appends an entry to the list at `path`, which may be absent."""
+    return (
+        Operation("add", path, [entry]) if present is None else Operation("add", f"{path}/-", entry)
+    )
 
 
 def _pre_stop(edit: SetPreStop) -> Operation:

@@ -1,5 +1,5 @@
 """Locality: Ray learns where its nodes are, so that label selectors place work: zone and region,
-and by an opt-in replica and host.
+and by opt-ins replica and host, and any label of the Node.
 
 Where KubeRay maps a label to the same one of Ray, nothing is said twice.
 """
@@ -8,10 +8,9 @@ from typing import Final
 
 import msgspec
 
-from webhook.groups.optins import REPLICA_LABEL
 from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Replica, Variable, Worker, fill
+from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
 
 ZONES_SINCE: Final = (1, 35)
 """The first Kubernetes that copies zone and region from the Node to the pod, when it binds it.
@@ -48,39 +47,87 @@ def replica_edits(replica: Replica) -> list[Edit]:
 
 
 def host_edits(worker: Worker) -> list[Edit]:
-    """Return replica and host as labels of Ray, by the names that they have on the pod."""
+    """Return replica, host and labels of the Node as labels of Ray."""
     replica = worker.replica
-    if not replica.cluster.replica_label or not replica.pod.spec.containers:
+    if not replica.pod.spec.containers:
         return []
+    mapped = _mapped(replica)
+    seat = _seat_labels(worker) if replica.cluster.replica_label else {}
+    labels = {label: value for label, value in seat.items() if label not in mapped}
+    variables: list[Variable] = []
+    for key, label in sorted(_of_node(replica).items()):
+        name = f"{names.NODE_LABEL}{len(variables)}"
+        path, why = f"metadata.annotations['{key}']", "the Node's label, for Ray"
+        variables.append(Variable(name, "", why, field_path=path))
+        labels[label] = f"$({name})"
+    edits: list[Edit] = [
+        Warn(f"{each.node_label} is not passed on: the webhook's topology.nodeLabels lacks it")
+        for each in replica.cluster.node_labels
+        if not _allowed(replica, each.node_label)
+    ]
+    if labels:
+        edits += _override(replica.slots[replica.ray_slot], variables, labels)
+    return edits
+
+
+def _seat_labels(worker: Worker) -> dict[str, str]:
+    """Return replica and host by the names that they have on the pod."""
+    replica = worker.replica
     labels = {names.LABEL_REPLICA_INDEX: str(replica.index)}
     if replica.hosts > 1:
         labels[names.LABEL_REPLICA_NAME] = replica.name
         labels[names.LABEL_HOST_INDEX] = str(worker.host)
-    mapped = _mapped(replica)
-    labels = {label: value for label, value in labels.items() if label not in mapped}
-    if not labels:
-        return []
+    return labels
+
+
+def _of_node(replica: Replica) -> dict[str, str]:
+    """Return what labels of the Node become: those that the RayCluster names, and those of the
+    group unless KubeRay delivers them.
+    """
+    native = _native(replica)
+    mappings = [*replica.cluster.node_labels, *([] if native else replica.group.mappings)]
+    taken = _mapped(replica) if native else set()
+    return {
+        each.node_label: each.map_to or each.node_label
+        for each in mappings
+        if _allowed(replica, each.node_label) and (each.map_to or each.node_label) not in taken
+    }
+
+
+def _allowed(replica: Replica, key: str) -> bool:
+    allowed = replica.policy.node_labels
+    return bool(key) and (allowed is None or key in allowed)
+
+
+def _native(replica: Replica) -> bool:
+    """Return whether KubeRay delivers labels of Nodes to this pod itself."""
+    return replica.slots[replica.ray_slot].variable(names.KUBERAY_NODE_LABELS) is not None
+
+
+def _override(slot: Slot, variables: list[Variable], labels: dict[str, str]) -> list[Edit]:
+    """Return the labels of Ray, and before them the variables that they refer to."""
     text = msgspec.json.encode(labels).decode()
-    slot = replica.slots[replica.ray_slot]
     given = slot.variable(names.RAY_OVERRIDE_LABELS)
     if given is not None and (given.value or given.value_from):
         if given.value == text:
             return []
         return [
             Warn(
-                f"{REPLICA_LABEL.annotation} has no effect: the template sets "
-                f"{names.RAY_OVERRIDE_LABELS}; use labels of the group instead"
+                f"no labels for Ray by annotations: the template sets {names.RAY_OVERRIDE_LABELS}; "
+                "use labels of the group"
             )
         ]
-    why = "label selectors of Ray place work on one replica"
-    return [*fill(slot, [Variable(names.RAY_OVERRIDE_LABELS, text, why)])]
+    why = "label selectors of Ray place work by these"
+    return [*fill(slot, [*variables, Variable(names.RAY_OVERRIDE_LABELS, text, why)])]
 
 
 def _mapped(replica: Replica) -> set[str]:
-    """Return the labels that KubeRay gives Ray: of Nodes, and what they become."""
+    """Return the labels that the mappings of the group give Ray: keys of Nodes, and of Ray."""
+    native = _native(replica)
     return {
         name
         for mapping in replica.group.mappings
+        if native or _allowed(replica, mapping.node_label)
         for name in (mapping.node_label, mapping.map_to)
         if name
     }

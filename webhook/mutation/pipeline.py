@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Final
 
 from webhook.groups.clusters import ClusterFacts
-from webhook.groups.optins import SCHEDULING_GROUP, SHARD_GROUP
+from webhook.groups.optins import COMPUTE_DOMAIN, SCHEDULING_GROUP, SHARD_GROUP
 from webhook.kube import names
 from webhook.mutation import (
     affinity,
+    domains,
     drain,
     labels,
     locality,
@@ -34,6 +35,7 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     rendezvous.replica_edits,
     shards.replica_edits,
     affinity.replica_edits,
+    domains.replica_edits,
     scheduling.replica_edits,
     resize.replica_edits,
     drain.replica_edits,
@@ -43,13 +45,19 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
 
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     shards.replica_edits,
+    domains.replica_edits,
     scheduling.replica_edits,
     resize.replica_edits,
     locality.replica_edits,
 )
 """What the head of a RayCluster receives."""
 
-HEAD_ASKED: Final = (SHARD_GROUP.annotation, SCHEDULING_GROUP.annotation, names.ANNOTATION_IPPR)
+HEAD_ASKED: Final = (
+    SHARD_GROUP.annotation,
+    SCHEDULING_GROUP.annotation,
+    COMPUTE_DOMAIN.annotation,
+    names.ANNOTATION_IPPR,
+)
 """The annotations of a RayCluster by which its head receives anything. Beside these, zone and
 region, and the resize policy of all pods, are settings.
 """
@@ -60,6 +68,7 @@ def head_receives(cluster: ClusterFacts, policy: Policy) -> bool:
     return bool(
         cluster.shard_group
         or cluster.gang.granularity
+        or cluster.domains.head
         or names.HEAD_GROUP in cluster.resizable
         or policy.zones
         or policy.resize == "all"

@@ -22,6 +22,9 @@ class Policy(Struct, frozen=True, gc=False):
     do not say so themselves; 0 is not at all. `zones` tells whether Ray is told the zone and the
     region of its nodes, which the labels of pods say on Kubernetes 1.35 and later. `services`
     tells whether this webhook creates the headless services that KubeRay does not.
+    `no_domains` says why nobody keeps ComputeDomains, so that pods that name one would stay
+    pending; empty where they are kept. `node_labels` are the labels of Nodes that are passed on
+    to pods; None is all of them.
     """
 
     pod_groups: bool = True
@@ -31,6 +34,8 @@ class Policy(Struct, frozen=True, gc=False):
     drain_seconds: int = 0
     zones: bool = False
     services: bool = False
+    no_domains: str = ""
+    node_labels: frozenset[str] | None = None
 
 
 DEFAULT_POLICY: Final = Policy()

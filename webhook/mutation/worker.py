@@ -60,6 +60,7 @@ class Slot(Struct, gc=False):
     env: dict[str, int]
     devices: Counts
     passing: bool
+    resources: Resources | None = None
 
     def variable(self, name: str) -> EnvVar | None:
         """Return the entry that counts for a variable: of several, the kubelet takes the last."""
@@ -330,7 +331,7 @@ def _slot(path: str, container: Container, *, passing: bool) -> Slot:
     limits, requests, claims = resources.limits, resources.requests, resources.claimed
     devices = count_devices(limits, requests, partial(_count, path), claims)
     env = {variable.name: i for i, variable in enumerate(variables)}
-    return Slot(path, container.name, variables, env, devices, passing)
+    return Slot(path, container.name, variables, env, devices, passing, container.resources)
 
 
 def _count(path: str, key: str, amount: str | float) -> int:

@@ -9,9 +9,10 @@ from msgspec import Struct, structs
 
 from webhook.groups.drain import MARGIN, read_seconds
 from webhook.kube import names
-from webhook.kube.objects import Affinity, Container, Lifecycle, PodAffinity
-from webhook.mutation.affinity import TOGETHER
+from webhook.kube.objects import Affinity, Container, Lifecycle
 from webhook.mutation.edit import (
+    TOGETHER,
+    AddClaim,
     AppendResizeRule,
     AppendTerm,
     Edit,
@@ -191,13 +192,30 @@ def _in_pod(expected: Expected, pod: LivePod, edit: Edit) -> Given | None:
             key = str(term["topologyKey"])
             what = "together in" if kind == TOGETHER else "apart in"
             return Given(f"affinity, {what}", key, key if _has_term(pod, kind, term) else None, why)
+        case AddClaim() | SetPreStop() | AppendResizeRule():
+            return _in_spec(expected, pod, edit)
+    return None
+
+
+def _in_spec(
+    expected: Expected, pod: LivePod, edit: AddClaim | SetPreStop | AppendResizeRule
+) -> Given | None:
+    match edit:
+        case AddClaim(name, template, containers, why):
+            where = tuple(map(expected.name_of, containers))
+            return Given(f"resource claim {name}", template, _claimed(pod, name), why, where)
         case SetPreStop(container, command, why):
             return _hook(pod, expected.name_of(container), f"a drain of {command[-1]} s", why)
         case AppendResizeRule(_, resource, why):
             return Given(
                 f"resizePolicy {resource}", "NotRequired", _resize_policy(pod, resource), why
             )
-    return None
+
+
+def _claimed(pod: LivePod, name: str) -> str | None:
+    """Return the template of a claim of a pod, None without such a claim."""
+    claims = pod.spec.resource_claims or ()
+    return next((each.resource_claim_template_name for each in claims if each.name == name), None)
 
 
 def _field(pod: LivePod, edit: SetField) -> Given | None:
@@ -228,10 +246,7 @@ def _joined(every: Iterator[Given]) -> Iterator[Given]:
 
 def _has_term(pod: LivePod, kind: str, term: dict[str, object]) -> bool:
     affinity = pod.spec.affinity or Affinity()
-    present = (
-        affinity.pod_affinity if kind == TOGETHER else affinity.pod_anti_affinity
-    ) or PodAffinity()
-    return term in (present.required_during_scheduling_ignored_during_execution or ())
+    return term in (affinity.together if kind == TOGETHER else affinity.apart)
 
 
 def _hook(pod: LivePod, name: str, value: str, why: str) -> Given | None:
@@ -251,10 +266,7 @@ def _policy_of(pod: LivePod) -> Policy:
     """
     container = pod.spec.ray or Container()
     variables = {each.name: each for each in container.variables()}
-    affinity = pod.spec.affinity or Affinity()
-    apart = (
-        affinity.pod_anti_affinity or PodAffinity()
-    ).required_during_scheduling_ignored_during_execution or ()
+    apart = (pod.spec.affinity or Affinity()).apart
     grace = pod.spec.termination_grace_period_seconds or 0
     resized = {rule.resource_name for rule in container.resize_policy or ()}
     drain = variables.get(names.RAY_DRAIN_TIMEOUT)
@@ -265,6 +277,10 @@ def _policy_of(pod: LivePod) -> Policy:
         apart="own" if any(map(_within_namespace, apart)) else "all",
         drain_seconds=seconds if grace >= seconds + MARGIN else 0,
         zones=any(each is not None and each.value_from is not None for each in zones),
+        node_labels=None if f"{names.NODE_LABEL}0" in variables else frozenset(),
+        no_domains=""
+        if _claimed(pod, names.CLAIM_COMPUTE_DOMAIN)
+        else "the webhook kept none when this pod was created",
     )
 
 

@@ -9,8 +9,7 @@ from webhook.kube import names
 from webhook.kube.objects import EnvVar
 from webhook.kube.placers import kueue_level
 from webhook.kube.review import Denied
-from webhook.mutation.affinity import TOGETHER
-from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField
+from webhook.mutation.edit import TOGETHER, AppendTerm, Edit, SetEnv, SetField
 from webhook.mutation.pipeline import host_edits, replica_edits
 from webhook.mutation.policy import DEFAULT_POLICY, Policy
 from webhook.mutation.worker import Replica as Template
@@ -107,7 +106,11 @@ class Expected:
         found = []
         for host, pod in _seated(self.replica):
             for edit in self._own(host):
-                if type(edit) is not SetEnv or edit.name == names.RAY_OVERRIDE_LABELS:
+                if (
+                    type(edit) is not SetEnv
+                    or edit.field_path
+                    or edit.name == names.RAY_OVERRIDE_LABELS
+                ):
                     continue
                 actual = self.actual(pod, edit)
                 unset = actual is None and not is_labelled(pod.labels)
@@ -181,6 +184,11 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
             structs.replace(each, resize_policy=None, lifecycle=None)
             for each in pod.spec.containers or ()
         ]
+        claims = [
+            claim
+            for claim in pod.spec.resource_claims or ()
+            if claim.name != names.CLAIM_COMPUTE_DOMAIN
+        ]
         spec = structs.replace(
             pod.spec,
             containers=containers,
@@ -188,6 +196,7 @@ def _template(replica: Replica, policy: Policy) -> Template | None:
             subdomain=None if pod.spec.subdomain == usual else pod.spec.subdomain,
             affinity=None,
             scheduling_group=None,
+            resource_claims=claims,
             termination_grace_period_seconds=None,
         )
         bare = structs.replace(pod, spec=spec)

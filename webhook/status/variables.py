@@ -135,6 +135,11 @@ _KINDS: Final = (
         _worker("cpu", "8", {}),
     ),
     _Kind(
+        f"workers of a RayCluster with {names.ANNOTATION_NODE_LABELS}",
+        {names.ANNOTATION_NODE_LABELS: "nvidia.com/gpu.clique=ray.io/gpu-domain"},
+        _worker("cpu", "8", {}),
+    ),
+    _Kind(
         f"workers of a RayCluster with {names.ANNOTATION_DRAIN_SECONDS}",
         {names.ANNOTATION_DRAIN_SECONDS: "120"},
         _worker("cpu", "8", {}),

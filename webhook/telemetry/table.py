@@ -155,6 +155,16 @@ SCHEDULING_TAKEN_NAMES = _gauge(
     "ray_webhook_scheduling_taken_names",
     "Workloads and PodGroups that are wanted, but whose name another object has.",
 )
+COMPUTE_DOMAINS = _counter(
+    "ray_webhook_compute_domains",
+    "ComputeDomains that were created, patched or deleted.",
+    ("verb",),
+)
+COMPUTE_DOMAIN_FAILURES = _counter(
+    "ray_webhook_compute_domain_failures",
+    "Failures to list, create, patch or delete ComputeDomains.",
+    ("reason",),
+)
 LEADER = _gauge("ray_webhook_leader", "1 while this process leads, so that it writes.")
 REPAIR_DELETED_PODS = _counter(
     "ray_webhook_repair_deleted_pods",

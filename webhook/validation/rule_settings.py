@@ -38,16 +38,19 @@ class RuleSettings(Struct, frozen=True):
 
     `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its
     shape is checked. `pod_groups` tells whether the API server serves PodGroups; None, where nobody
-    knows, says nothing about it. `operators` are the accounts of KubeRay's operator, and `kuberay`
-    is its release, where it is known; where it is not, the rules speak for the newest, and only
-    warn where the one before it differs. `ignoring` tells whether a RayCluster may be left alone by
-    its label.
+    knows, says nothing about it. `no_domains` says why nobody keeps ComputeDomains, or nothing.
+    `node_labels` are the labels of Nodes that are passed on; None is all of them. `operators` are
+    the accounts of KubeRay's operator, and `kuberay` is its release, where it is known; where it is
+    not, the rules speak for the newest, and only warn where the one before it differs. `ignoring`
+    tells whether a RayCluster may be left alone by its label.
     """
 
     levels: Mapping[str, Level] = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
     time_zones: Container[str] = frozenset()
     pod_groups: bool | None = None
+    no_domains: str = ""
+    node_labels: frozenset[str] | None = None
     operators: frozenset[str] = frozenset()
     kuberay: KubeRay | None = None
     ignoring: bool = True

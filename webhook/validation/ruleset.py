@@ -13,11 +13,13 @@ from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
 from webhook.validation.change import only_queued, only_scaled, read_update, replicas_of
 from webhook.validation.decoding import DECODING, count_fits
 from webhook.validation.deletion import DELETION
+from webhook.validation.domains import DOMAINS
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import DENY, OFF, WARN, Finding
 from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
+from webhook.validation.locality import LOCALITY
 from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
@@ -91,6 +93,8 @@ CLUSTER_RULES: Final = (
     *CLUSTER_GATES,
     *SCHEDULING,
     *UNITS,
+    *DOMAINS,
+    *LOCALITY,
     *QUEUEING,
     *TERMINATION,
 )

@@ -10,10 +10,12 @@ from socket import gethostname
 from typing import Final
 from uuid import uuid4
 
+from webhook.control.domain_store import COMPUTE_DOMAINS
 from webhook.control.event_recorder import EventCounters, EventRecorder
 from webhook.control.group_index import GroupIndex
 from webhook.control.leader import Leader, Works
 from webhook.control.lease import Lease
+from webhook.control.podgroup_api import POD_GROUPS
 from webhook.control.publisher import Publisher
 from webhook.control.repair_records import RepairRecords
 from webhook.control.repair_store import RepairStore
@@ -21,6 +23,7 @@ from webhook.control.repairer import Repairer
 from webhook.control.reporter import Reporter
 from webhook.control.services import HeadlessServices
 from webhook.follow.client import Api
+from webhook.follow.discovery import Discovery, DomainsServed
 from webhook.follow.observing import INSTALLATION, Observing
 from webhook.follow.timing import DISCOVERY_SECONDS, PublishingTiming, Timing
 from webhook.http.application import admin_application
@@ -70,8 +73,10 @@ def build(
     name = f"{settings.installation.name}-controller"
     identity = f"{gethostname()}_{uuid4()}"
     records = RepairRecords(api, namespace, name)
+    domains = Discovery(DomainsServed(api), discovery) if settings.compute_domains.enabled else None
     works = (
         _publisher(settings, observing, index, metrics, publishing),
+        _domain_keeper(observing, index, metrics, publishing, domains),
         HeadlessServices(observing, index.clusters) if settings.network.services else None,
         _reporter(settings, observing, world, metrics, identity),
         _repairer(settings, observing, index, metrics, records, identity),
@@ -92,7 +97,8 @@ def build(
     async def drain() -> None:
         gate.draining = True
 
-    cluster = Connected(api, {"observing": observing, "leader": leader})
+    beside = {"ComputeDomains": domains} if domains is not None else {}
+    cluster = Connected(api, {"observing": observing, "leader": leader, **beside})
     return Process({"admin": admin, "cluster": cluster}, (admin,), drain, log)
 
 
@@ -127,6 +133,29 @@ def _publisher(
     metrics.expose(table.SCHEDULING_FAILURES, lambda: publisher.counters.failures)
     metrics.expose(table.SCHEDULING_TAKEN_NAMES, lambda: publisher.taken_names)
     return publisher
+
+
+def _domain_keeper(
+    observing: Observing,
+    index: GroupIndex,
+    metrics: Metrics,
+    timing: PublishingTiming | None,
+    served: Discovery[str] | None,
+) -> Publisher | None:
+    if served is None:
+        return None
+    keeper = Publisher(observing, index, timing, subject=COMPUTE_DOMAINS)
+    served.subscribe(keeper.serve)
+    metrics.expose(
+        table.COMPUTE_DOMAINS,
+        lambda: {
+            verb: number
+            for (resource, verb), number in keeper.counters.done.items()
+            if resource == POD_GROUPS
+        },
+    )
+    metrics.expose(table.COMPUTE_DOMAIN_FAILURES, lambda: keeper.counters.failures)
+    return keeper
 
 
 def _reporter(

@@ -9,15 +9,22 @@ from typing import Any
 
 from msgspec import structs
 
+from webhook.admission.bindings import BindingHandler
 from webhook.admission.pods import PodHandler
 from webhook.admission.rays import RayHandler
 from webhook.admission.resize import ResizeHandler
 from webhook.admission.reviewer import Mutation, Validation
 from webhook.admission.shards import ShardHandler
 from webhook.follow.client import Api
-from webhook.follow.discovery import Discovery, KubernetesRelease, PodGroupsServed
+from webhook.follow.discovery import (
+    Discovery,
+    DomainsServed,
+    KubernetesRelease,
+    PodGroupsServed,
+)
 from webhook.follow.errors import ApiError
 from webhook.follow.kuberay import KubeRayStored
+from webhook.follow.nodes import Nodes
 from webhook.follow.reader import LiveReader
 from webhook.follow.registration import FailurePolicy
 from webhook.follow.reservation_leases import LeaseStore
@@ -71,6 +78,7 @@ class _Cluster:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     inform: Callable[[PodHandler, RayHandler], None] | None = None
     """Keeps handlers informed of what the API server serves; None without one."""
+    bindings: BindingHandler | None = None
 
 
 def build(
@@ -139,9 +147,11 @@ def _endpoints(
         settings.termination.drain_seconds,
         settings.topology.zones == "on",
         settings.network.services,
+        node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
     )
     pods = PodHandler(cluster.clusters, cluster.identities, policy)
     rays = RayHandler(settings.validation.rules(ignoring=ignoring))
+    rays.settings = structs.replace(rays.settings, node_labels=policy.node_labels)
     if cluster.inform is not None:
         cluster.inform(pods, rays)
     shards = ShardHandler(cluster.clusters, cluster.indices)
@@ -150,6 +160,7 @@ def _endpoints(
     metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
     apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
     mutation = Mutation(pods, reader, shards, apart=apart, in_time=in_time, ignoring=ignoring)
+    mutation.bindings = cluster.bindings
     validation = Validation(rays, resize, reader, apart=apart)
     return {
         "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
@@ -194,7 +205,15 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
     if settings.topology.zones == "auto":
         asked["release of Kubernetes"] = kubernetes
 
+    domains = Discovery(DomainsServed(api), seconds)
+    if settings.compute_domains.enabled:
+        asked["ComputeDomains"] = domains
+    nodes = Nodes(api, settings.topology.node_labels)
+    beside = {"nodes": nodes} if settings.topology.node_labels else {}
+
     def inform(pods: PodHandler, rays: RayHandler) -> None:
+        _join(pods, rays, "the webhook's setting computeDomains.enabled is off")
+        domains.subscribe(lambda version: _join(pods, rays, DomainsServed.missing, version))
         discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
         release.subscribe(lambda found: _go_by(rays, found))
         kubernetes.subscribe(lambda found: _place(pods, found))
@@ -205,7 +224,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
         Identities(members, cluster.reader, reservations),
         Indices(clusters, cluster.reader, reservations),
         cluster.reader,
-        {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked})},
+        {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked, **beside})},
         {
             "worker pods": cluster.pods_synced,
             "RayClusters": cluster.clusters_synced,
@@ -213,6 +232,7 @@ def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
             **{name: partial(getattr, each, "answered") for name, each in asked.items()},
         },
         inform,
+        BindingHandler(nodes.labels) if beside else None,
     )
 
 
@@ -231,6 +251,15 @@ def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
     """Let pods be completed, and RayClusters be checked, by what the API server serves."""
     pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
     rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
+
+
+def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None = None) -> None:
+    """Let pods be in ComputeDomains where they are kept; `missing` says why they are not without a
+    version.
+    """
+    why = "" if version else missing
+    pods.policy = structs.replace(pods.policy, no_domains=why)
+    rays.settings = structs.replace(rays.settings, no_domains=why)
 
 
 def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:

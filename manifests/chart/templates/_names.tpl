@@ -13,7 +13,7 @@
 
 {{/* Not empty where there is such a process. */}}
 {{- define "ray-webhook.controlled" -}}
-{{- if or .Values.controller.events .Values.schedulingGroups.publish .Values.headlessServices.create .Values.repair.enabled }}yes{{ end }}
+{{- if or .Values.controller.events .Values.schedulingGroups.publish .Values.headlessServices.create .Values.computeDomains.enabled .Values.repair.enabled }}yes{{ end }}
 {{- end }}
 
 {{- define "ray-webhook.controllerSelector" -}}
@@ -83,6 +83,12 @@ RAY_WEBHOOK_RESIZE__BEYOND: {{ .Values.resizeCheck.beyond | quote }}
 {{- end }}
 {{- if .Values.schedulingGroups.publish }}
 RAY_WEBHOOK_SCHEDULING__PUBLISH: "true"
+{{- end }}
+{{- if .Values.computeDomains.enabled }}
+RAY_WEBHOOK_COMPUTE_DOMAINS__ENABLED: "true"
+{{- end }}
+{{- with .Values.nodeLabels }}
+RAY_WEBHOOK_TOPOLOGY__NODE_LABELS: {{ toJson . | quote }}
 {{- end }}
 {{- if .Values.headlessServices.create }}
 RAY_WEBHOOK_NETWORK__SERVICES: "true"

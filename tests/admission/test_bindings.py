@@ -1,0 +1,90 @@
+"""A pod that is bound gets the labels of its Node that are passed on, and is bound in any case."""
+
+import asyncio
+import json
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.builders import Webhook
+from webhook.admission.bindings import BindingHandler
+from webhook.admission.codec import decode_object
+from webhook.admission.reviewer import Mutation
+from webhook.kube.objects import Strings
+
+CLIQUE = "nvidia.com/gpu.clique"
+LABELS = {"n1": {CLIQUE: "b7.0"}, "n2": {}}
+
+
+def review(binding: Any) -> bytes:  # noqa: ANN401 - also what is no binding
+    """Return the review of a binding, as the API server sends it."""
+    request = {
+        "uid": "r1",
+        "kind": {"group": "", "version": "v1", "kind": "Binding"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "subResource": "binding",
+        "name": "worker-0",
+        "namespace": "default",
+        "operation": "CREATE",
+        "object": binding,
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    ).encode()
+
+
+def bound_to(node: str, **meta: Any) -> dict[str, Any]:  # noqa: ANN401 - metadata
+    """Return a binding of the scheduler."""
+    target = {"kind": "Node", "name": node}
+    return {"metadata": {"name": "worker-0", "uid": "u", **meta}, "target": target}
+
+
+async def labels(node: str) -> Strings:
+    """Return the labels of a Node that are passed on."""
+    return LABELS.get(node, {})
+
+
+def answered(binding: Any) -> Any:  # noqa: ANN401 - a binding, if it was one
+    """Return a binding as it is stored, after the review by the whole of `/mutate`."""
+    mutation = Mutation(Webhook().handler)
+    mutation.bindings = BindingHandler(labels)
+    outcome = asyncio.run(mutation.review(review(binding)))
+    assert outcome.answer.allowed
+    assert json.loads(outcome.body)["response"]["allowed"]
+    patch = json.loads(outcome.answer.patch or b"[]")
+    return jsonpatch.apply_patch(binding, patch)
+
+
+def test_the_pod_gets_the_labels_of_its_node_as_annotations() -> None:
+    assert answered(bound_to("n1"))["metadata"]["annotations"] == {CLIQUE: "b7.0"}
+
+
+def test_annotations_of_the_binding_stay_and_those_of_the_node_count() -> None:
+    binding = bound_to("n1", annotations={"a": "b", CLIQUE: "forged"})
+    assert answered(binding)["metadata"]["annotations"] == {"a": "b", CLIQUE: "b7.0"}
+
+
+@pytest.mark.parametrize(
+    "binding",
+    [
+        bound_to("n2"),
+        bound_to("unknown"),
+        {"metadata": {"name": "p"}, "target": {"kind": "Pod", "name": "n1"}},
+        {"metadata": {"name": "p"}, "target": {"name": 7}},
+        {"metadata": {"name": "p"}, "target": "n1"},
+        {"metadata": None},
+    ],
+)
+def test_everything_else_is_bound_as_it_is(binding: Any) -> None:  # noqa: ANN401
+    assert answered(binding) == binding
+
+
+def test_without_a_handler_bindings_pass() -> None:
+    outcome = asyncio.run(Mutation(Webhook().handler).review(review(bound_to("n1"))))
+    assert (outcome.answer.allowed, outcome.answer.patch) == (True, None)
+
+
+def test_a_review_without_an_object_is_allowed() -> None:
+    answer = asyncio.run(BindingHandler(labels)(decode_object(review(None))))
+    assert answer.patch is None

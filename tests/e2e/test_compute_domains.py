@@ -1,0 +1,119 @@
+"""RayClusters that ask for ComputeDomains: which there are while pods come, drain and go, and what
+each pod claims.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e import needs
+from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.compute_domains import Driver, claimed, domains, template_domain
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.installation import WITH_CONTROLLER
+from tests.e2e.kuberay import Operator
+from tests.e2e.rays import example, scale, workers
+from tests.e2e.waiting import until
+from tests.e2e.webhook_process import Webhook
+from webhook.kube import names
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A control plane of its own, with NVIDIA's CRD."""
+    needs.OPERATOR.ask()
+    with ControlPlane() as running:
+        yield running
+
+
+@pytest.fixture(scope="module", autouse=True)
+def driver(plane: ControlPlane) -> Iterator[Driver]:
+    """NVIDIA's part, the webhook with its controller, and KubeRay."""
+    with (
+        Driver(plane) as running,
+        Webhook(plane, [WITH_CONTROLLER, "computeDomains.enabled=true"]),
+        Operator(plane),
+    ):
+        yield running
+
+
+def a_rack(unit: str, hosts: int = 1, replicas: int = 2) -> Json:
+    """A RayCluster with two groups of GPU pods, that asks for ComputeDomains."""
+    cluster = example("gpu-2x8")
+    cluster["metadata"] = {
+        "name": "rack",
+        "annotations": {names.ANNOTATION_COMPUTE_DOMAIN: unit},
+    }
+    (pattern,) = cluster["spec"]["workerGroupSpecs"]
+    counted = {"replicas": replicas, "minReplicas": 0, "maxReplicas": 8, "numOfHosts": hosts}
+    cluster["spec"]["workerGroupSpecs"] = [
+        {**pattern, **counted, "groupName": group} for group in ("a", "b")
+    ]
+    return cluster
+
+
+def running(plane: ControlPlane, namespace: str, number: int) -> Objects:
+    """Return the worker pods, once there are so many."""
+    until(lambda: len(workers(plane.api, namespace)) == number, f"{number} workers exist")
+    return workers(plane.api, namespace)
+
+
+def test_groups_of_single_hosts_share_one_domain_a_group(plane: ControlPlane) -> None:
+    api, namespace = plane.api, plane.namespace("by-group")
+    api.create(RAY_CLUSTERS, a_rack("worker-group"), namespace)
+    pods = running(plane, namespace, 4)
+    by_group: dict[str, set[str]] = {}
+    for pod in pods:
+        (template,) = claimed(pod)
+        by_group.setdefault(pod["metadata"]["labels"][names.LABEL_GROUP], set()).add(template)
+        assert pod["metadata"]["labels"][names.LABEL_COMPUTE_DOMAIN] == "worker-group"
+    found = {group: each.pop() for group, each in by_group.items() if len(each) == 1}
+    assert found.keys() == {"a", "b"}
+    until(lambda: domains(api, namespace).keys() == set(found.values()), "two domains exist")
+    until(
+        lambda: all(
+            template_domain(api, namespace, name) == uid
+            for name, uid in domains(api, namespace).items()
+        ),
+        "the driver made the templates that pods wait for",
+    )
+    plane.delete_ray_cluster("rack", namespace)
+
+
+def test_a_domain_outlives_the_last_pod_and_a_new_replica_has_a_new_one(
+    plane: ControlPlane, driver: Driver
+) -> None:
+    api, namespace = plane.api, plane.namespace("by-replica")
+    cluster = a_rack("replica", hosts=2, replicas=1)
+    cluster["spec"]["workerGroupSpecs"] = cluster["spec"]["workerGroupSpecs"][:1]
+    api.create(RAY_CLUSTERS, cluster, namespace)
+    pods = running(plane, namespace, 2)
+    (old,) = {template for pod in pods for template in claimed(pod)}
+    until(lambda: domains(api, namespace).keys() == {old}, "the replica has a domain")
+    uid = domains(api, namespace)[old]
+
+    for pod in pods:  # a finalizer holds the pods, as draining does
+        hold = {"metadata": {"finalizers": ["example.com/drain"]}}
+        api.patch(PODS, pod["metadata"]["name"], hold, namespace)
+    scale(api, "rack", namespace, 0)
+    until(lambda: not workers(api, namespace), "the pods are being deleted")
+    other = plane.namespace("later")  # whose domain is made after the controller looked here
+    api.create(RAY_CLUSTERS, a_rack("worker-group"), other)
+    until(lambda: len(domains(api, other)) == 2, "a later RayCluster has its domains")
+    assert domains(api, namespace) == {old: uid}
+    assert template_domain(api, namespace, old) == uid
+
+    for pod in api.list(PODS, namespace, "ray.io/node-type=worker"):
+        free = {"metadata": {"finalizers": None}}
+        api.patch(PODS, pod["metadata"]["name"], free, namespace)
+    until(lambda: not domains(api, namespace), "the domain goes after the last pod")
+
+    scale(api, "rack", namespace, 1)
+    (new,) = {template for pod in running(plane, namespace, 2) for template in claimed(pod)}
+    assert new != old
+    until(lambda: domains(api, namespace).keys() == {new}, "the new replica has a domain")
+    assert not driver.refused
+    plane.delete_ray_cluster("rack", namespace)
+    plane.delete_ray_cluster("rack", other)

@@ -1,0 +1,181 @@
+"""A pod gets the claim of its ComputeDomain in every container with GPUs, and a node of its own."""
+
+from typing import Any
+
+import pytest
+
+from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    Object,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    container_of,
+    decide,
+    uid_of,
+)
+from webhook.groups.gang import digest
+from webhook.kube import names
+from webhook.mutation.policy import Policy
+
+ASK = names.ANNOTATION_COMPUTE_DOMAIN
+UID = digest(uid_of("c"))
+GPU = {"limits": {"nvidia.com/gpu": 4}}
+TEMPLATE = {"spec": {"containers": [{"name": "ray-worker", "resources": GPU}]}}
+NODE_TERM = {
+    "labelSelector": {"matchExpressions": [{"key": ASK, "operator": "Exists"}]},
+    "topologyKey": "kubernetes.io/hostname",
+    "namespaceSelector": {},
+}
+
+
+def asking(unit: str, template: Object = TEMPLATE) -> ClusterBuilder:
+    """Return a RayCluster with a group of two hosts and one of single hosts, all with GPUs, and one
+    without, that asks for ComputeDomains.
+    """
+    return (
+        a_cluster("c")
+        .head(containers=[{"name": "ray-head", "resources": GPU}])
+        .group("g", hosts=2, replicas=2, template=template)
+        .group("single", replicas=16, template=template)
+        .group("cpu")
+        .annotated(ASK, unit)
+    )
+
+
+def a_host() -> PodBuilder:
+    """Return host 0 of replica g-xh3hf, with GPUs."""
+    return a_pod().of("c").worker("g").seat(0, 0, "g-xh3hf").gpu(4)
+
+
+def a_single() -> PodBuilder:
+    """Return a pod of a group of single hosts, with GPUs."""
+    return a_pod().of("c").worker("single").gpu(4)
+
+
+def a_head() -> PodBuilder:
+    """Return a head with GPUs."""
+    return a_pod().of("c").head().gpu(4)
+
+
+def template_of(decided: Decided) -> str | None:
+    """Return the template of the claim that a pod has of a ComputeDomain."""
+    claims = decided.pod["spec"].get("resourceClaims", [])
+    return next(
+        (
+            each["resourceClaimTemplateName"]
+            for each in claims
+            if each["name"] == names.CLAIM_COMPUTE_DOMAIN
+        ),
+        None,
+    )
+
+
+def claims_of(decided: Decided, container: str = "ray-worker") -> list[str]:
+    """Return the names of the claims of a container."""
+    resources = container_of(decided.pod, container).get("resources", {})
+    return [each["name"] for each in resources.get("claims", [])]
+
+
+def apart(decided: Decided) -> list[Any]:
+    """Return the required terms of the anti-affinity."""
+    affinity = decided.pod["spec"].get("affinity", {})
+    terms: list[Any] = affinity.get("podAntiAffinity", {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution", []
+    )
+    return terms
+
+
+@pytest.mark.parametrize(
+    ("unit", "head", "host", "single"),
+    [
+        ("cluster", f"c-all-{UID}", f"c-all-{UID}", f"c-all-{UID}"),
+        ("worker-group", None, f"c-worker-g-{UID}", f"c-worker-single-{UID}"),
+        ("replica", None, "c-worker-g-xh3hf", None),
+    ],
+)
+def test_the_pods_of_a_unit_claim_a_channel_of_one_domain(
+    unit: str, head: str | None, host: str, single: str | None
+) -> None:
+    pods = a_head(), a_host(), a_single()
+    assert [template_of(decide(pod, asking(unit))) for pod in pods] == [head, host, single]
+
+
+def test_a_cluster_that_is_made_anew_has_other_domains() -> None:
+    old, new = asking("worker-group").build(), asking("worker-group").build()
+    new["metadata"]["uid"] = "another-uid"
+    assert digest("another-uid") != UID
+    pod = a_single().build()
+    pod["metadata"]["ownerReferences"][0]["uid"] = "another-uid"
+    assert template_of(decide(a_single(), old)) != template_of(decide(pod, new))
+
+
+@pytest.mark.parametrize("unit", ["cluster", "worker-group", "replica", "pods", ""])
+def test_pods_without_gpus_are_in_no_domain(unit: str) -> None:
+    pod = a_pod().of("c").worker("cpu")
+    assert template_of(decide(pod, asking(unit))) is None
+
+
+def test_containers_with_gpus_have_the_claim_and_others_do_not() -> None:
+    pod = a_host().container("logs").init("warm", resources=GPU)
+    found = decide(pod, asking("replica"))
+    assert claims_of(found) == [names.CLAIM_COMPUTE_DOMAIN]
+    assert claims_of(found, "logs") == []
+    (init,) = found.pod["spec"]["initContainers"]
+    assert init["resources"]["claims"] == [{"name": names.CLAIM_COMPUTE_DOMAIN}]
+    assert container_of(found.pod, "ray-worker")["resources"]["limits"] == {"nvidia.com/gpu": 4}
+
+
+def test_where_gpus_come_by_claims_every_container_has_it_and_claims_stay() -> None:
+    claims = [
+        {"name": "gpus", "resourceClaimTemplateName": "four-gpus"},
+        {"name": "roce", "resourceClaimTemplateName": "nics"},
+    ]
+    template = {"spec": {"resourceClaims": claims, "containers": [{"name": "ray-worker"}]}}
+    pod = a_pod().of("c").worker("single").spec(resourceClaims=claims).container("logs")
+    container = pod.build()["spec"]["containers"][0]
+    container["resources"] = {"claims": [{"name": "gpus"}, {"name": "roce"}]}
+    built = pod.build()
+    built["spec"]["containers"][0] = container
+    found = decide(built, asking("worker-group", template))
+    mine = names.CLAIM_COMPUTE_DOMAIN
+    assert found.pod["spec"]["resourceClaims"] == [
+        *claims,
+        {"name": mine, "resourceClaimTemplateName": f"c-worker-single-{UID}"},
+    ]
+    assert claims_of(found) == ["gpus", "roce", mine]
+    assert claims_of(found, "logs") == [mine]
+
+
+@pytest.mark.parametrize("name", ["compute-domain-channel", "imex-channel-0"])
+def test_a_domain_of_the_template_stays_the_only_one(name: str) -> None:
+    claims = [{"name": name, "resourceClaimTemplateName": "mine"}]
+    template = {"spec": {**TEMPLATE["spec"], "resourceClaims": claims}}
+    pod = a_host().spec(resourceClaims=claims)
+    found = decide(pod, asking("replica", template))
+    assert found.pod["spec"]["resourceClaims"] == claims
+    assert NODE_TERM not in apart(found)
+
+
+def test_pods_of_domains_are_labelled_and_never_share_a_node() -> None:
+    found = decide(a_single(), asking("worker-group"))
+    assert found.pod["metadata"]["labels"][names.LABEL_COMPUTE_DOMAIN] == "worker-group"
+    assert apart(found) == [NODE_TERM]
+
+
+def test_a_webhook_that_is_kept_to_namespaces_looks_at_its_own() -> None:
+    found = decide(a_single(), asking("worker-group"), policy=Policy(apart="own"))
+    assert apart(found) == [{k: v for k, v in NODE_TERM.items() if k != "namespaceSelector"}]
+
+
+def test_a_pod_that_was_given_everything_is_given_nothing_more() -> None:
+    first = decide(a_host(), asking("replica"))
+    assert decide(first.pod, asking("replica")).patch == []
+
+
+def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:
+    found = decide(a_host(), asking("replica"), policy=Policy(no_domains="nobody keeps them"))
+    assert template_of(found) is None
+    assert names.LABEL_COMPUTE_DOMAIN not in found.pod["metadata"]["labels"]
+    assert found.answer.warnings == ("no ComputeDomain: nobody keeps them",)
