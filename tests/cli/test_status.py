@@ -234,6 +234,32 @@ def test_one_namespace_and_one_raycluster_of_a_state_are_shown(
     assert "no RayClusters" in capsys.readouterr().out
 
 
+def test_a_pod_of_a_raycluster_that_the_state_lacks_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orphan = next(iter(Scene(llama()).pods.values()))
+    file = tmp_path / "state.json"
+    file.write_text(json.dumps({"apiVersion": "v1", **orphan, "kind": "Pod"}))
+    assert main(["status", "--state", str(file)]) == 0
+    assert "no RayClusters" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["Pod", "RayCluster"])
+def test_an_object_of_a_state_without_a_name_is_named_by_its_line(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Scene(llama())
+    found = copy.deepcopy(scene.cluster if kind == "RayCluster" else scene.pods["llama-head"])
+    del found["metadata"]["name"]
+    version = "v1" if kind == "Pod" else "ray.io/v1"
+    file = tmp_path / "state.yaml"
+    file.write_text(yaml.safe_dump({"apiVersion": version, **found, "kind": kind}))
+    assert main(["status", "--state", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert ": the object has no name" in said
+
+
 def test_a_state_that_cannot_be_read_is_2_and_so_is_to_watch_one(
     tmp_path: Path, capsys: Capture
 ) -> None:

@@ -53,6 +53,7 @@ class Deployed:
         self._folder = plane.folder / f"deployed-{free_port()}"
         self._folder.mkdir()
         self._stack = ExitStack()
+        self._mounted: Json = {}
         self._ended = Event()
 
     def __enter__(self) -> Self:
@@ -156,8 +157,14 @@ class Deployed:
         return {name: data[name] for name in names} if {*names} <= data.keys() else {}
 
     def _mount(self, pair: Json) -> None:
+        """Replaces files, which a process that starts may read at any time."""
+        if pair == self._mounted:
+            return
         for name, content in pair.items():
-            (self._folder / name).write_bytes(base64.b64decode(content))
+            new = self._folder / f"{name}.new"
+            new.write_bytes(base64.b64decode(content))
+            new.replace(self._folder / name)
+        self._mounted = pair
 
     def _keep_mounted(self) -> None:
         """Mounts what was seen, and could be mounted, a round before."""

@@ -83,7 +83,7 @@ def observed_in(manifests: Sequence[Manifest]) -> Observed:
     for manifest in manifests:
         if manifest.kind == names.RAYCLUSTER_KIND:
             meta = as_cluster(manifest, views).metadata
-            found = _view(manifest, LiveCluster)
+            found = _identified(_view(manifest, LiveCluster), manifest)
             completed = structs.replace(found.metadata, namespace=meta.namespace, uid=meta.uid)
             clusters.append(structs.replace(found, metadata=completed))
     others: dict[str, list[Struct]] = {}
