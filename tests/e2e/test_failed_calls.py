@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "install.md"
 HOUR = dt.timedelta(hours=1)
 READ = "Pod team/ray-worker-: a live read failed: 403"
 LATE = "Pod team/ray-worker-: the API server did not answer a live read within 3 s"
-TABLE = "Pod team/ray-worker-: the reservations of group tpu cannot be created: 403"
+TABLE = "Pod team/ray-worker-: the reservations of group tpu cannot be written: 403"
 SLOW = "Pod team/ray-worker-: the reads and writes that this review needs took more than 8 s"
 BUG = b"ray-webhook failed to review this object; its log has the traceback"
 

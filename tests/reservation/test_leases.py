@@ -62,7 +62,7 @@ def content(fake: FakeApi) -> Object:
 def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         assert await store.get(KEY) is None
-        made = await store.create(KEY, TABLE, "ray")
+        made = await store.write(KEY, TABLE, "ray")
         assert await store.get(KEY) == made
         assert made.table == TABLE
         assert content(fake) == {
@@ -85,17 +85,17 @@ def test_a_table_is_read_as_it_was_written_and_people_can_read_it_too() -> None:
 
 def test_a_write_that_does_not_know_the_newest_version_is_a_conflict() -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
-        first = await store.create(KEY, TABLE, "ray")
+        first = await store.write(KEY, TABLE, "ray")
         with pytest.raises(Conflict):
-            await store.create(KEY, {}, "ray")
-        second = await store.replace(KEY, {}, "ray", first)
+            await store.write(KEY, {}, "ray")
+        second = await store.write(KEY, {}, "ray", first)
         assert (second.uid, second.table) == (first.uid, {})
         with pytest.raises(Conflict):
-            await store.replace(KEY, TABLE, "ray", first)
+            await store.write(KEY, TABLE, "ray", first)
         (name,) = fake.objects(LEASES)
         fake.delete(LEASES, name, HOME)
         with pytest.raises(Conflict):
-            await store.replace(KEY, TABLE, "ray", second)
+            await store.write(KEY, TABLE, "ray", second)
 
     play(story)
 
@@ -108,8 +108,8 @@ def test_a_write_that_is_refused_for_good_is_told_from_one_of_unknown_outcome(
 ) -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         fake.before = lambda _: status
-        with pytest.raises(StoreError, match=f"group tpu cannot be created.*{status}") as caught:
-            await store.create(KEY, TABLE, "ray")
+        with pytest.raises(StoreError, match=f"group tpu cannot be written.*{status}") as caught:
+            await store.write(KEY, TABLE, "ray")
         assert caught.value.final is final
 
     play(story)
@@ -120,7 +120,7 @@ def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
         hosts = dict.fromkeys(range(2400), "0123456789ab")
         table = {index: Reserved("tpu-abcde", 1.5, hosts) for index in range(16)}
         with pytest.raises(Denied, match="lower numOfHosts"):
-            await store.create(KEY, table, "ray")
+            await store.write(KEY, table, "ray")
         assert fake.objects(LEASES) == {}
 
     play(story)
@@ -128,7 +128,7 @@ def test_a_table_that_is_too_large_for_a_lease_is_denied() -> None:
 
 def test_what_somebody_else_wrote_into_a_lease_is_not_used() -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
-        await store.create(KEY, TABLE, "ray")
+        await store.write(KEY, TABLE, "ray")
         (lease,) = fake.objects(LEASES).values()
         lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: "{}"}
         fake.put(LEASES, lease)
@@ -150,7 +150,7 @@ def test_a_table_that_was_edited_into_places_that_there_are_not_is_not_used(
     entries: Object,
 ) -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
-        await store.create(KEY, TABLE, "ray")
+        await store.write(KEY, TABLE, "ray")
         edited = json.dumps({**content(fake), "entries": entries})
         (lease,) = fake.objects(LEASES).values()
         lease["metadata"]["annotations"] = {names.ANNOTATION_RESERVATIONS: edited}
@@ -167,7 +167,7 @@ def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
             index: Reserved(f"ray-{index:060}", 1.5, {0: "0123456789ab"}) for index in range(2400)
         }
         with pytest.raises(Denied, match=r"of shard group search .*: begin another shard group"):
-            await store.create(SHARDS, table, "ray")
+            await store.write(SHARDS, table, "ray")
         assert fake.objects(LEASES) == {}
 
     play(story)
@@ -176,10 +176,10 @@ def test_a_shard_group_that_is_too_large_is_denied_and_says_so() -> None:
 def test_a_write_to_a_table_that_was_deleted_is_a_conflict_and_makes_no_other() -> None:
     api = Direct()
     store = lease_store(api)
-    known = at_once(store.create(KEY, TABLE, "ray"))
+    known = at_once(store.write(KEY, TABLE, "ray"))
     api.server.leases.clear()
     with pytest.raises(Conflict):
-        at_once(store.replace(KEY, TABLE, "ray", known))
+        at_once(store.write(KEY, TABLE, "ray", known))
     assert api.server.leases == {}
 
 
@@ -187,7 +187,7 @@ def test_tables_of_rayclusters_that_do_not_exist_are_deleted_and_others_stay() -
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         fake.put(RAYCLUSTERS, a_raycluster())
         for key in (KEY, GONE, SHARDS):
-            await store.create(key, TABLE, "ray")
+            await store.write(key, TABLE, "ray")
         await store.sweep()
         kept = [key for key in (KEY, GONE, SHARDS) if await store.get(key)]
         assert kept == [KEY]
@@ -200,13 +200,13 @@ def test_the_table_of_a_shard_group_stays_while_a_raycluster_is_of_it_or_may_com
         shard = a_raycluster("a")
         shard["metadata"]["annotations"] = {names.ANNOTATION_SHARD_GROUP: "search"}
         fake.put(RAYCLUSTERS, shard)
-        await store.create(SHARDS, TABLE, "a")
+        await store.write(SHARDS, TABLE, "a")
         await store.sweep()
         assert await store.get(SHARDS)
         fake.delete(RAYCLUSTERS, "a")
         known = await store.get(SHARDS)
         assert known is not None
-        await store.replace(SHARDS, {0: Reserved("b", 9e9, {0: "x"})}, "b", known)
+        await store.write(SHARDS, {0: Reserved("b", 9e9, {0: "x"})}, "b", known)
         await store.sweep()
         assert await store.get(SHARDS)
 
@@ -217,7 +217,7 @@ def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         secret = TableKey(GroupKey("secret", "uid-of-another", "tpu"), 0)
         for key in (secret, GONE):
-            await store.create(key, TABLE, "ray")
+            await store.write(key, TABLE, "ray")
 
         def forbid(request: Request) -> int:
             tables = len(fake.objects(LEASES))
@@ -236,7 +236,7 @@ def test_a_namespace_that_cannot_be_listed_leaves_its_tables_alone_and_no_others
 def test_a_table_that_stays_unreadable_from_one_sweep_to_the_next_is_deleted() -> None:
     async def story(fake: FakeApi, store: LeaseStore) -> None:
         fake.put(RAYCLUSTERS, a_raycluster())
-        await store.create(KEY, TABLE, "ray")
+        await store.write(KEY, TABLE, "ray")
         ((name, lease),) = fake.objects(LEASES).items()
 
         def spoil(spoiled: str, text: str) -> None:

@@ -37,14 +37,12 @@ class Scripted(MemoryStore):
         self.after: dict[int, Exception] = {}
         self.while_writing: Callable[[int], None] = lambda _: None
 
-    async def create(self, key: TableKey, table: Table, cluster: str) -> Stored:
-        """Create a table."""
-        return await self._disturbed(lambda: super(Scripted, self).create(key, table, cluster))
-
-    async def replace(self, key: TableKey, table: Table, cluster: str, known: Stored) -> Stored:
-        """Replace a table."""
+    async def write(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+    ) -> Stored:
+        """Replace or create a table."""
         return await self._disturbed(
-            lambda: super(Scripted, self).replace(key, table, cluster, known)
+            lambda: super(Scripted, self).write(key, table, cluster, known)
         )
 
     async def _disturbed(self, write: Any) -> Stored:  # noqa: ANN401

@@ -101,26 +101,22 @@ class LeaseStore:
             raise _failed("read", key, error) from error
         return self._stored(key, body)
 
-    async def create(self, key: TableKey, table: Table, cluster: str) -> Stored:
-        """Create a table. Raises Conflict, StoreError, and Denied for one that is too large."""
-        lease = self._lease(key, table, cluster)
-        try:
-            body = await self._api.create(self._path, lease, _WRITE_SECONDS)
-        except ApiError as error:
-            if error.reason == "conflict":
-                raise Conflict from error
-            raise _failed("created", key, error) from error
-        return self._stored(key, body, table)
-
-    async def replace(self, key: TableKey, table: Table, cluster: str, known: Stored) -> Stored:
-        """Replace the table that is known. Raises Conflict, StoreError, and Denied for one that is
-        too large.
+    async def write(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+    ) -> Stored:
+        """Replace the table that is known, or create one. Raises Conflict, StoreError, and Denied
+        for one that is too large.
         """
+        replaces = known is not None and bool(known.uid)
         lease = self._lease(key, table, cluster, known)
         try:
-            body = await self._api.replace(f"{self._path}/{name_of(key)}", lease, _WRITE_SECONDS)
+            if replaces:
+                path = f"{self._path}/{name_of(key)}"
+                body = await self._api.replace(path, lease, _WRITE_SECONDS)
+            else:
+                body = await self._api.create(self._path, lease, _WRITE_SECONDS)
         except ApiError as error:
-            if error.reason in {"conflict", "missing"}:
+            if error.reason == "conflict" or (replaces and error.reason == "missing"):
                 raise Conflict from error
             raise _failed("written", key, error) from error
         return self._stored(key, body, table)
@@ -222,7 +218,7 @@ class LeaseStore:
             self.accepted, self.trouble = True, ""
 
     def _lease(
-        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None
     ) -> Mapping[str, object]:
         group = key.group
         content = _Content(
@@ -242,7 +238,7 @@ class LeaseStore:
             "labels": {names.LABEL_RESERVATIONS: "true"},
             "annotations": {names.ANNOTATION_RESERVATIONS: text},
         }
-        if known is not None:
+        if known is not None and known.uid:
             meta |= {"uid": known.uid, "resourceVersion": known.version}
         return {
             "apiVersion": "coordination.k8s.io/v1",

@@ -224,10 +224,7 @@ class Reservations:
         self._keep(key, None)  # a review that is cancelled leaves no copy
         self.counters.writes += 1
         try:
-            if known is None or not known.uid:
-                stored = await self._store.create(key, table, wanted.cluster)
-            else:
-                stored = await self._store.replace(key, table, wanted.cluster, known)
+            stored = await self._store.write(key, table, wanted.cluster, known)
         except Conflict:
             self.counters.conflicts += 1
             self._contended.add(key.group)

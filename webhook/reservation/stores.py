@@ -46,16 +46,17 @@ class StoreError(Exception):
 
 
 class Store(Protocol):
-    """Tables by key. All methods raise StoreError, and those that write raise Conflict."""
+    """Tables by key. Both methods raise StoreError, and `write` raises Conflict."""
 
     async def get(self, key: TableKey) -> Stored | None:
         """Return a table as it is now, or None."""
 
-    async def create(self, key: TableKey, table: Table, cluster: str) -> Stored:
-        """Create a table. `cluster` names the RayCluster for those who read it."""
-
-    async def replace(self, key: TableKey, table: Table, cluster: str, known: Stored) -> Stored:
-        """Replace the table that is known."""
+    async def write(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+    ) -> Stored:
+        """Replace the table that is known, or create one where none with a uid is. `cluster` names
+        the RayCluster for those who read it.
+        """
 
 
 class MemoryStore:
@@ -69,17 +70,11 @@ class MemoryStore:
         """Return a table as it is now, or None."""
         return self._tables.get(key)
 
-    async def create(self, key: TableKey, table: Table, cluster: str) -> Stored:
-        """Create a table. Raises Conflict."""
+    async def write(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+    ) -> Stored:
+        """Replace the table that is known, or create one. Raises Conflict."""
         del cluster
-        return self._write(key, table, None)
-
-    async def replace(self, key: TableKey, table: Table, cluster: str, known: Stored) -> Stored:
-        """Replace the table that is known. Raises Conflict."""
-        del cluster
-        return self._write(key, table, known)
-
-    def _write(self, key: TableKey, table: Table, known: Stored | None) -> Stored:
         if self._tables.get(key) is not known:
             raise Conflict
         version = str(next(self._versions))
