@@ -111,6 +111,12 @@ def listed_with(generation: Generation | None, chips: int) -> tuple[str, ...]:
     return tuple("x".join(map(str, sizes)) for sizes in sorted(known) if prod(sizes) == chips)
 
 
+def advice(generation: Generation | None, chips: int, otherwise: str) -> str:
+    """Return which topologies of a generation have so many chips, for a message."""
+    fitting = listed_with(generation, chips)
+    return f"use topology {' or '.join(fitting[:2])}" if fitting else otherwise
+
+
 def generation_of(accelerator: str) -> Generation | None:
     """Return the generation that a value of the node label `cloud.google.com/gke-tpu-accelerator`
     names, if known.

@@ -8,7 +8,7 @@ See docs/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
 from webhook.accelerators.devices import TPU
-from webhook.accelerators.topology import TopologyError, hosts_of, listed_with
+from webhook.accelerators.topology import TopologyError, advice, hosts_of
 from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
 from webhook.kube import names
@@ -84,8 +84,7 @@ def _slice(replica: Replica) -> tuple[str, str] | None:
         return str(error), field
     if found == hosts:
         return None
-    fitting = listed_with(replica.slice.generation, chips * hosts)
-    other = f"use topology {' or '.join(fitting[:2])}" if fitting else "change the topology"
+    other = advice(replica.slice.generation, chips * hosts, "change the topology")
     text = (
         f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: set "
         f"that to {found}, or {other}"

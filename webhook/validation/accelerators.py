@@ -11,6 +11,7 @@ from webhook.accelerators.topology import (
     LISTED,
     Generation,
     TopologyError,
+    advice,
     chips_of,
     hosts_of,
     listed_with,
@@ -53,17 +54,12 @@ def tpu_topology_mismatch(cluster: Cluster) -> Iterator[Fault]:
             yield Fault(group.slice_field, str(error))
         else:
             if hosts != group.hosts:
-                yield Fault(
-                    group.field / "numOfHosts",
+                other = advice(group.slice.generation, chips * group.hosts, "change the topology")
+                text = (
                     f"numOfHosts is {group.hosts}, but {topology} with {chips} chips per host has "
-                    f"{hosts}: set it to {hosts}, or {_other_topology(group)}",
+                    f"{hosts}: set it to {hosts}, or {other}"
                 )
-
-
-def _other_topology(group: Group) -> str:
-    """Return what to write in place of a topology that does not have the group's hosts."""
-    fitting = listed_with(group.slice.generation, group.count(TPU) * group.hosts)
-    return f"use topology {' or '.join(fitting[:2])}" if fitting else "change the topology"
+                yield Fault(group.field / "numOfHosts", text)
 
 
 def tpu_subslice_larger(cluster: Cluster) -> Iterator[Fault]:
@@ -219,17 +215,10 @@ def tpu_topology_unlisted(cluster: Cluster) -> Iterator[Fault]:
         except TopologyError:
             continue
         if not listed:
-            text = (
-                f"Ray knows no topology {topology} of TPU {generation.name}: "
-                f"{_near_topologies(group, generation)}"
-            )
+            chips = group.count(TPU) * group.hosts
+            text = f"Ray knows no topology {topology} of TPU {generation.name}: "
+            text += advice(generation, chips, "check topology and numOfHosts")
             yield Fault(group.slice_field, text)
-
-
-def _near_topologies(group: Group, generation: Generation) -> str:
-    """Return which topologies of a generation have the chips of the group's hosts."""
-    fitting = listed_with(generation, group.count(TPU) * group.hosts)
-    return f"use {' or '.join(fitting[:2])}" if fitting else "check topology and numOfHosts"
 
 
 def variables_too_large(cluster: Cluster) -> Iterator[Fault]:

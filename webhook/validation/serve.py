@@ -460,19 +460,16 @@ def _exclusions(deployment: Field) -> Iterator[Fault]:
 
 
 def _bounds(autoscaling: Field) -> Iterator[Fault]:
-    least, first, most = (
-        _number((autoscaling / name).value)
-        for name in ("min_replicas", "initial_replicas", "max_replicas")
-    )
-    field = autoscaling / "max_replicas"
-    if least is not None and most is not None and most < least:
-        yield Fault(field, f"{most:g}, below min_replicas {least:g}: raise it, or lower the other")
-    elif first is not None and most is not None and first > most:
-        text = f"{most:g}, below initial_replicas {first:g}: raise it, or lower the other"
-        yield Fault(field, text)
-    elif first is not None and least is not None and first < least:
-        text = f"{first:g}, below min_replicas {least:g}: raise it, or lower the other"
-        yield Fault(autoscaling / "initial_replicas", text)
+    for high, low in (
+        ("max_replicas", "min_replicas"),
+        ("max_replicas", "initial_replicas"),
+        ("initial_replicas", "min_replicas"),
+    ):
+        upper, lower = (_number((autoscaling / name).value) for name in (high, low))
+        if upper is not None and lower is not None and upper < lower:
+            text = f"{upper:g}, below {low} {lower:g}: raise it, or lower the other"
+            yield Fault(autoscaling / high, text)
+            return
 
 
 def _addresses(env: Field) -> Iterator[Fault]:
