@@ -297,7 +297,7 @@ class DashboardSite:
             ],
             trouble=outage if live.source.trouble else "",
             told=[told(each) for each in troubles],
-            back=Query(namespace=query.namespace).address if query.cluster else "",
+            back=Query().address if query.cluster else "",
         )
 
     def _after(self, query: Query, found: Found) -> str:
