@@ -205,7 +205,7 @@ def test_one_click_tells_what_a_host_was_given_and_why(page: Page) -> None:
     expect(panel).to_contain_text("A replica that lacks hosts.")
 
 
-def test_what_is_open_beside_the_list_is_in_the_address(page: Page) -> None:
+def test_opening_a_host_moves_it_into_the_address(page: Page) -> None:
     page.locator("a.host.missing").click()
     expect(page.locator("#panel")).to_contain_text("host 3 of replica 0")
     expect(page).to_have_url(re.compile("#/host\\?"))
