@@ -1,4 +1,6 @@
-"""The dashboard: the share of a core that its process takes while pods of 1,000 replicas change."""
+"""`status`, the dashboard and the controller with 1,000 RayClusters of 100 pods: time to the first
+RayCluster, memory, answers meanwhile, and the share of a core at rest and while pods change.
+"""
 
 import asyncio
 import os
@@ -7,23 +9,28 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
 from tests.dashboard.fleet import Fleet
+from tests.e2e.process import free_port
 from tests.follow.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi, Object
 from tests.status.served import kubeconfig
 
-CLUSTERS: Final = 20
-REPLICAS: Final = 50
-CHANGES: Final = 50
+CLUSTERS: Final = int(os.environ.get("CLUSTERS", "1000"))
+REPLICAS: Final = 25
+PAGE_ITEMS: Final = 500
+"""Objects of one page of a list, as of a real API server."""
+CHANGES: Final = 100
 """Changes a second."""
-SECONDS: Final = 60
-WARM_SECONDS: Final = 20
+SECONDS: Final = 30
+WARM_SECONDS: Final = 600
+"""How long the first examination may take."""
 
 
 def main() -> None:
@@ -36,12 +43,13 @@ def main() -> None:
     try:
         assert server.stdin
         assert server.stdout
-        port = int(server.stdout.readline())
-        stream = server.stdin
+        port, stream = int(server.stdout.readline()), server.stdin
+        print(f"\n{CLUSTERS} RayClusters of {REPLICAS * 4} worker pods")
         with tempfile.TemporaryDirectory() as folder:
-            _measure(
-                kubeconfig(Path(folder), port), lambda: print("change", file=stream, flush=True)
-            )
+            config = kubeconfig(Path(folder), port)
+            _status(config)
+            _dashboard(config, lambda: print("change", file=stream, flush=True))
+            _controller(config, lambda: print("change", file=stream, flush=True))
     finally:
         server.kill()
         server.wait()
@@ -50,6 +58,7 @@ def main() -> None:
 async def _serve() -> None:
     """Serve a fleet; for each line that comes in, change pods for some seconds."""
     fleet, api = Fleet(CLUSTERS, REPLICAS), FakeApi(pieces=1)
+    api.page_limit = PAGE_ITEMS
     for resource, objects in (
         (RAYCLUSTERS, fleet.clusters),
         (PODS, list(fleet.pods)),
@@ -78,28 +87,104 @@ def _changed(pod: Object, number: int) -> Object:
     return {**pod, "status": {"phase": "Running", "conditions": [ready]}}
 
 
-def _measure(config: Path, change: Callable[[], None]) -> None:
-    command = [sys.executable, "-m", "webhook.cli.main", "dashboard", "-A", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--kubeconfig", str(config)], stderr=subprocess.PIPE, text=True
-    )
-    try:
+def _status(config: Path) -> None:
+    begun = monotonic()
+    command = ["status", "-A", "--kubeconfig", str(config)]
+    with _running(command, stdout=subprocess.DEVNULL) as process:
+        _, _, used = os.wait4(process.pid, 0)
+        process.returncode = 0
+        took = monotonic() - begun
+        print(f"  status      {took:6.1f} s  {used.ru_maxrss >> 10} MiB")
+
+
+def _dashboard(config: Path, change: Callable[[], None]) -> None:
+    begun = monotonic()
+    command = ["dashboard", "-A", "--port", "0", "--kubeconfig", str(config)]
+    with _running(command, stderr=subprocess.PIPE) as process:
         assert process.stderr
-        address = re.search(r"http://\S+", process.stderr.readline())
-        assert address
-        page = threading.Thread(target=_follow, args=(address[0],), daemon=True)
-        page.start()
-        sleep(WARM_SECONDS)
+        line = process.stderr.readline()
+        address = re.search(r"http://\S+", line)
+        assert address, line
+        with httpx.Client(follow_redirects=True, timeout=600) as client:
+            page = _until(lambda: client.get(address[0]), lambda each: "<section" in each.text)
+            first = monotonic() - begun
+            every = f"{CLUSTERS} RayClusters"
+            delays: list[float] = []
+
+            def poll() -> httpx.Response:
+                asked = monotonic()
+                answer = client.get(page.url.join("/enter"))
+                delays.append(monotonic() - asked)
+                return answer if len(delays) % 20 else client.get(page.url.join("/"))
+
+            page = _until(poll, lambda each: every in each.text)
+            whole = monotonic() - begun
+            plain = len(page.content)
+            wire = int(client.get(page.url).headers["content-length"])
+            delays.sort()
+            slow = delays[int(len(delays) * 0.99)]
+            held = _held(process.pid)
+            threading.Thread(target=_follow, args=(address[0],), daemon=True).start()
+            sleep(10)
+            quiet = _share(process.pid)
+            change()
+            busy = _share(process.pid)
+    print(f"  dashboard   {first:6.1f} s to the first RayCluster, {whole:.1f} s to all")
+    print(f"              {held}; the page: {plain >> 10} KiB, {wire >> 10} KiB compressed")
+    print(f"              other answers meanwhile: p99 {slow * 1e3:.0f} ms, {delays[-1] * 1e3:.0f}")
+    print(f"              at rest {quiet:.1%} of a core, {CHANGES} changes a second: {busy:.1%}")
+
+
+def _controller(config: Path, change: Callable[[], None]) -> None:
+    port = free_port()
+    command = ["controller", f"--kubeconfig={config}", "--installation.namespace=team"]
+    with (
+        _running(
+            [*command, "--listen.host=127.0.0.1", f"--listen.admin-port={port}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        begun = monotonic()
+
+        def metrics() -> httpx.Response:
+            try:
+                return client.get("/metrics")
+            except httpx.TransportError:
+                return httpx.Response(503)
+
+        _until(metrics, lambda each: each.text.count("ray_webhook_replicas{") >= CLUSTERS)
+        whole, held = monotonic() - begun, _held(process.pid)
+        sleep(10)
         quiet = _share(process.pid)
         change()
         busy = _share(process.pid)
+    print(f"  controller  {whole:6.1f} s to all; {held}")
+    print(f"              at rest {quiet:.1%} of a core, {CHANGES} changes a second: {busy:.1%}")
+
+
+@contextmanager
+def _running(arguments: list[str], **options: Any) -> Iterator[subprocess.Popen[str]]:  # noqa: ANN401 - as Popen takes them
+    command = [sys.executable, "-m", "webhook.cli.main", *arguments]
+    process = subprocess.Popen(command, text=True, **options)
+    try:
+        yield process
     finally:
-        process.terminate()
-        process.communicate()
-    what = f"{CLUSTERS * REPLICAS} replicas of 4 hosts in {CLUSTERS} RayClusters, one page open"
-    print(f"dashboard: {what}")
-    print(f"  nothing changes:      {quiet:6.1%} of a core")
-    print(f"  {CHANGES} changes a second:  {busy:6.1%} of a core")
+        if process.returncode is None:
+            process.kill()
+            process.communicate()
+
+
+def _until(
+    get: Callable[[], httpx.Response], enough: Callable[[httpx.Response], bool]
+) -> httpx.Response:
+    """Return an answer that is enough. Fails when none comes."""
+    end = monotonic() + WARM_SECONDS
+    while not enough(answer := get()):
+        assert monotonic() < end, answer.text[:2000]
+        sleep(0.05)
+    return answer
 
 
 def _follow(address: str) -> None:
@@ -115,6 +200,15 @@ def _follow(address: str) -> None:
                     pass
         except httpx.HTTPError:
             return
+
+
+def _held(pid: int) -> str:
+    """Return the memory of a process: now, and at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    now, most = (
+        int(re.findall(rf"{name}:\s+(\d+)", status)[0]) >> 10 for name in ("VmRSS", "VmHWM")
+    )
+    return f"{now} MiB, at most {most}"
 
 
 def _share(pid: int) -> float:

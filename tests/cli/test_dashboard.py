@@ -15,7 +15,7 @@ import pytest
 
 from tests.dashboard.rbac import binding, role
 from tests.dashboard.test_following import store
-from tests.follow.fake_api import FakeApi, Object
+from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
 from tests.status.samples import samples
 from tests.status.scenes import Scene
 from tests.status.served import kubeconfig, serving
@@ -74,6 +74,8 @@ def test_a_cluster_is_shown_by_the_users_own_kubeconfig(tmp_path: Path) -> None:
             store(fake, samples()[ids.HOST_MISSING].scene())
             config = kubeconfig(tmp_path, fake.port)
             await asyncio.to_thread(look, str(config))
+            before = [(each.resource, each.query["limit"]) for each in fake.requests[:2]]
+            assert before == [(RAYCLUSTERS, "1"), (PODS, "1")], "it listens before it lists"
 
     def look(config: str) -> None:
         with (

@@ -12,6 +12,7 @@ from tests.status.samples import samples
 from tests.status.scenes import Scene
 from webhook.dashboard.access import OwnAccess
 from webhook.dashboard.drawing import HtmlDrawer
+from webhook.dashboard.query import Query
 from webhook.dashboard.site import DashboardSite
 from webhook.dashboard.view import Section
 from webhook.http.site import Sight
@@ -139,6 +140,26 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
     monkeypatch.setattr(Survey, "examine", examine_with_a_bug)
     look(stage)
     assert [each.getMessage() for each in caplog.records] == [text] * 2
+
+
+def test_rayclusters_appear_while_the_first_examination_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("webhook.dashboard.live._SLICE", 0.0)
+    stage = Stage()
+    for name in ("a", "b", "c"):
+        stage.load(renamed(Scene(), "team", name))
+
+    async def story() -> None:
+        news = stage.live.news
+        looking = asyncio.create_task(stage.live.look())
+        await news.wait()
+        assert stage.live.looks == 0
+        assert len(stage.board.find(Query(), None).shown) == 1
+        await looking
+        assert len(stage.board.find(Query(), None).shown) == 3
+
+    asyncio.run(story())
 
 
 def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(

@@ -1,5 +1,6 @@
 """The doorway to Jinja2: templates, in which every value is escaped and none may be missing."""
 
+from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
@@ -19,6 +20,10 @@ class HtmlDrawer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self.assets = assets()
+        """The files that a browser asks for, by name: content and type."""
+        digest = sha256(b"".join(body for body, _ in self.assets.values())).hexdigest()[:10]
+        environment.globals["asset"] = lambda name: f"/static/{name}?v={digest}"
         self._environment = environment
         self._section = environment.get_template("section.html")
 

@@ -40,6 +40,10 @@ class Sight(Struct, frozen=True):
     user: str
     namespaces: frozenset[str] | None
 
+    def sees(self, namespace: str) -> bool:
+        """Return whether a namespace may be seen."""
+        return self.namespaces is None or namespace in self.namespaces
+
 
 class NotNowError(Exception):
     """Something cannot be answered now, but may be in a moment."""

@@ -1,4 +1,7 @@
-"""The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic."""
+"""The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic.
+
+See docs/decisions/0036-a-page-of-its-own-beside-headlamp.md.
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -70,9 +70,14 @@ async function fill(href, swap) {
   tellTimes(panel);
 }
 
-async function open(anchor) {
-  const href = anchor.getAttribute("href");
-  followed = { id: anchor.id, href, live: anchor.matches(".host") };
+// The address keeps what is open behind its `#`.
+function keep(href) {
+  history.replaceState(history.state, "", href ? `#${href}` : location.pathname + location.search);
+}
+
+async function open(href, from) {
+  followed = { id: from?.id, from, href, live: !href.startsWith("/diagnosis") };
+  keep(href);
   await fill(href, "innerHTML");
   panel.hidden = false;
   panel.scrollTop = 0;
@@ -81,7 +86,8 @@ async function open(anchor) {
 
 function close() {
   panel.hidden = true;
-  document.getElementById(followed?.id)?.focus({ preventScroll: true });
+  keep("");
+  (document.getElementById(followed?.id) ?? followed?.from)?.focus({ preventScroll: true });
   followed = null;
 }
 
@@ -91,13 +97,15 @@ function follow() {
   fill(followed.href, "innerMorph");
 }
 setInterval(() => { if (stale && followed?.live) follow(); }, 2000);
+const kept = location.hash.slice(1);
+if (/^\/(pod|host|diagnosis)\?/.test(kept)) open(kept);
 
 document.addEventListener("click", (event) => {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const anchor = event.target.closest("a.host, a.explain");
   if (anchor) {
     event.preventDefault();
-    open(anchor);
+    open(anchor.getAttribute("href"), anchor);
     return;
   }
   const copy = event.target.closest("button.copy");
