@@ -1,15 +1,13 @@
 """The API server's own checks of Pods and Jobs as a process: an object in, its problems out."""
 
-import json
 import shutil
-import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests import go
 from tests.e2e.versions import PINS
 from tests.parity.build import CACHE, HERE
+from tests.parity.process import Program
 
 KUBERNETES = ("1.34.4", "1.37.0")
 """The versions that judge: the oldest and the newest of the pairs that the stories run on."""
@@ -26,33 +24,12 @@ def build_judge(version: str) -> Path:
     return folder / "judge"
 
 
-class Judge:
-    """Runs the program on entry, ends it on exit."""
+class Judge(Program):
+    """Kubernetes' code of one version."""
 
     def __init__(self, program: Path) -> None:
-        self._program = program
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            [str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.communicate(timeout=30)
+        super().__init__([program])
 
     def ask(self, value: Any) -> list[str]:  # noqa: ANN401 - JSON
         """Return why the API server would not create an object; nothing when it would."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(value) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the program has ended"
-        found: list[str] = json.loads(line)
-        return found
+        return self.answer(value, list[str])

@@ -1,14 +1,11 @@
 """KubeRay's code as a process: a Ray object in, a verdict out."""
 
-import json
-import subprocess
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from msgspec import Struct
-from msgspec import json as msgjson
 
 from tests.parity.build import Built
+from tests.parity.process import Program
 
 
 class Child(Struct):
@@ -42,25 +39,11 @@ class Verdict(Struct):
         return f"decode: {self.decode}" if self.decode else self.operator
 
 
-class Oracle:
-    """Runs the program on entry, ends it on exit."""
+class Oracle(Program):
+    """KubeRay's code of one version."""
 
     def __init__(self, built: Built) -> None:
-        self._command = [str(built.program), str(built.crds)]
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.communicate(timeout=30)
+        super().__init__([built.program, built.crds])
 
     def ask(
         self,
@@ -70,12 +53,4 @@ class Oracle:
         make: bool = False,
     ) -> Verdict:
         """Return the verdict on one object; with `make`, also what KubeRay makes of it."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(
-            json.dumps({"object": value, "gates": gates, "make": make}) + "\n"
-        )
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, "the program has ended"
-        return msgjson.decode(line, type=Verdict)
+        return self.answer({"object": value, "gates": gates, "make": make}, Verdict)
