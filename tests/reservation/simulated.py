@@ -20,7 +20,7 @@ from tests.reservation.server import EPOCH, Pod, Ray, Server
 from webhook.follow.client import Api, Query, ServerTime
 from webhook.follow.errors import ApiError
 from webhook.follow.pods import PodFeed, WorkerPod
-from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed
+from webhook.follow.rayclusters import RayClusterFeed
 from webhook.follow.reader import Feeds, LiveReader
 from webhook.follow.reservation_leases import LeaseStore
 from webhook.groups.clusters import ClusterIndex
@@ -29,6 +29,7 @@ from webhook.groups.reads import ReadGroup
 from webhook.groups.seat import GroupKey, Seat
 from webhook.groups.seating import Wanted
 from webhook.groups.shards import Holder, ShardKey, WantedIndex
+from webhook.kube.objects import RayCluster
 from webhook.kube.review import Denied, NotNow
 from webhook.reservation.identities import Identities
 from webhook.reservation.indices import Indices
@@ -684,6 +685,6 @@ _HAPPENINGS = [happening for happening, _ in _CHANCES]
 _WEIGHTS = [weight for _, weight in _CHANCES]
 
 _pod = msgspec.json.Decoder(WorkerPod)
-_ray = msgspec.json.Decoder(LiveRayCluster)
+_ray = msgspec.json.Decoder(RayCluster)
 _pods = msgspec.json.Decoder(list[WorkerPod])
-_rays = msgspec.json.Decoder(list[LiveRayCluster])
+_rays = msgspec.json.Decoder(list[RayCluster])

@@ -13,6 +13,7 @@ from msgspec.structs import asdict
 from webhook.follow.client import Api
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
+from webhook.kube.objects import ObjectMeta
 
 _API: Final = "coordination.k8s.io/v1"
 
@@ -29,12 +30,8 @@ class Holding(Struct, rename="camel", frozen=True):
     lease_transitions: int | None = None
 
 
-class _Meta(Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _Lease(Struct):
-    metadata: _Meta
+    metadata: ObjectMeta
     spec: Holding = field(default_factory=Holding)
 
 

@@ -36,7 +36,6 @@ _KINDS: Final = {WORKLOADS: "Workload", POD_GROUPS: "PodGroup"}
 
 
 class _Meta(ObjectMeta, rename="camel", frozen=True):
-    resource_version: str = ""
     finalizers: list[str] | None = None
 
 

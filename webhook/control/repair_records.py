@@ -13,6 +13,7 @@ from msgspec import DecodeError, Struct, field, json
 from webhook.follow.client import Operation, Query
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
+from webhook.kube.objects import ObjectMeta
 from webhook.kube.paths import pointer
 from webhook.repair.model import EMPTY, Record
 
@@ -37,12 +38,8 @@ class RecordApi(Protocol):
         """Apply a JSON Patch."""
 
 
-class _Meta(Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _ConfigMap(Struct):
-    metadata: _Meta = field(default_factory=_Meta)
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
     data: dict[str, str] | None = None
 
 

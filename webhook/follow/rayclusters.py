@@ -4,32 +4,21 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-from msgspec import field
 
 from webhook.follow.listwatch import Resource
 from webhook.follow.store import Store
 from webhook.follow.wire import Codec, Event, Page
 from webhook.groups.clusters import ClusterFacts, ClusterIndex, facts_of
-from webhook.kube.objects import ObjectMeta, RayCluster
+from webhook.kube.objects import RayCluster
 
 Name = tuple[str, str]
 """Namespace and name."""
 
 
-class _Meta(ObjectMeta, rename="camel", frozen=True):
-    resource_version: str = ""
-
-
-class LiveRayCluster(RayCluster, frozen=True):
-    """A RayCluster with its revision."""
-
-    metadata: _Meta = field(default_factory=_Meta)
-
-
 CODEC: Final = Codec(
-    msgspec.json.Decoder(LiveRayCluster),
-    msgspec.json.Decoder(Page[LiveRayCluster]),
-    msgspec.json.Decoder(Event[LiveRayCluster]),
+    msgspec.json.Decoder(RayCluster),
+    msgspec.json.Decoder(Page[RayCluster]),
+    msgspec.json.Decoder(Event[RayCluster]),
 )
 
 
@@ -52,7 +41,7 @@ class _Clusters:
             self._index.remove(facts.namespace, facts.name, uid)
 
 
-class RayClusterFeed(Store[LiveRayCluster, Name, ClusterFacts]):
+class RayClusterFeed(Store[RayCluster, Name, ClusterFacts]):
     """The RayClusters of one list-watch, and of live reads."""
 
     def __init__(self, index: ClusterIndex) -> None:
@@ -64,7 +53,7 @@ class RayClusterFeed(Store[LiveRayCluster, Name, ClusterFacts]):
         )
 
     def read_all(
-        self, namespace: str, clusters: Iterable[LiveRayCluster], version: int, begun: float
+        self, namespace: str, clusters: Iterable[RayCluster], version: int, begun: float
     ) -> None:
         """Handle a live read that shows all RayClusters of a namespace at `version`, and that began
         at the server's time `begun`. The scope of the namespace has an empty name.
@@ -76,7 +65,7 @@ class RayClusterFeed(Store[LiveRayCluster, Name, ClusterFacts]):
         self.note_read((namespace, ""), begun)
 
 
-def rayclusters_in(namespace: str) -> "Resource[LiveRayCluster]":
+def rayclusters_in(namespace: str) -> "Resource[RayCluster]":
     """Return the RayClusters of a namespace, or of all when it is empty."""
     path = (
         f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"

@@ -18,6 +18,7 @@ from webhook.follow.client import Api, Operation
 from webhook.follow.errors import ApiError
 from webhook.follow.wire import decoded
 from webhook.kube import names
+from webhook.kube.objects import ObjectMeta
 
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
@@ -32,13 +33,8 @@ _FAIL: Final = "Fail"
 _log: Final = logging.getLogger("webhook.follow")
 
 
-class _Meta(Struct, rename="camel"):
-    resource_version: str = ""
-    annotations: dict[str, str] | None = None
-
-
 class _Stored(Struct):
-    metadata: _Meta
+    metadata: ObjectMeta
 
 
 class _ClientConfig(Struct, rename="camel"):
@@ -56,7 +52,7 @@ class Entry(Struct, rename="camel"):
 class Configuration(Struct):
     """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
 
-    metadata: _Meta
+    metadata: ObjectMeta
     webhooks: list[Entry] | None = None
 
     def open_entries(self) -> list[int]:
@@ -144,7 +140,7 @@ class FailurePolicy:
 
     async def _close(self) -> str:
         """Close every open entry, and return what prevents it. Raises ApiError."""
-        absent = Configuration(_Meta())
+        absent = Configuration(ObjectMeta())
         found = [await read(self._api, path) or absent for path in self._paths]
         if not any(each.open_entries() for each in found):
             return ""

@@ -16,18 +16,15 @@ from webhook.follow.client import Api, Operation
 from webhook.follow.errors import Garbled
 from webhook.follow.registration import Configuration, patch, paths, read
 from webhook.follow.wire import decoded
+from webhook.kube.objects import ObjectMeta
 
 _log: Final = logging.getLogger("webhook.follow")
 _SECONDS: Final = 10.0
 """Deadline of a request. None is on the path of a review."""
 
 
-class _Meta(Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _Secret(Struct):
-    metadata: _Meta
+    metadata: ObjectMeta
     data: dict[str, str] | None = None
 
 

@@ -7,11 +7,12 @@ from typing import Any
 from webhook.follow.client import Api
 from webhook.follow.listwatch import ListWatch
 from webhook.follow.pods import PodFeed, WorkerPod, pods_in
-from webhook.follow.rayclusters import LiveRayCluster, RayClusterFeed, rayclusters_in
+from webhook.follow.rayclusters import RayClusterFeed, rayclusters_in
 from webhook.follow.reader import Feeds, LiveReader
 from webhook.follow.timing import Timing, World
 from webhook.groups.clusters import ClusterIndex
 from webhook.groups.membership import Membership
+from webhook.kube.objects import RayCluster
 
 
 class ClusterState:
@@ -34,7 +35,7 @@ class ClusterState:
             ListWatch(api, pods_in(namespace), feeds.pods, timing, world)
             for namespace, feeds in self.feeds.items()
         ]
-        self.clusters: list[ListWatch[LiveRayCluster]] = [
+        self.clusters: list[ListWatch[RayCluster]] = [
             ListWatch(api, rayclusters_in(namespace), feeds.clusters, timing, world)
             for namespace, feeds in self.feeds.items()
         ]

@@ -40,6 +40,7 @@ class ObjectMeta(Struct, rename="camel", frozen=True, gc=False):
     annotations: Strings | None = None
     owner_references: list[OwnerReference] | None = None
     deletion_timestamp: str | None = None
+    resource_version: str = ""
 
     @property
     def controller(self) -> OwnerReference | None:

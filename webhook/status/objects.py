@@ -21,7 +21,6 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
     """The metadata of an object that lives."""
 
     creation_timestamp: str = ""
-    resource_version: str = ""
     deletion_grace_period_seconds: int | None = None
     finalizers: list[str] | None = None
 
