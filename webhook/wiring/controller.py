@@ -81,13 +81,10 @@ def build(
         _reporter(settings, observing, world, metrics, identity),
         _repairer(settings, observing, index, metrics, records, identity),
     )
-    leader = Leader(
-        Lease(api, namespace, name), identity, Works([work for work in works if work is not None])
-    )
+    work = Works([each for each in works if each is not None])
+    leader = Leader(Lease(api, namespace, name), identity, work)
 
-    metrics.expose(table.MEMBERS, lambda: len(index.members))
-    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
-    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
+    _index_metrics(metrics, index)
     metrics.expose(table.LEADER, lambda: leader.leading)
     watch_metrics(metrics, lambda: observing.watches)
     gate = _gate(observing, leader)
@@ -100,6 +97,12 @@ def build(
     beside = {"ComputeDomains": domains} if domains is not None else {}
     cluster = Connected(api, {"observing": observing, "leader": leader, **beside})
     return Process({"admin": admin, "cluster": cluster}, (admin,), drain, log)
+
+
+def _index_metrics(metrics: Metrics, index: GroupIndex) -> None:
+    metrics.expose(table.MEMBERS, lambda: len(index.members))
+    metrics.expose(table.CLUSTERS, lambda: len(index.clusters))
+    metrics.expose(table.MALFORMED_SEATS, lambda: index.malformed)
 
 
 def _gate(observing: Observing, leader: Leader) -> Gate:
