@@ -67,6 +67,7 @@ def copied(folder: Path) -> None:
 def is_killed(folder: Path, mutant: Mutant) -> bool:
     """Return whether a test fails on a mutant."""
     target = folder / mutant.path
+    before = target.read_text()
     target.write_text(mutant.code)
     try:
         package = mutant.path.split("/")[1].removesuffix(".py")
@@ -75,7 +76,7 @@ def is_killed(folder: Path, mutant: Mutant) -> bool:
         others = [each for each in ABOVE if each not in first]
         return any(fails(folder, paths) for paths in (first, others) if paths)
     finally:
-        shutil.copy(ROOT / mutant.path, target)
+        target.write_text(before)
 
 
 def fails(folder: Path, paths: list[str]) -> bool:
@@ -100,7 +101,8 @@ def main(count: int = 150, seed: int = 0) -> int:
         if fails(Path(folder), ["tests/test_validate_and_mutate.py"]):
             print("the tests fail without any mutant")
             return 2
-        for mutant in sample(count, seed):
+        for number, mutant in enumerate(sample(count, seed), 1):
+            sys.stderr.write(f"\r{number} of {count}")
             if not is_killed(Path(folder), mutant):
                 survivors += 1
                 print(f"{mutant.path}:{mutant.line}: {mutant.operator} survives", flush=True)
