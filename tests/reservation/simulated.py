@@ -278,6 +278,8 @@ class Model:
         self.server = Server()
         self.requests: list[Request] = []
         self.pods: list[Pod] = []
+        self.known_by_labels: set[str] = set()
+        """Pods whose entries were deleted by hand: nobody edits their labels."""
         self.groups = {
             GroupKey("ns", "uid", f"group-{i}"): self.random.choice([1, 2, 4]) for i in range(3)
         }
@@ -405,7 +407,7 @@ class Model:
             pod.terminating = True
         if what < 0.25:
             pod.gone = True
-        if what > 0.9 and pod.holder:
+        if what > 0.9 and pod.holder and pod.uid not in self.known_by_labels:
             pod.unlabelled = what > 0.95
             pod.moved = self.random.randrange(3)
         self.server.put_pod(pod)
@@ -560,11 +562,15 @@ class Model:
         self._after_10_seconds()
 
     def table_deleted(self) -> None:
-        """Somebody deletes a table, while no pod of its group is in progress."""
+        """Somebody deletes a table, while no pod of its group is in progress, and none is known by
+        its entry alone.
+        """
         underway: list[Pod | Ray] = [*self.pods, *self.rays]
-        if self.server.leases and not any(each.underway for each in underway):
+        edited = any(pod.unlabelled or pod.moved for pod in self.server.pods.values())
+        if self.server.leases and not edited and not any(each.underway for each in underway):
             self.server.version += 1
             del self.server.leases[self.random.choice(list(self.server.leases))]
+            self.known_by_labels |= set(self.server.pods)
             self._after_10_seconds()
 
     def _after_10_seconds(self) -> None:
