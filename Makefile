@@ -45,6 +45,8 @@ demo: $(READY)  ## Run the main job end to end on loopback, and show it
 	$(BIN)/ray-webhook certs issue --dir .cache/certs --days 365
 
 run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
+	@echo "When it is ready, run this in another terminal:"
+	@echo "  curl -s --cacert .cache/certs/ca.crt -H 'Content-Type: application/json' -d @tests/demo/review.json https://127.0.0.1:10250/mutate | $(BIN)/python -m tests.demo.answer"
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
 		--tls.cert-dir .cache/certs
 

@@ -34,7 +34,7 @@ def test_every_variable_in_a_page_is_a_setting(page: str) -> None:
 def test_the_sample_cluster_receives_seats_and_tpu_variables(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["mutate", "-f", str(ROOT / "manifests" / "samples" / "tpu-slice.yaml")]) == 0
+    assert main(["preview", "-f", str(ROOT / "manifests" / "samples" / "tpu-slice.yaml")]) == 0
     shown = capsys.readouterr().out
     assert names.LABEL_HOST_INDEX in shown
     assert names.TPU_WORKER_HOSTNAMES in shown

@@ -1,5 +1,5 @@
-"""`ray-webhook mutate`: what the pods that KubeRay would create receive, and why, without a cluster
-or a server.
+"""`ray-webhook preview`: what the pods that KubeRay would create receive, and why, without a
+cluster or a server.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.admission.pods import Placement, PodHandler
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import refuse
+from webhook.cli.parsing import NO_PATHS, add_paths, paths_of, refuse
 from webhook.cli.sharding import Sharded, sharded
 from webhook.cli.summary import table
 from webhook.kube import names
@@ -76,27 +76,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
-        "  ray-webhook mutate -f raycluster.yaml                    each pod, and why\n"
-        "  ray-webhook mutate -f rayjob.yaml --summary              a row for each pod\n"
-        "  kubectl get raycluster x -o yaml | ray-webhook mutate -f - -o yaml\n\n"
-        "exit status: 0 every pod is admitted, 1 one is refused, 2 the input cannot be read"
+        "  ray-webhook preview raycluster.yaml                    each pod, and why\n"
+        "  ray-webhook preview rayjob.yaml --summary              a row for each pod\n"
+        "  kubectl get raycluster x -o yaml | ray-webhook preview - -o yaml\n\n"
+        "exit status: 0: every pod is admitted; 1: a pod is denied; 2: the input cannot be read"
     )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        dest="files",
-        action="append",
-        required=True,
-        metavar="PATH",
-        help="RayClusters, RayJobs, RayServices, RayCronJobs and Pods: a file, a folder, or - for "
-        "standard input; may be repeated",
-    )
+    add_paths(parser)
     parser.add_argument(
         "--state",
         action="append",
         default=[],
         metavar="PATH",
-        help="RayClusters and pods that are there already: a file or a folder; may be repeated",
+        help="RayClusters and pods that exist already: a file or a folder; may be repeated",
     )
     parser.add_argument(
         "--multi-host-indexing",
@@ -123,12 +114,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot
     be read.
     """
+    paths = paths_of(arguments)
+    if not paths:
+        return refuse("preview", NO_PATHS)
     try:
-        clusters, results = at_once(_play(arguments))
+        clusters, results = at_once(_play(paths, arguments))
     except ManifestError as error:
-        return refuse("mutate", str(error))
+        return refuse("preview", str(error))
     if not results and not clusters:
-        return refuse("mutate", f"{', '.join(arguments.files)}: {_NO_PODS}")
+        return refuse("preview", f"{', '.join(paths)}: {_NO_PODS}")
+    _print(arguments, clusters, results)
+    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
+        (_name(each.pod), each.refused) for each in results
+    ]
+    for name, reason in refused:
+        if reason:
+            sys.stderr.write(many_lines(f"ray-webhook preview: {name}: refused: {reason}\n"))
+    return 1 if any(reason for _, reason in refused) else 0
+
+
+def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
+    """Print what the arguments ask for."""
     summary = arguments.summary or (_many(results) and _free(arguments))
     if arguments.explain or not (arguments.output or summary):
         for cluster in clusters:
@@ -140,18 +146,13 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
     if arguments.output:
         sys.stdout.write(_OUTPUTS[arguments.output](results))
-    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
-        (_name(each.pod), each.refused) for each in results
-    ]
-    for name, reason in refused:
-        if reason:
-            sys.stderr.write(many_lines(f"ray-webhook mutate: {name}: refused: {reason}\n"))
-    return 1 if any(reason for _, reason in refused) else 0
 
 
-async def _play(arguments: argparse.Namespace) -> tuple[list[Sharded], list[_Result]]:
+async def _play(
+    paths: list[str], arguments: argparse.Namespace
+) -> tuple[list[Sharded], list[_Result]]:
     """Return what becomes of the given RayClusters, and of all pods. Raises ManifestError."""
-    given = [each for each in map(_made, read_manifests(arguments.files)) if each is not None]
+    given = [each for each in map(_made, read_manifests(paths)) if each is not None]
     state = read_manifests(arguments.state)
     sent = sharded(
         [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state

@@ -1,4 +1,4 @@
-"""`ray-webhook mutate` explains, prints and refuses, and says what is wrong with its input in one
+"""`ray-webhook preview` explains, prints and refuses, and says what is wrong with its input in one
 line.
 """
 
@@ -46,7 +46,7 @@ def held(host: int) -> Object:
 def test_a_ray_cluster_is_explained_pod_by_pod_in_kuberays_order(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["mutate", "-f", str(V4), "--explain"]) == 0
+    assert main(["preview", "-f", str(V4), "--explain"]) == 0
     out, err = capsys.readouterr()
     heads = [line for line in out.splitlines() if line.startswith("pod ")]
     assert [re.sub(r", tpu-group-\w{5}", "", head) for head in heads] == [
@@ -62,7 +62,7 @@ def test_a_ray_cluster_is_explained_pod_by_pod_in_kuberays_order(
 
 
 def test_every_line_of_an_explanation_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutate", "-f", str(V4)]) == 0
+    assert main(["preview", "-f", str(V4)]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert lines
     assert not [line for line in lines if not re.search(r"# \S", line)]
@@ -82,7 +82,7 @@ def test_a_placeholder_is_marked_as_replaced_and_a_warning_is_shown(
     )
     path = written(tmp_path, pod.env(names.TPU_NAME, "by-hand").gpu(1).build())
     two = a_cluster("c").group("g", hosts=2, replicas=2).build()
-    assert main(["mutate", "-f", path, "--state", written(tmp_path, two, name="state.yaml")]) == 0
+    assert main(["preview", "-f", path, "--state", written(tmp_path, two, name="state.yaml")]) == 0
     out = capsys.readouterr().out
     assert "~ containers[0] TPU_WORKER_ID=1" in out
     assert "! TPU_NAME" in out
@@ -90,14 +90,14 @@ def test_a_placeholder_is_marked_as_replaced_and_a_warning_is_shown(
 
 
 def test_kuberays_own_labels_are_shown_as_trusted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutate", "-f", str(V4), "--multi-host-indexing", "--explain"]) == 0
+    assert main(["preview", "-f", str(V4), "--multi-host-indexing", "--explain"]) == 0
     out = capsys.readouterr().out
     assert out.count("(carried by its labels, trusted)") == 2
     assert "+ label" not in out
 
 
 def test_the_patches_are_one_line_for_each_pod(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutate", "-f", str(V4), "-o", "patch"]) == 0
+    assert main(["preview", "-f", str(V4), "-o", "patch"]) == 0
     patches = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(patches) == 3
     assert patches[0] == []
@@ -105,9 +105,9 @@ def test_the_patches_are_one_line_for_each_pod(capsys: pytest.CaptureFixture[str
 
 
 def test_yaml_and_json_show_the_same_pods(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutate", "-f", str(V4), "-o", "yaml"]) == 0
+    assert main(["preview", "-f", str(V4), "-o", "yaml"]) == 0
     pods = list(yaml.safe_load_all(capsys.readouterr().out))
-    assert main(["mutate", "-f", str(V4), "-o", "json"]) == 0
+    assert main(["preview", "-f", str(V4), "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["kind"] == "List"
     assert document["items"] == pods
@@ -118,9 +118,9 @@ def test_the_printed_patch_makes_the_printed_pod(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, state = written(tmp_path, BLANK), written(tmp_path, CLUSTER, name="state.yaml")
-    assert main(["mutate", "-f", path, "--state", state, "-o", "patch"]) == 0
+    assert main(["preview", "-f", path, "--state", state, "-o", "patch"]) == 0
     patch = json.loads(capsys.readouterr().out)
-    assert main(["mutate", "-f", path, "--state", state, "-o", "json"]) == 0
+    assert main(["preview", "-f", path, "--state", state, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == jsonpatch.apply_patch(BLANK, patch)
 
 
@@ -133,7 +133,7 @@ def test_a_pod_takes_the_seat_that_the_state_leaves_free(
     (state / "pods.json").write_text(json.dumps({"kind": "List", "items": [held(0)]}))
     (state / "notes.txt").write_text("not a manifest: [")
     assert (
-        main(["mutate", "-f", written(tmp_path, BLANK), "--state", str(state), "-o", "json"]) == 0
+        main(["preview", "-f", written(tmp_path, BLANK), "--state", str(state), "-o", "json"]) == 0
     )
     pod = json.loads(capsys.readouterr().out)
     assert (
@@ -160,7 +160,7 @@ def test_a_pod_in_the_state_that_belongs_to_nothing_takes_no_seat(
 ) -> None:
     other = {"apiVersion": "v1", "kind": "Pod", **other}
     state = written(tmp_path, CLUSTER, other, name="state.yaml")
-    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert main(["preview", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
 
 
@@ -171,7 +171,7 @@ def test_pods_in_the_state_that_have_no_name_yet_hold_a_seat_each(
     for pod in nameless:
         del pod["metadata"]["name"], pod["metadata"]["uid"]
     state = written(tmp_path, CLUSTER, *nameless, name="state.yaml")
-    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert main(["preview", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-1-0"
 
 
@@ -181,7 +181,7 @@ def test_a_raycluster_in_the_state_that_has_no_name_makes_no_difference(
     nameless = copy.deepcopy(CLUSTER)
     del nameless["metadata"]["name"]
     state = written(tmp_path, CLUSTER, nameless, name="state.yaml")
-    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert main(["preview", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
 
 
@@ -190,7 +190,7 @@ def test_a_pod_that_is_refused_is_explained_as_refused(
 ) -> None:
     pod = a_pod().of("c").worker("none").build()
     state = written(tmp_path, CLUSTER, name="state.yaml")
-    assert main(["mutate", "-f", written(tmp_path, pod), "--state", state, "--explain"]) == 1
+    assert main(["preview", "-f", written(tmp_path, pod), "--state", state, "--explain"]) == 1
     out, err = capsys.readouterr()
     assert re.fullmatch(r"pod 1: \S+: REFUSED: metadata\.labels\[ray\.io/group\]: .+\n", out)
     assert "refused: metadata.labels[ray.io/group]: " in err
@@ -202,7 +202,7 @@ def test_a_terminating_pod_leaves_its_seat_free(
     leaving = held(0)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     state = written(tmp_path, CLUSTER, leaving, held(1), name="state.yaml")
-    assert main(["mutate", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
+    assert main(["preview", "-f", written(tmp_path, BLANK), "--state", state, "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["spec"]["hostname"] == "g-0-0"
 
 
@@ -212,7 +212,7 @@ def test_several_documents_are_admitted_one_after_another(
     assert (
         main(
             [
-                "mutate",
+                "preview",
                 "-f",
                 written(tmp_path, BLANK, BLANK, {"kind": "Service"}),
                 "--state",
@@ -233,7 +233,7 @@ def test_a_ray_cluster_may_stand_beside_pods_of_its_own(
 ) -> None:
     cluster = a_cluster("c").group("g", hosts=2).build()
     del cluster["metadata"]["uid"]
-    assert main(["mutate", "-f", written(tmp_path, cluster, BLANK)]) == 0
+    assert main(["preview", "-f", written(tmp_path, cluster, BLANK)]) == 0
     out, err = capsys.readouterr()
     assert not err
     assert len([line for line in out.splitlines() if line.startswith("pod ")]) == 4
@@ -247,7 +247,7 @@ def test_a_ray_cluster_is_brought_up_beside_the_pods_that_it_has_already(
     assert (
         main(
             [
-                "mutate",
+                "preview",
                 "-f",
                 written(tmp_path, cluster),
                 "--state",
@@ -260,7 +260,7 @@ def test_a_ray_cluster_is_brought_up_beside_the_pods_that_it_has_already(
 
 
 def test_a_directory_is_read_file_by_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["mutate", "-f", str(EXAMPLES), "--explain"]) == 0
+    assert main(["preview", "-f", str(EXAMPLES), "--explain"]) == 0
     assert (
         len([line for line in capsys.readouterr().out.splitlines() if line.startswith("pod ")])
         > 100
@@ -276,7 +276,7 @@ def test_the_pod_may_come_without_a_state_when_nothing_is_asked_of_it(
         "metadata": {"name": "web"},
         "spec": {"containers": [{"name": "web"}]},
     }
-    assert main(["mutate", "-f", written(tmp_path, plain)]) == 0
+    assert main(["preview", "-f", written(tmp_path, plain)]) == 0
     assert capsys.readouterr().out == "pod 1: web: passes untouched\n"
 
 
@@ -291,7 +291,7 @@ def test_a_refused_pod_ends_with_exit_code_1_and_every_reason(
     assert (
         main(
             [
-                "mutate",
+                "preview",
                 "-f",
                 written(tmp_path, *pods),
                 "--state",
@@ -315,7 +315,7 @@ def test_a_refused_pod_takes_no_seat(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert (
         main(
             [
-                "mutate",
+                "preview",
                 "-f",
                 written(tmp_path, wrong, BLANK),
                 "--state",
@@ -330,7 +330,7 @@ def test_a_refused_pod_takes_no_seat(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_pod_whose_ray_cluster_is_unknown_is_refused_with_what_to_give(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mutate", "-f", written(tmp_path, BLANK)]) == 1
+    assert main(["preview", "-f", written(tmp_path, BLANK)]) == 1
     err = capsys.readouterr().err
     assert f"{NAMESPACE}/c with uid {uid_of('c')}" in err
     assert "--state" in err
@@ -339,7 +339,7 @@ def test_a_pod_whose_ray_cluster_is_unknown_is_refused_with_what_to_give(
 def test_a_file_without_pods_is_unusable_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mutate", "-f", written(tmp_path, {"kind": "Service"})]) == 2
+    assert main(["preview", "-f", written(tmp_path, {"kind": "Service"})]) == 2
     assert "no Ray object or Pod" in capsys.readouterr().err
 
 
@@ -395,7 +395,7 @@ def test_unreadable_input_ends_with_exit_code_2_and_one_line_that_says_where(
     name: str, text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_text(text)
-    assert main(["mutate", "-f", str(tmp_path / name)]) == 2
+    assert main(["preview", "-f", str(tmp_path / name)]) == 2
     out, err = capsys.readouterr()
     assert not out
     assert re.search(said, err)
@@ -408,9 +408,9 @@ def test_a_file_that_is_not_there_is_named(
 ) -> None:
     missing = str(tmp_path / "missing.yaml")
     arguments = (
-        ["mutate", "-f", missing]
+        ["preview", "-f", missing]
         if option == "-f"
-        else ["mutate", "-f", str(V4), "--state", missing]
+        else ["preview", "-f", str(V4), "--state", missing]
     )
     assert main(arguments) == 2
     assert "missing.yaml: No such file" in capsys.readouterr().err
@@ -420,7 +420,7 @@ def test_a_file_that_is_not_text_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "image.yaml").write_bytes(b"\x89PNG\xff\xfe")
-    assert main(["mutate", "-f", str(tmp_path / "image.yaml")]) == 2
+    assert main(["preview", "-f", str(tmp_path / "image.yaml")]) == 2
     assert "image.yaml:1: not a text file in UTF-8" in capsys.readouterr().err
 
 
@@ -431,7 +431,7 @@ def test_a_pod_in_the_state_with_a_part_of_a_seat_is_named(
     assert (
         main(
             [
-                "mutate",
+                "preview",
                 "-f",
                 written(tmp_path, BLANK),
                 "--state",
@@ -443,9 +443,7 @@ def test_a_pod_in_the_state_with_a_part_of_a_seat_is_named(
     assert re.search(r"s\.yaml:\d+: Pod odd:", capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["unheard-of"], ["mutate"], ["mutate", "-f", "x", "-o", "xml"]]
-)
+@pytest.mark.parametrize("arguments", [[], ["unheard-of"], ["preview", "-f", "x", "-o", "xml"]])
 def test_a_wrong_command_line_ends_with_exit_code_2_and_says_what_to_read(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -474,14 +472,14 @@ def test_it_starts_light() -> None:
         f"sys.stderr.write(','.join(name for name in {HEAVY} if name in sys.modules)); "
         "sys.exit(code)"
     )
-    command = [sys.executable, "-c", program, "mutate", "-f", str(V4), "-o", "patch"]
+    command = [sys.executable, "-c", program, "preview", "-f", str(V4), "-o", "patch"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 3
 
 
 def test_the_reader_of_the_output_may_leave_early() -> None:
-    command = f"{sys.executable} -m webhook.cli.main mutate -f {EXAMPLES} --explain | head -n 1"
+    command = f"{sys.executable} -m webhook.cli.main preview -f {EXAMPLES} --explain | head -n 1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
         capture_output=True,
@@ -507,7 +505,7 @@ def test_a_ray_cluster_of_a_shard_group_gets_the_index_that_the_webhook_would_gi
         written(tmp_path, a_shard("a"), a_shard("b")),
         written(tmp_path, a_shard("there", "0"), name="state.yaml"),
     )
-    assert main(["mutate", "-f", path, "--state", state, "--explain", "-o", "yaml"]) == 0
+    assert main(["preview", "-f", path, "--state", state, "--explain", "-o", "yaml"]) == 0
     out = capsys.readouterr().out
     assert f"+ annotation {names.ANNOTATION_SHARD_INDEX}=1" in out.splitlines()[1]
     assert "RayCluster b: shard 2 of search" in out
@@ -525,7 +523,7 @@ def test_a_ray_cluster_that_is_in_the_state_keeps_its_index(
         written(tmp_path, a_shard("a")),
         written(tmp_path, a_shard("a", "7"), name="state.yaml"),
     )
-    assert main(["mutate", "-f", path, "--state", state]) == 0
+    assert main(["preview", "-f", path, "--state", state]) == 0
     assert "RayCluster a: shard 7 of search" in capsys.readouterr().out
 
 
@@ -536,7 +534,7 @@ def test_a_ray_cluster_whose_index_is_taken_is_refused_without_its_pods(
         written(tmp_path, a_shard("a", "7")),
         written(tmp_path, a_shard("b", "7"), name="state.yaml"),
     )
-    assert main(["mutate", "-f", path, "--state", state, "--explain"]) == 1
+    assert main(["preview", "-f", path, "--state", state, "--explain"]) == 1
     out, err = capsys.readouterr()
     assert "RayCluster a: REFUSED" in out
     assert "pod 1" not in out
@@ -562,11 +560,11 @@ def test_a_cluster_that_asks_for_slices_of_kueue_shows_them_and_its_pods_have_th
     cluster.group("other", hosts=2)
     path = tmp_path / "cluster.json"
     path.write_text(json.dumps(cluster.build()))
-    assert main(["mutate", "-f", str(path), "--explain"]) == 0
+    assert main(["preview", "-f", str(path), "--explain"]) == 0
     out = capsys.readouterr().out
     assert f"workerGroupSpecs[0] {names.KUEUE_SLICE_REQUIRED_TOPOLOGY}={names.NODE_POOL}" in out
     assert "! no slices for Kueue in group other" in out
-    assert main(["mutate", "-f", str(path), "-o", "json"]) == 0
+    assert main(["preview", "-f", str(path), "-o", "json"]) == 0
     pods = json.loads(capsys.readouterr().out)["items"]
     assert [pod["metadata"]["annotations"].get(names.KUEUE_SLICE_SIZE) for pod in pods] == [
         None,
@@ -593,7 +591,7 @@ def wrapped(kind: str, **more: object) -> Object:
 def test_what_makes_a_raycluster_is_shown_with_the_pods_of_that_raycluster(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mutate", "-f", written(tmp_path, wrapped(kind)), "-o", "json"]) == 0
+    assert main(["preview", "-f", written(tmp_path, wrapped(kind)), "-o", "json"]) == 0
     pods = json.loads(capsys.readouterr().out)["items"]
     assert len(pods) == 5
     (owner,) = {pod["metadata"]["labels"][names.LABEL_CLUSTER] for pod in pods}
@@ -607,7 +605,7 @@ def test_annotations_of_a_rayjob_reach_its_raycluster(
 ) -> None:
     asked = {names.ANNOTATION_SCHEDULING_GROUP: "replica"}
     path = written(tmp_path, wrapped("RayJob", annotations=asked))
-    assert main(["mutate", "-f", path, "--explain"]) == 0
+    assert main(["preview", "-f", path, "--explain"]) == 0
     assert "spec.schedulingGroup.podGroupName=nightly-" in capsys.readouterr().out
 
 
@@ -616,7 +614,7 @@ def test_a_rayjob_on_a_raycluster_that_is_there_makes_no_pods(
 ) -> None:
     job = wrapped("RayJob")
     job["spec"] = {"clusterSelector": {"ray.io/cluster": "c"}}
-    assert main(["mutate", "-f", written(tmp_path, job)]) == 2
+    assert main(["preview", "-f", written(tmp_path, job)]) == 2
     assert "a RayJob with a clusterSelector runs on" in capsys.readouterr().err
 
 
@@ -625,7 +623,7 @@ def test_several_files_are_played_one_after_the_other(
 ) -> None:
     one = written(tmp_path, CLUSTER, name="one.yaml")
     two = written(tmp_path, wrapped("RayService"), name="two.yaml")
-    assert main(["mutate", "-f", one, "-f", two, "-o", "patch"]) == 0
+    assert main(["preview", "-f", one, "-f", two, "-o", "patch"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3 + 5
 
 
@@ -634,14 +632,14 @@ def test_standard_input_is_read(
 ) -> None:
     text = io.TextIOWrapper(io.BytesIO(yaml.safe_dump(CLUSTER).encode()))
     monkeypatch.setattr(sys, "stdin", text)
-    assert main(["mutate", "-f", "-", "-o", "patch"]) == 0
+    assert main(["preview", "-f", "-", "-o", "patch"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_a_summary_has_a_row_for_each_worker_and_of_many_the_first_and_the_last(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["mutate", "-f", str(V4), "--summary"]) == 0
+    assert main(["preview", "-f", str(V4), "--summary"]) == 0
     head, *rows = capsys.readouterr().out.splitlines()
     assert head.split()[:4] == ["cluster", "group", "replica", "host"]
     assert [row.split()[:5] for row in rows] == [
@@ -650,7 +648,7 @@ def test_a_summary_has_a_row_for_each_worker_and_of_many_the_first_and_the_last(
     ]
     assert "TPU_WORKER_HOSTNAMES=(2 hosts)" in rows[1]
     many = a_cluster("c").group("g", hosts=4, replicas=8).build()
-    assert main(["mutate", "-f", written(tmp_path, many), "--summary"]) == 0
+    assert main(["preview", "-f", written(tmp_path, many), "--summary"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert (len(rows), rows[4]) == (7, "… 27 more")
 
@@ -660,9 +658,22 @@ def test_on_a_terminal_several_replicas_are_summed_up_unless_asked_otherwise(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     path = written(tmp_path, wrapped("RayJob"))
-    assert main(["mutate", "-f", path]) == 0
+    assert main(["preview", "-f", path]) == 0
     assert "pod 1:" not in capsys.readouterr().out
-    assert main(["mutate", "-f", path, "--explain"]) == 0
+    assert main(["preview", "-f", path, "--explain"]) == 0
     assert "pod 1:" in capsys.readouterr().out
-    assert main(["mutate", "-f", str(V4)]) == 0  # one replica
+    assert main(["preview", "-f", str(V4)]) == 0  # one replica
     assert "pod 1:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["preview", "diff"])
+def test_a_file_has_to_be_named(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command]) == 2
+    assert "name at least one file" in capsys.readouterr().err
+
+
+def test_files_are_given_with_or_without_a_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preview", "-f", str(V4)]) == 0
+    flagged = capsys.readouterr().out
+    assert main(["preview", str(V4)]) == 0
+    assert capsys.readouterr().out == flagged
