@@ -15,7 +15,7 @@ WRONG: Final = 2
 
 NO_PATHS: Final = "name at least one file, folder, or - for standard input"
 
-_SIMILAR: Final = 0.6
+_SIMILAR: Final = 0.65
 """Similarity from which a known word is suggested, as difflib measures it: 1 is the same word."""
 
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|m|h)?")

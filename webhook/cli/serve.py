@@ -75,6 +75,6 @@ def _addresses(settings: Settings, port: int, admin: int) -> str:
     host = "127.0.0.1" if settings.listen.host in {"0.0.0.0", "::"} else settings.listen.host  # noqa: S104
     state = "is ready" if settings.standalone else "listens"
     return (
-        f"ray-webhook {state}: https://{host}:{port}/mutate and /validate; "
-        f"readiness: http://{host}:{admin}/readyz"
+        f"ray-webhook {state}: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz for "
+        "its readiness"
     )

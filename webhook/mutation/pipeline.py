@@ -1,6 +1,6 @@
 """The mutators, in order, and the edits they make together.
 
-See docs/decisions/0013-heads-need-their-raycluster.md.
+See docs/contributing/decisions/0013-heads-need-their-raycluster.md.
 """
 
 from collections.abc import Callable
