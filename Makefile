@@ -1,4 +1,4 @@
-# Every target creates what it needs in .venv and .cache; CONTRIBUTING.md tells what it leaves outside the checkout.
+# Every target creates what it needs in .venv and .cache; CONTRIBUTING.md says what they leave outside the checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -45,6 +45,8 @@ demo: $(READY)  ## Run the main job end to end on loopback, and show it
 	$(BIN)/ray-webhook certs issue --dir .cache/certs --days 365
 
 run: $(READY) .cache/certs/tls.crt  ## Serve the examples in the foreground
+	@echo "When it is ready, run this in another terminal:"
+	@echo "  curl -s --cacert .cache/certs/ca.crt -H 'Content-Type: application/json' -d @tests/demo/review.json https://127.0.0.1:10250/mutate | $(BIN)/python -m tests.demo.answer"
 	$(BIN)/ray-webhook serve --standalone --state examples --host 127.0.0.1 \
 		--tls.cert-dir .cache/certs
 
@@ -82,7 +84,7 @@ browser: $(READY)  ## Install chromium, and look at the dashboard as a person do
 fuzz: $(READY)  ## Run the property tests with fresh seeds for SECONDS (300 unless told)
 	$(BIN)/python -m tests.fuzz $(SECONDS)
 
-hostile: $(READY)  ## Attack a server on loopback, beside good clients, and write docs/hardening.md
+hostile: $(READY)  ## Attack a server on loopback, beside good clients, and write docs/contributing/hardening.md
 	$(BIN)/python -m tests.hostile
 
 # Versions that tests/e2e/tools pins, such as KUBERAY=1.4.2 KUBERNETES=1.34.4; the newest unless they are given.
@@ -118,7 +120,7 @@ ray-and-jax: newest-ray  ## Install the newest JAX beside the newest Ray
 meeting: $(READY) ray-and-jax  ## Start real Rays on pods that the webhook completed, and have a JAX program meet by their variables
 	$(BIN)/python -m tests.meeting
 
-drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, and write what is lost into docs/termination.md
+drain: $(READY) newest-ray  ## Delete workers of real Rays with work on them, and write what is lost into docs/contributing/measurements.md
 	$(PYTHON) -m venv .cache/ray-2.56.1
 	.cache/ray-2.56.1/bin/python -m pip install --quiet --disable-pip-version-check ray==2.56.1
 	$(BIN)/python -m tests.drain

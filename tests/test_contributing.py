@@ -29,10 +29,10 @@ OF_THE_PROFILE = re.compile(
 MAY_DIFFER = ("tests/conftest.py", "tests/e2e/", "tests/fuzz.py")
 
 
-def test_every_target_is_in_the_table_and_nothing_else_is() -> None:
-    assert len(TARGETS) >= 10
-    assert list(TABLE) == list(TARGETS)
-    assert {len(cells) for cells in CELLS} == {5}
+def test_the_table_has_the_most_used_targets() -> None:
+    assert len(TABLE) == 10
+    assert set(TABLE) <= set(TARGETS)
+    assert {len(cells) for cells in CELLS} == {3}
 
 
 def test_every_target_but_those_that_make_files_is_phony_and_says_what_it_does() -> None:
@@ -49,11 +49,10 @@ def test_make_help_lists_every_target() -> None:
     ]
 
 
-def test_the_table_says_what_ci_runs() -> None:
+def test_ci_calls_targets_of_the_makefile() -> None:
     script = (ROOT / ".ci" / "run").read_text()
     called = re.findall(r"^(?:.*; then)?\s*make ([a-z0-9-]+)", script, re.MULTILINE)
-    run = {*called, *(each for name in called for each in _prerequisites(name))}
-    assert run == {name for name, cells in TABLE.items() if cells[3] == "yes"}
+    assert {"check", "test", "docs"} <= set(called) <= set(TARGETS)
 
 
 def test_the_workflows_call_targets_of_the_makefile() -> None:
@@ -64,12 +63,6 @@ def test_the_workflows_call_targets_of_the_makefile() -> None:
         found |= set(re.findall(r"^          - ([a-z0-9-]+)$", text, re.MULTILINE))
     assert {"check", "test", "e2e", "release", "hostile"} <= found
     assert found <= set(TARGETS)
-
-
-def _prerequisites(target: str) -> list[str]:
-    """Return the targets that a target makes first."""
-    (line,) = re.findall(rf"^{target}:(.*?) ##", MAKEFILE, re.MULTILINE)
-    return [each for each in line.split() if each in TARGETS]
 
 
 def test_every_floor_that_does_no_input_or_output_is_tested_by_test_fast() -> None:

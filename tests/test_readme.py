@@ -28,7 +28,7 @@ OF_DOCS = [
     for line in block.splitlines()
     if line
 ]
-ENDS = {".venv/bin/ray-webhook validate -f tests/demo/broken.yaml": 1}
+ENDS = {".venv/bin/ray-webhook validate tests/demo/broken.yaml": 1}
 """Exit codes that are not 0."""
 
 
@@ -71,20 +71,6 @@ def test_each_make_target_exists(target: str) -> None:
 
 def test_every_command_of_a_block_is_a_kind_that_is_tested() -> None:
     assert all(line.startswith(("make ", ".venv/bin/ray-webhook ")) for line in COMMANDS)
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
-    ],
-)
-def test_links_lead_somewhere(page: str) -> None:
-    text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
-        assert ((ROOT / page).parent / target).exists(), target
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ class Validation(_Section):
 
 class Scheduling(_Section):
     """Scheduling groups, for RayClusters that ask for them;
-    `docs/scheduling-groups.md` tells more.
+    `docs/scheduling.md#gang-scheduling` tells more.
     """
 
     publish: bool = False
@@ -207,7 +207,7 @@ class Network(_Section):
 
 
 class ComputeDomains(_Section):
-    """ComputeDomains, for RayClusters that ask for them; `docs/compute-domains.md` tells more."""
+    """ComputeDomains of NVIDIA's DRA driver; `docs/scheduling.md#computedomains` tells more."""
 
     enabled: bool = False
     """Whether they are kept for these RayClusters: `controller` keeps them, and `serve` gives pods
@@ -226,7 +226,7 @@ class Controller(_Section):
 
 class Dashboard(_Section):
     """`ray-webhook dashboard --in-cluster`: the page, for everybody whose token the API server
-    knows; `docs/dashboard.md` tells more.
+    knows; `docs/status.md#dashboard` tells more.
     """
 
     host: str = "127.0.0.1"
@@ -242,7 +242,7 @@ class Dashboard(_Section):
 
 
 class Resize(_Section):
-    """Resize in place; `docs/resize.md` tells more."""
+    """Resize in place; `docs/lifecycle.md#in-place-resize` tells more."""
 
     policy: Literal["listed", "all", "none"] = "listed"
     """Which Ray pods get a resize policy: those of groups in the annotation `ray.io/ippr`, `all`,
@@ -266,7 +266,7 @@ class Affinity(_Section):
 
 
 class Termination(_Section):
-    """The end of worker pods; `docs/termination.md` tells more."""
+    """The end of worker pods; `docs/lifecycle.md#termination` tells more."""
 
     drain_seconds: Annotated[int, Field(ge=0, le=SECONDS_MAX)] = 0
     """How long workers may finish what runs on them, in RayClusters without the annotation
@@ -276,7 +276,7 @@ class Termination(_Section):
 
 class Repair(_Section):
     """Replicas of several hosts that lost one, in RayClusters that ask for repair;
-    `docs/repair.md` tells more.
+    `docs/lifecycle.md#repair` tells more.
     """
 
     enabled: bool = False
@@ -284,7 +284,7 @@ class Repair(_Section):
 
 
 class Topology(_Section):
-    """Where nodes of Ray are; `docs/locality.md` tells more."""
+    """Where nodes of Ray are; `docs/scheduling.md#labels-of-ray-nodes` tells more."""
 
     zones: Literal["auto", "on", "off"] = "auto"
     """Whether Ray is told the zone and the region of its nodes. `auto` is: where the API server is

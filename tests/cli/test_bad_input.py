@@ -65,14 +65,14 @@ def an_object(kind: str, spec: object, **meta: object) -> Object:
 def test_an_object_of_a_wrong_shape_is_told_by_field(
     document: Object, said: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    assert said in refused(capsys, "mutate", "-f", written(tmp_path, document))
+    assert said in refused(capsys, "preview", "-f", written(tmp_path, document))
 
 
 @pytest.mark.parametrize("replicas", [2_000_000_000, 10**23])
 def test_more_pods_than_a_cluster_has_are_not_played(
     replicas: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    told = refused(capsys, "mutate", "-f", written(tmp_path, llama(replicas).build()))
+    told = refused(capsys, "preview", "-f", written(tmp_path, llama(replicas).build()))
     assert "RayCluster llama: spec.workerGroupSpecs: 8" in told
     assert f"at most {MOST_PODS}: lower replicas" in told
 
@@ -194,7 +194,7 @@ def test_a_closed_output_changes_no_exit_status(arguments: Sequence[str], tmp_pa
     assert run_with(1, *(each.format(file=file) for each in arguments))[0] == 0
 
 
-@pytest.mark.parametrize("command", ["mutate", "diff"])
+@pytest.mark.parametrize("command", ["preview", "diff"])
 def test_a_closed_input_is_an_empty_one(command: str) -> None:
     status, told = run_with(0, command, "-f", "-")
     assert (status, "<stdin>: no Ray object" in told) == (2, True)

@@ -28,7 +28,7 @@ VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurati
 REVIEWS = "POST /apis/authorization.k8s.io/v1/subjectaccessreviews"
 WITHIN = "/api/v1/namespaces/ray-webhook"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/ray-webhook/endpointslices"
-CHECKS = Path(__file__).parents[2] / "docs" / "checks.md"
+CHECKS = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 DENIED = (
     'admission webhook "clusters.admission.ray.io" denied the request: '
     "spec.workerGroupSpecs[1].groupName: twice"
@@ -101,7 +101,7 @@ def check(
     found: dict[str, str] = {}
     for each in json.loads(capsys.readouterr().out)["checks"]:
         found[each["id"]] = max(found.get(each["id"], "fine"), each["verdict"], key=ranks.index)
-        assert f"## {each['id']}\n" in CHECKS.read_text()
+        assert f"### {each['id']}\n" in CHECKS.read_text()
         assert bool(each.get("remedy")) == (each["verdict"] != "fine")
     return status, found
 
@@ -110,7 +110,8 @@ def test_all_is_fine_where_all_is_installed(tmp_path: Path, bundle: str, capsys:
     status, found = check(tmp_path, bundle, capsys)
     assert status == 0
     assert {name: verdict for name, verdict in found.items() if verdict != "fine"} == {}
-    sections = re.findall(r"^## (.+)$", CHECKS.read_text(), re.MULTILINE)
+    checks = CHECKS.read_text().partition("\n## Checks\n")[2]
+    sections = re.findall(r"^### (.+)$", checks, re.MULTILINE)
     assert list(found) == sections
 
 

@@ -12,6 +12,7 @@ from tests.status.served import serving
 from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES
 from webhook.cli.main import main
+from webhook.groups.optins import ANNOTATIONS
 from webhook.kube import names
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
@@ -244,11 +245,42 @@ def test_every_variable_that_is_given_can_be_explained(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        ("rule", [rule.id for rule in RULES]),
+        ("diagnosis", [each.id for each in DIAGNOSES]),
+        ("variable", sorted(given_variables())),
+        ("annotation", list(ANNOTATIONS)),
+    ],
+)
+def test_without_a_name_all_are_listed(kind: str, known: list[str], capsys: Capture) -> None:
+    assert main(["explain", kind]) == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
+    assert [name for name, _ in lines] == known
+
+
+def test_a_pod_has_to_be_named(capsys: Capture) -> None:
+    assert main(["explain", "pod"]) == 2
+    assert "name a pod" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ANNOTATIONS)
+def test_an_annotation_is_explained_with_or_without_its_prefix(name: str, capsys: Capture) -> None:
+    assert main(["explain", "annotation", name]) == 0
+    whole = capsys.readouterr().out
+    assert main(["explain", "annotation", name.removeprefix(names.PREFIX)]) == 0
+    assert capsys.readouterr().out == whole
+    (page,) = re.findall(r"^documentation: (\S+?)(?:#\S*)?$", whole, re.MULTILINE)
+    assert (Path(__file__).parents[2] / page).resolve().is_file()
+
+
+@pytest.mark.parametrize(
     ("kind", "name", "near"),
     [
         ("rule", "tpu-topology-mismach", "tpu-topology-mismatch"),
         ("diagnosis", "hosts-missing", ids.HOST_MISSING),
         ("variable", "TPU_WORKERID", "TPU_WORKER_ID"),
+        ("annotation", "topologykey", "topology-key"),
     ],
 )
 def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capture) -> None:
@@ -259,9 +291,10 @@ def test_the_nearest_name_is_given(kind: str, name: str, near: str, capsys: Capt
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("rule", "there is no rule QQQ; docs/rules.md lists all\n"),
-        ("diagnosis", "there is no diagnosis QQQ; docs/diagnoses.md lists all\n"),
-        ("variable", "the webhook sets no variable QQQ; it sets FI_EFA_FORK_SAFE, "),
+        ("rule", "there is no rule QQQ; `ray-webhook explain rule` lists all\n"),
+        ("diagnosis", "there is no diagnosis QQQ; `ray-webhook explain diagnosis` lists all\n"),
+        ("variable", "the webhook sets no variable QQQ; `ray-webhook explain variable` lists"),
+        ("annotation", "there is no annotation QQQ; `ray-webhook explain annotation` lists"),
     ],
 )
 def test_where_no_name_is_near_it_says_where_all_are(kind: str, said: str, capsys: Capture) -> None:

@@ -56,8 +56,8 @@ def test_every_command_refuses_a_file_with_the_same_words_and_line(
     (good := tmp_path / "good.yaml").write_text(CLUSTER)
     heard = {
         said("validate", path),
-        said("mutate", "-f", path),
-        said("mutate", "-f", good, "--state", path),
+        said("preview", "-f", path),
+        said("preview", "-f", good, "--state", path),
         said("serve", "--standalone", "--state", path),
     }
     (error,) = heard
@@ -70,7 +70,7 @@ def test_every_command_names_a_file_that_is_missing_and_what_to_give(
     missing = tmp_path / "none.yaml"
     heard = {
         said("validate", missing),
-        said("mutate", "-f", missing),
+        said("preview", "-f", missing),
         said("serve", "--standalone", "--state", missing),
     }
     (error,) = heard
@@ -86,7 +86,7 @@ def test_a_path_with_nothing_that_is_wanted_is_refused(
     path = tmp_path / "given.yaml"
     path.write_text(text)
     wanted = f"{path}: no Ray object or Pod in it (apiVersion ray.io/v1 or v1)"
-    assert said("mutate", "-f", path) == wanted
+    assert said("preview", "-f", path) == wanted
     assert said("serve", "--standalone", "--state", path) == wanted
 
 
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_read_is_no_success_of_any_command(
     with unreadable(closed):
         heard = {
             said("validate", open_folder),
-            said("mutate", "-f", open_folder),
+            said("preview", "-f", open_folder),
             said("diff", "-f", open_folder),
             said("dashboard", "--state", open_folder),
             said("serve", "--standalone", "--state", open_folder),
@@ -156,7 +156,7 @@ def test_mutate_reads_standard_input_for_a_dash(
 ) -> None:
     given = io.TextIOWrapper(io.BytesIO(CLUSTER.encode()))
     monkeypatch.setattr(sys, "stdin", given)
-    assert main(["mutate", "-f", "-"]) == 0
+    assert main(["preview", "-f", "-"]) == 0
     assert "replica 0, host 0" in capsys.readouterr().out
 
 
@@ -165,4 +165,4 @@ def test_an_error_in_standard_input_has_its_line(
 ) -> None:
     given = io.TextIOWrapper(io.BytesIO(b"a: 1\na: 2\n"))
     monkeypatch.setattr(sys, "stdin", given)
-    assert said("mutate", "-f", "-").startswith("<stdin>:2: the key 'a'")
+    assert said("preview", "-f", "-").startswith("<stdin>:2: the key 'a'")

@@ -66,7 +66,7 @@ def test_the_description_keeps_names_as_they_are_spelt(command: str, capsys: Cap
             ["controller", "--controller.evens", "x"],
             "--controller.evens; did you mean --controller.events?",
         ),
-        (["mutate", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
+        (["preview", "--sumary", "-f", "x"], "--sumary; did you mean --summary?"),
     ],
 )
 def test_what_is_mistyped_is_answered_with_what_was_meant(

@@ -47,6 +47,38 @@ def test_the_nearest_flag_is_named(capsys: Capture) -> None:
     assert "there is no argument --wach; did you mean --watch?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "flags"),
+    [
+        (["help"], ["--help"]),
+        (["help", "validate"], ["validate", "--help"]),
+        (["help", "certs", "issue"], ["certs", "issue", "--help"]),
+        (["version"], ["--version"]),
+    ],
+)
+def test_help_and_version_are_commands_too(
+    words: list[str], flags: list[str], capsys: Capture
+) -> None:
+    printed = []
+    for each in (words, flags):
+        with pytest.raises(SystemExit) as ended:
+            main(each)
+        assert ended.value.code == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert printed[0]
+
+
+@pytest.mark.parametrize("word", ["cats", "mutate", "versoin"])
+def test_only_a_similar_command_is_suggested(word: str, capsys: Capture) -> None:
+    similar = {"cats": "certs", "versoin": "version"}
+    with pytest.raises(SystemExit):
+        main([word])
+    err = capsys.readouterr().err
+    assert ("did you mean" in err) == (word in similar)
+    assert similar.get(word, "there are ") in err
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_a_shell_can_complete_every_command_and_its_flags(shell: str, capsys: Capture) -> None:
     assert main(["completion", shell]) == 0
@@ -157,8 +189,8 @@ def light(*arguments: str, without: AbstractSet[str] = EXTRA | POSIX) -> Done:
     [
         ("validate", "-f", "examples/gpu-2x8.yaml"),
         ("validate", "-f", "examples", "-o", "sarif"),
-        ("mutate", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
-        ("mutate", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
+        ("preview", "-f", "examples/tpu-v4-2x2x2.yaml", "--explain"),
+        ("preview", "-f", "examples/gpu-2x8.yaml", "-o", "yaml"),
         ("completion", "bash"),
         ("--help",),
     ],

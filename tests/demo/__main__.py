@@ -60,7 +60,7 @@ class Demo:
         pods = list(expand(document, cluster, indexed=indexed))
         say(
             f"\n== {path.name}: {len(pods)} "
-            f"pods{', with the seat labels of KubeRay 1.6+' if indexed else ''}"
+            f"pods{', with the labels of KubeRay 1.6 and later' if indexed else ''}"
         )
         started = time.perf_counter()
         stored = []
@@ -80,7 +80,7 @@ class Demo:
         }
         wrong = violations(stored, hosts)
         self._check(
-            f"{len(workers)} workers hold {len(workers)} different seats, replicas filled in "
+            f"{len(workers)} workers have {len(workers)} different identities, replicas filled in "
             f"order ({took:.0f} ms)",
             wrong,
         )
@@ -95,7 +95,7 @@ class Demo:
             self._api.delete(pod)
         again = seats([self._api.create(blank)])
         self._check(
-            "host 1 of replica 2 is deleted; the next pod takes exactly its seat",
+            "host 1 of replica 2 is deleted; the next pod gets exactly its identity",
             differ(again, seats(lost)),
         )
 
@@ -119,11 +119,11 @@ class Demo:
         first, _ = self._api.admit(worker, dry_run=True)
         second, _ = self._api.admit(worker, dry_run=True)
         self._check(
-            "asked twice, a dry run shows the same next seat",
+            "two dry runs show the same next identity",
             differ(places([second]), places([first])),
         )
         self._check(
-            "and takes none: the seat is still free",
+            "and reserve nothing: the identity is still free",
             differ(places([self._api.create(worker)]), places([first])),
         )
 
@@ -143,7 +143,7 @@ class Demo:
 
     def _look(self, manifests: Sequence[Manifest]) -> None:
         """Leave what was played for the dashboard, with a host missing, and see that it shows."""
-        say("\n== what is running, and what is missing")
+        say("\n== status: one host is missing")
         (lost,) = self._live(replica=1, host=2)
         self._api.delete(lost)
         page.write(manifests, self._api.pods.values())
@@ -154,7 +154,7 @@ class Demo:
         missing = [each for each in ours["troubles"] if each["id"] == ids.HOST_MISSING]
         shown = [(each["replica"], each["hosts"]) for each in missing if each["replica"] == 1]
         self._check("and that host 2 of replica 1 is missing", differ(shown, [(1, [2])]))
-        say(f"   look at it: {page.COMMAND}")
+        say(f"   to see it: {page.COMMAND}")
 
     def _live(self, *, replica: int, host: int | None = None) -> list[Object]:
         """Return the live pods of the story's cluster in one replica, or on one host of it."""

@@ -1,5 +1,5 @@
 """Deletes workers of real Rays with a task on them, and writes what is lost into
-docs/termination.md.
+docs/contributing/measurements.md.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.drain.pod import Json, Pod, kill
 from webhook.kube import names
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = ROOT / "docs" / "termination.md"
+PAGE: Final = ROOT / "docs" / "contributing" / "measurements.md"
 BEGIN: Final = "<!-- Written by `make drain`. -->\n"
 END: Final = "<!-- End of what `make drain` writes. -->\n"
 DRIVER: Final = Path(__file__).parent / "inside_ray.py"

@@ -1,5 +1,5 @@
-"""The document about compatibility: a column for each pair, a row for each story, and what is
-missing where.
+"""The pages about compatibility: for users the pairs and what they lack; for contributors a column
+for each pair and a row for each story.
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,19 @@ Results = Mapping[Pair, Outcomes | None]
 HEAD: Final = f"""\
 # Compatibility
 
-`make matrix` wrote this: it runs the stories of `tests/e2e` on real programs, KubeRay's operator
-and a Kubernetes control plane without nodes, for each pair of versions, and nothing below is
-written by hand. CI runs two of the pairs for each change: {NEWEST}, and {OLD}.
+<!-- Written by `make matrix`. -->
+
+ray-webhook supports Kubernetes 1.30 and later, and KubeRay 1.1 and later. The end-to-end tests run
+on these pairs of versions, with the real operator of KubeRay and a Kubernetes control plane without
+nodes; [the results](contributing/stories.md) have each test. CI runs two of the pairs for each
+change: {NEWEST}, and {OLD}.
+
+"""
+
+RECORD: Final = """\
+# Results of the end-to-end tests
+
+<!-- Written by `make matrix`. -->
 
 """
 
@@ -30,12 +40,30 @@ pair ran.
 
 
 def document(results: Results, state: str) -> str:
-    """The whole document. `state` names the present code; results of other code say so."""
+    """The page for users. `state` names the present code."""
+    rows = "".join(
+        f"| {pair.kuberay} | {pair.kubernetes} | {_verdict(found, state)} |\n"
+        for pair, found in results.items()
+    )
+    table = f"| KubeRay | Kubernetes | tests |\n|---|---|---|\n{rows}"
+    return folded(f"{HEAD}{table}\n## Differences between versions\n\n{_without(results)}")
+
+
+def record(results: Results, state: str) -> str:
+    """The page for contributors. `state` names the present code; results of other code say so."""
     ran = {pair: found for pair, found in results.items() if found and not found.trouble}
-    parts = [HEAD, "## Pairs\n\n", _pairs(results, state), "\n## Without\n\n", _without(results)]
+    parts = [RECORD, _pairs(results, state)]
     if failures := _failures(ran):
         parts += ["\n## Failures\n\n", failures]
     return folded("".join([*parts, "\n## Stories\n\n", _stories(ran)]))
+
+
+def _verdict(found: Outcomes | None, state: str) -> str:
+    if found is None or found.trouble:
+        return "not run"
+    failed = found.total("failed")
+    code = "" if found.state == state else ", an earlier version of the code"
+    return f"{f'{failed} failed' if failed else 'passed'}{code}"
 
 
 def _pairs(results: Results, state: str) -> str:

@@ -1,4 +1,4 @@
-"""Every example in a real cluster: its pods are stored as `ray-webhook mutate` shows them, and
+"""Every example in a real cluster: its pods are stored as `ray-webhook preview` shows them, and
 agree with one another.
 """
 
@@ -172,7 +172,7 @@ def mutate(cluster: Json, stored: Stored, folder: Path) -> Objects:
         sys.executable,
         "-m",
         "webhook.cli.main",
-        "mutate",
+        "preview",
         "-f",
         str(path),
         "-o",

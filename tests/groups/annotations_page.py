@@ -15,11 +15,10 @@ HEAD = """# Annotations
 
 <!-- Written by `python -m tests.groups.annotations_page`; a test fails when it is out of date. -->
 
-What you may write on a RayCluster. On a RayJob or RayService write it there: KubeRay copies
-annotations to each RayCluster that it makes. A value that the webhook does not know is refused by
-the rule in the last column when the object is applied.
+Set these on the RayCluster, or on the RayJob or RayService: KubeRay copies annotations to each
+RayCluster that it creates. An invalid value is denied by the rule in the last column.
 
-| annotation | what it says | values | more | rule |
+| annotation | effect | values | page | rule |
 |---|---|---|---|---|
 """
 

@@ -1,5 +1,5 @@
 """Runs every attack, or those named: `python -m tests.hostile [--seconds 6] [NAME...]`. Writes
-docs/hardening.md after all.
+docs/contributing/hardening.md after all.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from webhook.http.protocol import Limits
 from webhook.serving.budget import IN_FLIGHT_MAX
 from webhook.serving.endpoint import BODY_MAX
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "hardening.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "contributing" / "hardening.md"
 _QUIET: Final = "(nothing)"
 P99_RATIO: Final = 10
 """Times what the same server shows just before the attack: other work on the machine slows both."""
@@ -68,7 +68,7 @@ get a verdict and the rest a 400; one that gets a 500 ends the run and is printe
 Out of scope: floods of handshakes. A TLS handshake takes the server about as long as ten reviews,
 and a flood cannot be told from many API servers that start at once. Where anything but API servers
 can reach the port, keep it out with a NetworkPolicy or `tls.clientCa`; see
-[SECURITY.md](../SECURITY.md).
+[SECURITY.md](../../SECURITY.md).
 """  # noqa: E501 - the head of a table
 
 

@@ -96,6 +96,6 @@ class Pod:
 
 def admitted(file: Path) -> list[Pod]:
     """Return the pods of a file, in the order in which KubeRay creates them."""
-    command = [sys.executable, "-m", "webhook.cli.main", "mutate", "-f", str(file), "-o", "json"]
+    command = [sys.executable, "-m", "webhook.cli.main", "preview", "-f", str(file), "-o", "json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [Pod(each, number) for number, each in enumerate(json.loads(done.stdout)["items"])]

@@ -34,7 +34,7 @@ from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check_file
 
 CORPUS = HERE / "corpus"
-PAGE = HERE.parents[1] / "docs" / "pod-templates.md"
+PAGE = HERE.parents[1] / "docs" / "contributing" / "pod-templates.md"
 MISSED_MAX = 0.02
 """The share of refused objects that no rule may deny."""
 SHOWN = 40

@@ -1,5 +1,5 @@
-"""Each story gives the same pods through `ray-webhook mutate` and over HTTPS, and they are those of
-its want.yaml.
+"""Each story gives the same pods through `ray-webhook preview` and over HTTPS, and they are
+those of its want.yaml.
 
 A story is a directory: input.yaml has RayClusters or pods to create, state.yaml what is there
 already, want.yaml one document for each pod in order: the pod as it is admitted, or the fields for
@@ -79,7 +79,7 @@ def test_the_command_tells_the_story(story: Path, capsys: pytest.CaptureFixture[
     want = wanted(story)
     refused = [each["refused"] for each in want if "refused" in each]
     states = [word for path in state_of(story) for word in ("--state", str(path))]
-    code = main(["mutate", "-f", str(story / "input.yaml"), *states, "-o", "yaml"])
+    code = main(["preview", "-f", str(story / "input.yaml"), *states, "-o", "yaml"])
     out, err = capsys.readouterr()
     assert list(yaml.safe_load_all(out)) == [each for each in want if "refused" not in each]
     assert code == (1 if refused else 0)

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tests.pages import folded
-from tests.status.samples import Sample, samples, written
+from tests.status.samples import Sample, samples
 from webhook.status.causes import EXPLAINS
 from webhook.status.diagnosis import Diagnosis
 from webhook.status.document import schema
@@ -23,17 +21,11 @@ INTRODUCTION = """# Diagnoses
 
 <!-- Written by `python -m tests.status.page`; a test fails when this page is out of date. -->
 
-`ray-webhook status` compares what lives with what should: RayClusters, their pods, and what these
-need. It makes these {count} diagnoses. An **error** does not work, and makes `status` exit with 1;
-a **warning** works badly, or may stop working; an **info** is so by choice. Most count only after a
-time: until then they may be a moment of a start that goes well.
-
-What your account may not read is not looked at, and `status` says so.
-
-In the examples all is well at first: a RayCluster `llama` in namespace `team` with a head and two
-TPU slices of four hosts, whose pods were created an hour ago, each on a node of its own. Then
-something changes: `without` are pods that are gone, `pods` what is other in a pod, `told` variables
-of its containers. All examples are run as tests.
+`ray-webhook status` compares Ray clusters with their desired state, and makes these {count}
+diagnoses. An **error** does not work, and makes `status` exit with 1; a **warning** may stop
+working; an **info** is intended. Most are shown only after a delay, because a starting cluster
+passes through the same states. The examples are about a RayCluster `llama` in the namespace `team`,
+with two TPU slices of four hosts.
 """
 
 
@@ -57,16 +49,16 @@ def explained(diagnosis: Diagnosis[Any]) -> tuple[str, str, str]:
 
 def _lines() -> Iterator[str]:
     yield INTRODUCTION.format(count=len(DIAGNOSES))
-    yield "| diagnosis | level | counts | shows |\n|---|---|---|---|"
+    yield "| diagnosis | level | shown | problem |\n|---|---|---|---|"
     for each in DIAGNOSES:
         yield f"| [{each.id}](#{each.id}) | {each.level} | {_counts(each)} | {explained(each)[0]} |"
     yield ""
-    examples, texts = samples(), written()
+    examples = samples()
     for diagnosis in DIAGNOSES:
-        yield from _diagnosis(diagnosis, examples[diagnosis.id], texts[diagnosis.id])
+        yield from _diagnosis(diagnosis, examples[diagnosis.id])
 
 
-def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) -> Iterator[str]:
+def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample) -> Iterator[str]:
     what, why, source = explained(diagnosis)
     yield f"## {diagnosis.id}\n"
     yield f"**{diagnosis.level}**, {_counts(diagnosis)} · {what}\n"
@@ -74,14 +66,12 @@ def _diagnosis(diagnosis: Diagnosis[Any], sample: Sample, text: dict[str, Any]) 
     yield f"Source: {source}\n"
     if consequences := EXPLAINS.get(diagnosis.id):
         listed = ", ".join(f"[{each}](#{each})" for each in consequences)
-        yield f"Not shown beside it, as its consequences: {listed}.\n"
-    shown = {key: value for key, value in text.items() if key != "also"}
-    yield f"Example:\n\n```yaml\n{yaml.safe_dump(shown, sort_keys=False, width=120)}```\n"
+        yield f"Its consequences are not shown: {listed}.\n"
     trouble = next(
         each for each in sample.scene().examined().every_trouble if each.id == diagnosis.id
     )
-    yield f"It says: {trouble.message}\n"
-    yield f"What to do: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
+    yield f"Example: {trouble.message}\n"
+    yield f"Fix: {trouble.remedy}.\n\n```sh\n{trouble.command}\n```\n"
     if trouble.change is not None:
         yield f"This {trouble.change.does}:\n\n```sh\n{trouble.change.command}\n```\n"
 

@@ -25,10 +25,10 @@ _HEAD = """# Metrics
 Generated from the code that declares them by `python -m tests.telemetry.metrics_page`; a test fails
 when it is out of date.
 
-Each process exposes its own at `/metrics` of its port for probes, in the Prometheus format, besides
-`process_*` and `python_gc_*`. [prometheus.md](prometheus.md) says how they are scraped, and
-[alerts.md](alerts.md) what to do when one of them is bad. A gauge of something that all processes
-of `serve` see, such as RayClusters, is the same in each: take the maximum.
+Each process exposes its metrics, `process_*` and `python_gc_*` at `/metrics` of its admin port.
+[Prometheus](platforms.md#prometheus) explains how to scrape them, and [Alerts](alerts.md) has a
+runbook for each alert. A gauge of cluster state, such as the number of RayClusters, is the same in
+each `serve` process: take the maximum.
 """
 
 _SETTINGS: Final = Settings(

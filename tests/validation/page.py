@@ -112,7 +112,7 @@ INTRODUCTION = """# Rules
 {count} rules check RayClusters, RayJobs, RayServices and RayCronJobs, in the webhook and in
 `ray-webhook validate`: {denying} deny and {warning} warn. Columns:
 
-- **action**: what happens unless [levels](levels.md) say otherwise.
+- **action**: what happens unless the [settings](validation.md#enforcement-of-rules) say otherwise.
 - **since**: the first release of KubeRay for which the rule holds.
 - **who else refuses it**: KubeRay, which writes an event and retries; the API server, when the pods
   are created; Ray, which ends or logs an error. Where it says {nobody}, the object starts, and

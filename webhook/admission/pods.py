@@ -1,7 +1,7 @@
 """Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every
 other pod passes untouched.
 
-See docs/decisions/0012-workers-need-their-owner.md.
+See docs/contributing/decisions/0012-workers-need-their-owner.md.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

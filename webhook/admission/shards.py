@@ -1,7 +1,7 @@
 """Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other
 RayCluster passes untouched.
 
-See docs/decisions/0015-shard-index-by-admission.md.
+See docs/contributing/decisions/0015-shard-index-by-admission.md.
 """
 
 from collections.abc import Iterable, Sequence

@@ -12,7 +12,14 @@ import msgspec
 
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import add_connection, add_output, refuse
+from webhook.cli.parsing import (
+    NO_PATHS,
+    add_connection,
+    add_output,
+    add_paths,
+    paths_of,
+    refuse,
+)
 from webhook.follow.errors import ApiError
 from webhook.kube import names
 from webhook.kube.printable import one_line
@@ -51,33 +58,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
-        "  ray-webhook diff -f raycluster.yaml\n"
-        "  kubectl kustomize . | ray-webhook diff -f -\n\n"
+        "  ray-webhook diff raycluster.yaml\n"
+        "  kubectl kustomize . | ray-webhook diff -\n\n"
         "What a file leaves out counts as unchanged, unless the last `kubectl apply` had it.\n"
         "The hosts of a RayJob or RayCronJob are those of the RayCluster that it makes next.\n\n"
-        "exit status: 0 nothing changes, 1 something does, 2 a file cannot be read or the cluster "
-        "not be looked at"
+        "exit status: 0: nothing changes; 1: something changes; 2: a file cannot be read, or the "
+        "cluster cannot be reached"
     )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        required=True,
-        metavar="PATH",
-        help="a file, a folder or -; may be repeated",
-    )
+    add_paths(parser)
     add_output(parser)
     add_connection(parser, all_namespaces=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare each Ray object of the files."""
+    paths = paths_of(arguments)
+    if not paths:
+        return refuse("diff", NO_PATHS)
     try:
-        given = [each for each in read_manifests(arguments.filename) if each.kind in _PLURALS]
+        given = [each for each in read_manifests(paths) if each.kind in _PLURALS]
     except ManifestError as error:
         return refuse("diff", str(error))
     if not given:
-        files, kinds = ", ".join(arguments.filename), ", ".join(names.RAY_KINDS)
+        files, kinds = ", ".join(paths), ", ".join(names.RAY_KINDS)
         return refuse("diff", f"{files}: no Ray object in it: give one of {kinds}")
     nameless = next((each for each in given if not _name(each)), None)
     if nameless is not None:

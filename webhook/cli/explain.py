@@ -1,5 +1,5 @@
-"""`ray-webhook explain`: why a pod is as it is, and what a rule, a variable or
-a diagnosis means.
+"""`ray-webhook explain`: what the webhook set in a pod and why, and what rules, variables,
+diagnoses and annotations mean.
 """
 
 import argparse
@@ -18,6 +18,8 @@ from webhook.cli.drawing import shown_troubles
 from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
 from webhook.cli.state import State, add_state, read_state
 from webhook.cli.terminal import Text, console, grid, mark, style
+from webhook.groups.optins import OPT_INS
+from webhook.kube import names
 from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell
 from webhook.status.examination import DIAGNOSES, examine
 from webhook.status.objects import LivePod
@@ -27,7 +29,7 @@ from webhook.status.variables import given_variables
 from webhook.status.words import duration
 from webhook.validation.ruleset import RULES
 
-_KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile")
+_KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile", "annotation")
 _LONG: Final = 70
 """Characters of a value that are shown."""
 
@@ -41,15 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ray-webhook explain rule tpu-topology-mismatch\n"
         "  ray-webhook explain variable TPU_WORKER_ID\n"
         "  ray-webhook explain diagnosis host-missing\n"
-        "  ray-webhook explain profile torchrun\n\n"
-        "exit status: 0 explained, 2 there is no such thing, or the cluster cannot be looked at"
+        "  ray-webhook explain profile torchrun\n"
+        "  ray-webhook explain annotation                 all annotations, a line each\n\n"
+        "exit status: 0: explained; 2: there is no such name, or the cluster cannot be reached"
     )
     parser.add_argument(
-        "kind", choices=_KINDS, metavar="|".join(_KINDS), help="what is to be explained"
+        "kind", choices=_KINDS, metavar="|".join(_KINDS), help="the kind of thing to explain"
     )
-    parser.add_argument("name", metavar="NAME", help="its name or id")
     parser.add_argument(
-        "--config", metavar="PATH", help="file with settings, whose profiles are known too"
+        "name", nargs="?", metavar="NAME", help="its name or id; without one, all are listed"
+    )
+    parser.add_argument(
+        "--config", metavar="PATH", help="file with settings, whose profiles are explained too"
     )
     add_connection(parser, all_namespaces=False)
     add_ignoring(parser)
@@ -59,11 +64,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Explain one thing."""
     if arguments.kind == "pod":
+        if arguments.name is None:
+            return refuse("explain", "name a pod; `kubectl get pods` lists them")
         read = read_state(arguments)
         return UNREACHABLE if read is None else _pod(read, arguments.name)
     if arguments.config and (problem := _extend(arguments.config)):
         return refuse("explain", problem)
-    return _EXPLAIN[arguments.kind](arguments.name)
+    explain, listed = _EXPLAIN[arguments.kind]
+    if arguments.name is not None:
+        return explain(arguments.name)
+    rows = list(listed())
+    width = max(len(name) for name, _ in rows)
+    sys.stdout.write("".join(f"{name:<{width}}  {text}\n" for name, text in rows))
+    return 0
 
 
 def _pod(state: State, name: str) -> int:
@@ -143,7 +156,7 @@ def _short(value: str) -> str:
 def _rule(name: str) -> int:
     rule = next((each for each in RULES if each.id == name), None)
     if rule is None:
-        near = meant(name, [each.id for each in RULES]) or "; docs/rules.md lists all"
+        near = meant(name, [each.id for each in RULES]) or "; `ray-webhook explain rule` lists all"
         return refuse("explain", f"there is no rule {name}{near}")
     return _documented(
         name, f"{rule.level}s" if rule.level == "warn" else "denies", rule.check, "docs/rules.md"
@@ -153,7 +166,10 @@ def _rule(name: str) -> int:
 def _diagnosis(name: str) -> int:
     diagnosis = next((each for each in DIAGNOSES if each.id == name), None)
     if diagnosis is None:
-        near = meant(name, [each.id for each in DIAGNOSES]) or "; docs/diagnoses.md lists all"
+        near = (
+            meant(name, [each.id for each in DIAGNOSES])
+            or "; `ray-webhook explain diagnosis` lists all"
+        )
         return refuse("explain", f"there is no diagnosis {name}{near}")
     when = f"counts after {diagnosis.seconds:.0f} s" if diagnosis.seconds else "counts at once"
     return _documented(name, f"{diagnosis.level}, {when}", diagnosis.check, "docs/diagnoses.md")
@@ -169,7 +185,7 @@ def _variable(name: str) -> int:
     variables = given_variables()
     found = variables.get(name)
     if found is None:
-        near = meant(name, variables) or f"; it sets {', '.join(sorted(variables))}"
+        near = meant(name, variables) or "; `ray-webhook explain variable` lists all"
         return refuse("explain", f"the webhook sets no variable {name}{near}")
     sys.stdout.write(
         f"{name}: {found.why}\n\ngiven to: {found.given}\nfor example: {name}={found.example}\n"
@@ -181,7 +197,7 @@ def _profile(name: str) -> int:
     profile = profiles.BY_NAME.get(name)
     if profile is None:
         known = profiles.allowed()
-        near = meant(name, known) or f"; known are {', '.join(known)}"
+        near = meant(name, known) or "; `ray-webhook explain profile` lists all"
         return refuse("explain", f"there is no profile {name}{near}")
     rows = [
         f"  {each.variable}={each.value or f'<{each.field_path}>'}\n" for each in profile.settings
@@ -201,9 +217,48 @@ def _extend(file: str) -> str:
     return ""
 
 
-_EXPLAIN: Final[dict[str, Callable[[str], int]]] = {
-    "rule": _rule,
-    "variable": _variable,
-    "diagnosis": _diagnosis,
-    "profile": _profile,
+def _annotation(name: str) -> int:
+    known = {row.annotation: row for row in OPT_INS}
+    row = known.get(name) or known.get(names.PREFIX + name)
+    if row is None:
+        shorter = [each.removeprefix(names.PREFIX) for each in known]
+        near = meant(name, [*known, *shorter]) or "; `ray-webhook explain annotation` lists all"
+        return refuse("explain", f"there is no annotation {name}{near}")
+    sys.stdout.write(
+        f"{row.annotation}: {row.means}\n\nvalues: {row.values}\ndocumentation: docs/{row.page}\n"
+    )
+    return 0
+
+
+def _first_line(check: Callable[..., Any]) -> str:
+    """Return the first sentence of a docstring, which may go over several lines."""
+    return " ".join(cleandoc(check.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _rules() -> Iterator[tuple[str, str]]:
+    yield from ((rule.id, f"{rule.level}: {_first_line(rule.check)}") for rule in RULES)
+
+
+def _variables() -> Iterator[tuple[str, str]]:
+    yield from ((name, each.why) for name, each in sorted(given_variables().items()))
+
+
+def _diagnoses() -> Iterator[tuple[str, str]]:
+    yield from ((each.id, f"{each.level}: {_first_line(each.check)}") for each in DIAGNOSES)
+
+
+def _profiles() -> Iterator[tuple[str, str]]:
+    yield from ((each.name, each.purpose) for each in profiles.BY_NAME.values())
+
+
+def _annotations() -> Iterator[tuple[str, str]]:
+    yield from ((row.annotation, row.means) for row in OPT_INS)
+
+
+_EXPLAIN: Final[dict[str, tuple[Callable[[str], int], Callable[[], Iterator[tuple[str, str]]]]]] = {
+    "rule": (_rule, _rules),
+    "variable": (_variable, _variables),
+    "diagnosis": (_diagnosis, _diagnoses),
+    "profile": (_profile, _profiles),
+    "annotation": (_annotation, _annotations),
 }

@@ -17,18 +17,18 @@ from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {
     "serve": "answer admission reviews over HTTPS",
-    "controller": "write events on RayClusters, and keep PodGroups where they are asked for",
-    "status": "show what is running in a cluster, what is missing, and what to do",
-    "explain": "tell why a pod is as it is, and what a rule, variable or diagnosis means",
-    "dashboard": "serve a page of what is running, what is missing, and what to do",
-    "check": "look at an installation, or at what one needs, and say what is not right",
+    "controller": "write events on RayClusters, and create PodGroups if enabled",
+    "status": "show the replicas in a cluster, what is wrong with them, and how to fix it",
+    "explain": "explain a pod, a rule, a variable, a diagnosis or an annotation",
+    "dashboard": "serve a web page with the same content as status, kept up to date",
+    "check": "check an installation, or the cluster before one",
     "migrate": "migrate from another webhook, step by step",
-    "diff": "compare Ray objects in files with live ones: findings, restarts, hosts that change",
+    "diff": "compare Ray objects in files with the cluster: fields, findings, pods that restart",
     "validate": "check RayClusters, RayJobs, RayServices and RayCronJobs in files",
-    "mutate": "show what the pods of a Ray object, or one pod, would receive",
+    "preview": "show what the pods of a Ray object, or one pod, would receive",
     "settings": "check settings before they are installed, and print their schema",
     "certs": "issue and inspect certificates",
-    "completion": "print what lets a shell complete commands and flags",
+    "completion": "print the completion script of a shell",
 }
 
 _PROCESSES: Final = ("serve", "controller")
@@ -44,6 +44,9 @@ EXTRAS: Final = {
 SOURCE: Final = "."
 """What pip installs: a checkout, or the wheel of a release. No index has the package yet."""
 
+_WORDS: Final = ("help", "version")
+"""Words that mean a flag: `help COMMAND` is `COMMAND --help`."""
+
 INTERRUPTED: Final = 130
 """128 and the number of SIGINT, as shells have it."""
 
@@ -56,7 +59,7 @@ def main(  # noqa: PLR0911
     2 unusable input, or a bug.
     """
     _fill_closed()
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = _conventional(list(sys.argv[1:] if arguments is None else arguments))
     command = words[0] if words and words[0] in COMMANDS else None
     try:
         if words[:2] == ["dashboard", "--in-cluster"]:  # the page as a process with settings
@@ -105,11 +108,11 @@ def parser_of(
     """Return the parser of all commands, the arguments of those that are wanted among them, and
     that of the last of these.
     """
-    description = "Seats, completes and checks Ray pods on Kubernetes."
+    description = "Admission webhook for Ray on Kubernetes, and commands that inspect Ray clusters."
     parser = Parser(prog=program, description=description)
     parser.epilog = (
-        f"`{program} COMMAND --help` has examples and the exit status of each.\n"
-        "docs: README.md, docs/status.md, docs/rules.md, docs/settings.md"
+        f"`{program} help COMMAND` shows arguments, examples and exit status of one command, and "
+        f"`{program} version`\nthe version. Documentation: README.md and docs/."
     )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -139,13 +142,20 @@ def _run(words: list[str], command: str | None, program: str) -> int:
     parser, used = parser_of(program, [command] if command else [])
     if command is None and words and not words[0].startswith("-"):
         parser.print_usage(sys.stderr)
-        parser.exit(WRONG, f"{program}: {unknown('command', words[0], list(COMMANDS))}\n")
+        parser.exit(WRONG, f"{program}: {unknown('command', words[0], [*COMMANDS, *_WORDS])}\n")
     parsed, rest = parser.parse_known_args(words)
     if rest:
         used.error(f"unrecognized arguments: {' '.join(rest)}")
     status = int(import_module(f"webhook.cli.{parsed.command}").run(parsed))
     sys.stdout.flush()
     return status
+
+
+def _conventional(words: list[str]) -> list[str]:
+    """Return the words of a command line with `help` and `version` as flags."""
+    if words[:1] == ["help"]:
+        return [*words[1:], "--help"]
+    return ["--version"] if words == ["version"] else words
 
 
 def _sentence(text: str) -> str:

@@ -13,6 +13,11 @@ from webhook.kube.printable import many_lines
 WRONG: Final = 2
 """The exit status of a command that was not understood."""
 
+NO_PATHS: Final = "name at least one file, folder, or - for standard input"
+
+_SIMILAR: Final = 0.65
+"""Similarity from which a known word is suggested, as difflib measures it: 1 is the same word."""
+
 _SPAN: Final = re.compile(r"([0-9]{1,6})(s|m|h)?")
 _SECONDS: Final = {"s": 1, None: 1, "m": 60, "h": 3600}
 _PORT_MAX: Final = 65535
@@ -41,13 +46,13 @@ class Parser(argparse.ArgumentParser):
         """Return the flag that is meant, which may lack what is before its last dot."""
         flags = _FLAG.findall(self.format_help())
         known = {f"--{flag.lstrip('-').rpartition('.')[2]}": flag for flag in flags}
-        near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=0.5)
+        near = get_close_matches(word.partition("=")[0], [*flags, *known], n=1, cutoff=_SIMILAR)
         return f"; did you mean {near[0] if near[0] in flags else known[near[0]]}?" if near else ""
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean X?` for the known word that is nearest, nothing when none is near."""
-    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    """Return `; did you mean X?` for the most similar known word, or an empty text."""
+    near = get_close_matches(word, list(known), n=1, cutoff=_SIMILAR)
     return f"; did you mean {near[0]}?" if near else ""
 
 
@@ -71,6 +76,26 @@ def bug(error: Exception) -> str:
 
 def _exit(parser: argparse.ArgumentParser, message: str) -> NoReturn:
     parser.exit(WRONG, f"{parser.prog}: {message}\nsee {parser.prog} --help\n")
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Describe the files that a command reads."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input"
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="the same; may be repeated",
+    )
+
+
+def paths_of(arguments: argparse.Namespace) -> list[str]:
+    """Return the files that a command was given, with or without a flag."""
+    return [*arguments.filename, *arguments.paths]
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -73,15 +73,8 @@ def _addresses(settings: Settings, port: int, admin: int) -> str:
     """Return where reviews and probes are answered."""
     # Only compared
     host = "127.0.0.1" if settings.listen.host in {"0.0.0.0", "::"} else settings.listen.host  # noqa: S104
-    if not settings.standalone:
-        return (
-            f"ray-webhook listens: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz "
-            "says when it is ready"
-        )
+    state = "is ready" if settings.standalone else "listens"
     return (
-        f"ray-webhook is ready: https://{host}:{port}/mutate, and "
-        f"http://{host}:{admin}/readyz\n"
-        f"try: curl --cacert {settings.tls.cert_dir / 'ca.crt'} -H 'Content-Type: "
-        "application/json' "
-        f"-d @tests/demo/review.json https://{host}:{port}/mutate"
+        f"ray-webhook {state}: https://{host}:{port}/mutate, and http://{host}:{admin}/readyz for "
+        "its readiness"
     )

@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.cli.checking import Outcome, check_documents, check_files
 from webhook.cli.files import listed
-from webhook.cli.parsing import add_connection
+from webhook.cli.parsing import add_connection, add_paths, paths_of
 from webhook.cli.report import WRITERS, Entry, Report, Skipped, coloured, without_known
 from webhook.kube.printable import many_lines
 from webhook.manifest.errors import ManifestError
@@ -41,17 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0 nothing is denied, 1 something is (with --strict: or warned of), 2 a file "
         "or folder cannot be read or checked"
     )
-    parser.add_argument(
-        "paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input"
-    )
-    parser.add_argument(
-        "-f",
-        "--filename",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="the same; may be repeated",
-    )
+    add_paths(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -111,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     It is 2 when something could not be read, 1 for a denial, or with `--strict` for a warning.
     """
-    paths = [*arguments.filename, *arguments.paths]
+    paths = paths_of(arguments)
     settings, problems = _settings(arguments)
     if bool(paths) == arguments.cluster:
         problems.append(

@@ -1,7 +1,7 @@
 """The publisher: keeps the Workloads and PodGroups of RayClusters, or their ComputeDomains, as they
 should be. Any number of processes may run one.
 
-See docs/decisions/0016-publishing-scheduling-groups.md.
+See docs/contributing/decisions/0016-publishing-scheduling-groups.md.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The ConfigMap with the records of repair: the controller's own, in its own namespace.
 
-See docs/decisions/0034-repair-keeps-its-own-record.md.
+See docs/contributing/decisions/0034-repair-keeps-its-own-record.md.
 """
 
 import logging

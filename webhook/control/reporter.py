@@ -1,6 +1,6 @@
 """The reporter: looks at everything again and again, for events on RayClusters and for metrics.
 
-See docs/decisions/0024-events-from-the-controller.md.
+See docs/contributing/decisions/0024-events-from-the-controller.md.
 """
 
 import asyncio

@@ -44,7 +44,7 @@ class Access(Protocol):
 class OwnAccess:
     """Lets in whoever has the address that was printed: to all that this process may read.
 
-    See docs/decisions/0025-who-may-look.md.
+    See docs/contributing/decisions/0025-who-may-look.md.
     """
 
     tokens = False

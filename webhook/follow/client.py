@@ -1,6 +1,6 @@
 """The connection to the API server: raw requests with deadlines.
 
-See docs/decisions/0031-requests-to-the-api-server.md.
+See docs/contributing/decisions/0031-requests-to-the-api-server.md.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """A list-then-watch: keeps a follower in step with one resource of the API server, through every
 failure of either.
 
-See docs/decisions/0003-list-watch-of-our-own.md.
+See docs/contributing/decisions/0003-list-watch-of-our-own.md.
 """
 
 import logging

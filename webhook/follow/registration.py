@@ -1,7 +1,7 @@
 """The webhook configurations of an installation: which authority they trust, and that they fail
 closed once an admission through the API server succeeds.
 
-See docs/decisions/0020-nothing-fails-closed-at-first.md.
+See docs/contributing/decisions/0020-nothing-fails-closed-at-first.md.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ Knowledge comes from lists, watches and live reads, out of order. Versions keep 
 Of all other objects no version is kept: the watch has reached it. Entries ahead and horizons are
 dropped once the watch has reached them.
 
-See docs/decisions/0004-versions-decide-what-is-news.md.
+See docs/contributing/decisions/0004-versions-decide-what-is-news.md.
 """
 
 from collections.abc import Callable, Hashable, Iterable

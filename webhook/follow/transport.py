@@ -70,7 +70,7 @@ class Transport:
 
     A GET is sent once more when a kept connection turns out to be closed, and a write is not. A
     proxy that speaks TLS is verified as the server is, which is what kubectl does. See
-    docs/decisions/0031-requests-to-the-api-server.md.
+    docs/contributing/decisions/0031-requests-to-the-api-server.md.
     """
 
     def __init__(self, server: Server, tls: ssl.SSLContext) -> None:

@@ -1,7 +1,7 @@
 """Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their
 PodGroup.
 
-See docs/decisions/0014-names-of-pod-groups.md.
+See docs/contributing/decisions/0014-names-of-pod-groups.md.
 """
 
 from hashlib import blake2b

@@ -175,7 +175,7 @@ TOPOLOGY_KEY: Final = OptIn(
     values="a node label key, such as `nvidia.com/gpu.clique`",
     parse=str,
     fault=_no_label_key,
-    page="../README.md",
+    page="scheduling.md#placement-of-replicas",
 )
 
 PROFILES: Final = OptIn(
@@ -187,7 +187,7 @@ PROFILES: Final = OptIn(
     ),
     parse=_listed,
     fault=_unknown_profiles,
-    page="../README.md",
+    page="annotations.md#profiles",
 )
 
 SCHEDULING_GROUP: Final = OptIn(
@@ -196,7 +196,7 @@ SCHEDULING_GROUP: Final = OptIn(
     values=", ".join(f"`{name}`" for name in GRANULARITIES),
     parse=str,
     fault=_unknown_granularity,
-    page="scheduling-groups.md",
+    page="scheduling.md#gang-scheduling",
     rule="scheduling-group-unknown",
 )
 
@@ -254,7 +254,7 @@ NODE_LABELS: Final = OptIn(
     values="`<node label>=<Ray label>`, comma-separated",
     parse=_listed,
     fault=_no_pairs,
-    page="locality.md",
+    page="scheduling.md#labels-of-ray-nodes",
 )
 
 KUEUE_SLICES: Final = OptIn(
@@ -263,7 +263,7 @@ KUEUE_SLICES: Final = OptIn(
     values="`true`",
     parse=str,
     fault=_no_switch,
-    page="placers.md",
+    page="scheduling.md#kueue",
 )
 
 DRAIN_SECONDS: Final = OptIn(
@@ -272,7 +272,7 @@ DRAIN_SECONDS: Final = OptIn(
     values=f"whole seconds, 0 to {SECONDS_MAX}; 0 for not at all",
     parse=str,
     fault=_no_seconds,
-    page="termination.md",
+    page="lifecycle.md#termination",
     rule="drain-seconds-invalid",
 )
 
@@ -282,7 +282,7 @@ REPAIR: Final = OptIn(
     values="`true`",
     parse=str,
     fault=_no_switch,
-    page="repair.md",
+    page="lifecycle.md#repair",
 )
 
 RESTART: Final = OptIn(
@@ -291,7 +291,7 @@ RESTART: Final = OptIn(
     values=f"`{names.RESTART_REPLICA}`: its replica",
     parse=str,
     fault=_no_restart,
-    page="repair.md",
+    page="lifecycle.md#repair",
 )
 
 COMPUTE_DOMAIN: Final = OptIn(
@@ -300,7 +300,7 @@ COMPUTE_DOMAIN: Final = OptIn(
     values=", ".join(f"`{name}`" for name in GRANULARITIES),
     parse=str,
     fault=_unknown_granularity,
-    page="compute-domains.md",
+    page="scheduling.md#computedomains",
 )
 
 REPLICA_LABEL: Final = OptIn(
@@ -309,7 +309,7 @@ REPLICA_LABEL: Final = OptIn(
     values="`true`",
     parse=str,
     fault=_no_switch,
-    page="locality.md",
+    page="scheduling.md#labels-of-ray-nodes",
 )
 
 OPT_INS: Final[tuple[OptIn[Any], ...]] = (

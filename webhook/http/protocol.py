@@ -1,6 +1,6 @@
 """uvicorn's protocol for HTTP/1.1 within limits: it counts and times, and parses nothing itself.
 
-See docs/decisions/0026-uvicorn-with-bounds-of-our-own.md.
+See docs/contributing/decisions/0026-uvicorn-with-bounds-of-our-own.md.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _HEAD: Final = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: c
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one port, in bytes, seconds and numbers. See docs/hardening.md."""
+    """Limits of one port, in bytes, seconds and numbers. See docs/contributing/hardening.md."""
 
     connections: int = 1000  # half of them from one address
     head: int = 64 * 1024  # and what one read returns beyond it

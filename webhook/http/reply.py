@@ -1,7 +1,6 @@
 """The answer to a request in one write, where uvicorn makes two.
 
-See docs/decisions/0027-an-answer-is-one-write.md and
-docs/decisions/0028-answers-wait-for-each-other.md.
+See docs/contributing/decisions/0027-an-answer-is-one-write.md.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Affinity: the hosts of a unit together on one slice or NVLink domain, and no other unit on it.
 
-See docs/decisions/0009-apart-from-every-other-replica.md.
+See docs/contributing/decisions/0009-apart-from-every-other-replica.md.
 """
 
 from typing import Any

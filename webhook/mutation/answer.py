@@ -1,6 +1,6 @@
 """The answer for one pod, worked out step by step: nothing is kept.
 
-See docs/decisions/0022-one-patch-left-open.md.
+See docs/contributing/decisions/0022-one-patch-left-open.md.
 """
 
 from webhook.kube.review import Answer, Denied

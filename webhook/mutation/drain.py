@@ -2,7 +2,7 @@
 
 Ray drains on SIGTERM from 2.57 on, for as long as a variable says. An older Ray is asked to by a
 `preStop` hook, in the same way: https://github.com/ray-project/ray/pull/64454
-See docs/decisions/0029-one-preemption-drain.md.
+See docs/contributing/decisions/0029-one-preemption-drain.md.
 """
 
 from typing import Final

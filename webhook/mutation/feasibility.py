@@ -4,7 +4,7 @@ do not add up.
 All of it follows from the group, never from one host, so host 0 is refused already and no half
 replica comes up.
 
-See docs/decisions/0011-topology-mismatch-refuses-the-pod.md.
+See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
 """
 
 from webhook.accelerators.devices import TPU

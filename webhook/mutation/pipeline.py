@@ -1,6 +1,6 @@
 """The mutators, in order, and the edits they make together.
 
-See docs/decisions/0013-heads-need-their-raycluster.md.
+See docs/contributing/decisions/0012-workers-need-their-owner.md.
 """
 
 from collections.abc import Callable

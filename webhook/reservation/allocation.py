@@ -1,8 +1,8 @@
 """Allocation: from a table, the cached objects and the time to a place and the next table.
 
-docs/reservation.md has the argument. Nothing here reads a clock or does input or output.
+docs/contributing/reservation.md has the proof. Nothing here does I/O or reads a clock.
 
-See docs/decisions/0021-reservations-in-tables-of-their-own.md.
+See docs/contributing/decisions/0021-reservations-in-tables-of-their-own.md.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """Reservations: places in worker groups and shard groups that are written into a table before they
 are returned.
 
-docs/reservation.md numbers the steps, as the comments here do.
+docs/contributing/reservation.md numbers the steps, as the comments here do.
 """
 
 import asyncio

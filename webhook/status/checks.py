@@ -46,7 +46,7 @@ DRY_RUN_DENIED: Final = "dry-run-denied"
 DRY_RUN_PATCHED: Final = "dry-run-patched"
 SEATS: Final = "seats"
 
-PAGE: Final = "docs/checks.md"
+PAGE: Final = "docs/troubleshooting.md"
 OLDEST_KUBERNETES: Final = (1, 30)
 OLDEST_KUBERAY: Final = (1, 1)
 _RELEASE: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")

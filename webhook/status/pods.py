@@ -192,7 +192,7 @@ def podgroup_missing(party: Party) -> Iterator[Symptom]:
                 pods,
                 f"{_has(pods, 'waits', 'wait')} for PodGroup {name}, which does not exist",
                 "see that the controller runs with the right to create it "
-                "(docs/scheduling-groups.md), or create it yourself",
+                "(docs/scheduling.md#gang-scheduling), or create it yourself",
                 f"kubectl get podgroups -n {namespace}",
                 begin=Begin(earliest(pod.created for pod in pods), None),
             )

@@ -1,6 +1,6 @@
 """Batches: work that can wait a moment is done for many things at once, from warm CPU caches.
 
-See docs/decisions/0023-layers-that-gain-too-little.md.
+See docs/contributing/decisions/0023-layers-that-gain-too-little.md.
 """
 
 import asyncio

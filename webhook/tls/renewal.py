@@ -6,7 +6,7 @@ trusts. An authority is renewed after two thirds of its own: the new one is publ
 one first, and signs its first leaf when the bundle has been published for `PUBLISHED_FIRST`. So
 whatever pair a replica serves, its authority is in every bundle.
 
-See docs/decisions/0008-self-signed-certificates.md.
+See docs/contributing/decisions/0008-self-signed-certificates.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """A field of an object that may be garbage: its value, and its place, written out only for
 findings.
 
-See docs/decisions/0006-rules-read-plain-json.md.
+See docs/contributing/decisions/0006-rules-read-plain-json.md.
 """
 
 import re

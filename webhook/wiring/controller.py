@@ -1,7 +1,7 @@
 """The composition root of `controller`: from settings to a process that writes to the cluster. No
 logic.
 
-See docs/decisions/0019-a-controller-of-its-own.md.
+See docs/contributing/decisions/0019-a-controller-of-its-own.md.
 """
 
 from collections import Counter

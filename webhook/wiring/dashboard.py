@@ -1,6 +1,6 @@
 """The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic.
 
-See docs/decisions/0036-a-page-of-its-own-beside-headlamp.md.
+See docs/contributing/decisions/0036-a-page-of-its-own-beside-headlamp.md.
 """
 
 from collections.abc import Collection

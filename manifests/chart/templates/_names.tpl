@@ -151,7 +151,7 @@ metadata:
   name: {{ $name }}
   labels: {{- include "ray-webhook.labels" .root | nindent 4 }}
   annotations:
-    # The webhook sets it on the entries below once the API server reaches it: docs/decisions/0020.
+    # The webhook sets it on the entries below once the API server reaches it: docs/contributing/decisions/0020-nothing-fails-closed-at-first.md
     admission.ray.io/failure-policy: {{ .of.failurePolicy }}
     argocd.argoproj.io/sync-wave: "1"
     {{- if eq .root.Values.certificates.source "cert-manager" }}

@@ -1,6 +1,6 @@
 """The walk over one pod template: a tree of rows, the facts that rows need, and the problems found.
 
-See docs/decisions/0032-pod-templates-without-a-dry-run.md.
+See docs/contributing/decisions/0032-pod-templates-without-a-dry-run.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,0 +1,357 @@
+"""`ray-webhook preview`: what the pods that KubeRay would create receive, and why, without a
+cluster or a server.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import jsonpatch
+import msgspec
+
+from webhook.admission.pods import Placement, PodHandler
+from webhook.cli.files import read_manifests
+from webhook.cli.parsing import NO_PATHS, add_paths, paths_of, refuse
+from webhook.cli.sharding import Sharded, sharded
+from webhook.cli.summary import table
+from webhook.kube import names
+from webhook.kube.kinds import POD_KIND
+from webhook.kube.objects import Pod, RayCluster
+from webhook.kube.paths import dotted
+from webhook.kube.printable import many_lines, one_line
+from webhook.kube.review import Denied
+from webhook.manifest.errors import ManifestError
+from webhook.manifest.kuberay import MOST_PODS, cluster_for, count_pods, expand
+from webhook.manifest.reader import Manifest
+from webhook.manifest.standalone import load_state
+from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
+from webhook.manifest.writer import as_yaml
+from webhook.mutation.answer import edits, operations
+from webhook.mutation.edit import (
+    AddClaim,
+    AppendResizeRule,
+    AppendTerm,
+    Change,
+    Edit,
+    Note,
+    SetAnnotation,
+    SetEnv,
+    SetField,
+    SetLabel,
+    SetPreStop,
+    Value,
+    Warn,
+)
+from webhook.reservation.stores import at_once
+
+_NO_PODS: Final = (
+    "nothing in it makes pods; a RayJob with a clusterSelector runs on a RayCluster that is there"
+)
+
+
+class _Result(NamedTuple):
+    """What happens to one pod: its placement, or why it is refused; with neither it passes
+    untouched.
+    """
+
+    pod: dict[str, Any]
+    placed: Placement | None = None
+    refused: str = ""
+
+    @property
+    def edits(self) -> list[Edit]:
+        return edits(self.placed.replica, self.placed.seat.host) if self.placed else []
+
+    @property
+    def patch(self) -> list[dict[str, Any]]:
+        made = operations(self.placed.replica, self.placed.seat.host) if self.placed else []
+        patch: list[dict[str, Any]] = msgspec.to_builtins(made)
+        return patch
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ray-webhook preview raycluster.yaml                    each pod, and why\n"
+        "  ray-webhook preview rayjob.yaml --summary              a row for each pod\n"
+        "  kubectl get raycluster x -o yaml | ray-webhook preview - -o yaml\n\n"
+        "exit status: 0: every pod is admitted; 1: a pod is denied; 2: the input cannot be read"
+    )
+    add_paths(parser)
+    parser.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="RayClusters and pods that exist already: a file or a folder; may be repeated",
+    )
+    parser.add_argument(
+        "--multi-host-indexing",
+        action="store_true",
+        help="write the seat labels that KubeRay 1.6+ writes itself",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say what is added where, and why (the default)"
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="a row for each worker (the default on a terminal for more than one replica)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=sorted(_OUTPUTS),
+        help="print the JSON Patches, or the resulting pods",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command: 0 when every pod is admitted, 1 when one is refused, 2 when the input cannot
+    be read.
+    """
+    paths = paths_of(arguments)
+    if not paths:
+        return refuse("preview", NO_PATHS)
+    try:
+        clusters, results = at_once(_play(paths, arguments))
+    except ManifestError as error:
+        return refuse("preview", str(error))
+    if not results and not clusters:
+        return refuse("preview", f"{', '.join(paths)}: {_NO_PODS}")
+    _print(arguments, clusters, results)
+    refused = [(cluster.name, cluster.refused) for cluster in clusters] + [
+        (_name(each.pod), each.refused) for each in results
+    ]
+    for name, reason in refused:
+        if reason:
+            sys.stderr.write(many_lines(f"ray-webhook preview: {name}: refused: {reason}\n"))
+    return 1 if any(reason for _, reason in refused) else 0
+
+
+def _print(arguments: argparse.Namespace, clusters: list[Sharded], results: list[_Result]) -> None:
+    """Print what the arguments ask for."""
+    summary = arguments.summary or (_many(results) and _free(arguments))
+    if arguments.explain or not (arguments.output or summary):
+        for cluster in clusters:
+            sys.stdout.write(many_lines(cluster.explained()))
+        for number, result in enumerate(results):
+            sys.stdout.write(many_lines(_explain(number, result)))
+    if summary:
+        stored = (_mutated(result) for result in results if not result.refused)
+        sys.stdout.write("".join(f"{one_line(line)}\n" for line in table(stored)))
+    if arguments.output:
+        sys.stdout.write(_OUTPUTS[arguments.output](results))
+
+
+async def _play(
+    paths: list[str], arguments: argparse.Namespace
+) -> tuple[list[Sharded], list[_Result]]:
+    """Return what becomes of the given RayClusters, and of all pods. Raises ManifestError."""
+    given = [each for each in map(_made, read_manifests(paths)) if each is not None]
+    state = read_manifests(arguments.state)
+    sent = sharded(
+        [manifest for manifest in given if manifest.kind == names.RAYCLUSTER_KIND], state
+    )
+    clusters = [cluster async for cluster in sent]
+    results = _results(given, clusters, state, indexed=arguments.multi_host_indexing)
+    return clusters, [result async for result in results]
+
+
+def _made(manifest: Manifest) -> Manifest | None:
+    """Return the RayCluster that a RayJob, RayService or RayCronJob makes; None when it makes none.
+    What is another object stays as it is.
+    """
+    if manifest.kind not in names.RAY_KINDS or manifest.kind == names.RAYCLUSTER_KIND:
+        return manifest
+    require_owner(manifest)
+    cluster = cluster_for(manifest.document)
+    return None if cluster is None else Manifest(manifest.file, cluster)
+
+
+def _many(results: list[_Result]) -> bool:
+    """Tell whether there is more than one replica."""
+    seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
+    return len({(each.key, each.seat.replica) for each in seats}) > 1
+
+
+def _free(arguments: argparse.Namespace) -> bool:
+    """Tell whether the way of showing is left open, and somebody reads along."""
+    return not (arguments.explain or arguments.output) and sys.stdout.isatty()
+
+
+async def _results(
+    given: list[Manifest], sent: list[Sharded], state: list[Manifest], *, indexed: bool
+) -> AsyncIterator[_Result]:
+    """Play KubeRay and the API server: each pod is created after the one before it was admitted.
+
+    `sent` are the RayClusters among the given ones; one that is refused has no pods.
+    """
+    pods = [manifest for manifest in given if manifest.kind == POD_KIND]
+    clusters = [cluster.manifest for cluster in sent if not cluster.refused]
+    views = [as_pod(manifest) for manifest in [*state, *pods] if manifest.kind == POD_KIND]
+    known = load_state([*state, *clusters, *_owners(pods)])
+    handler = PodHandler(known.clusters, known.identities)
+    documents = [manifest.document for manifest in pods]
+    for manifest in clusters:
+        documents += expand(manifest.document, _playable(manifest, views), indexed=indexed)
+    for number, document in enumerate(documents):
+        yield await _result(handler, document, f"pod-{number}")
+
+
+def _playable(manifest: Manifest, pods: Sequence[Pod]) -> RayCluster:
+    """Return the view of a RayCluster whose pods can be played. Raises ManifestError."""
+    view = as_cluster(manifest, pods)
+    if not view.metadata.name:
+        raise problem_in(manifest, "metadata.name: set it: every object needs a name", ["metadata"])
+    count = count_pods(view)
+    if count > MOST_PODS:
+        text = (
+            f"spec.workerGroupSpecs: {count} pods, and a cluster of Kubernetes has at most "
+            f"{MOST_PODS}: lower replicas, or numOfHosts"
+        )
+        raise problem_in(manifest, text, ["spec", "workerGroupSpecs"])
+    return view
+
+
+def _owners(pods: list[Manifest]) -> list[Manifest]:
+    """Return the given pods without labels: they hold no seat yet, but know the uid of their
+    RayCluster.
+    """
+    return [msgspec.structs.replace(pod, document=_unlabelled(pod.document)) for pod in pods]
+
+
+def _unlabelled(pod: dict[str, Any]) -> dict[str, Any]:
+    return {**pod, "metadata": {**pod.get("metadata", {}), "labels": None}}
+
+
+async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _Result:
+    pod = as_pod(Manifest(_name(document), document))
+    try:
+        placed = await handler.place(pod, "", uid)
+    except Denied as denied:
+        return _Result(
+            document,
+            refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
+        )
+    if placed is None or isinstance(placed, Placement):
+        return _Result(document, placed)
+    return _Result(
+        document,
+        refused=(
+            f"metadata.labels[{names.LABEL_CLUSTER}]: {placed.reason}: give its manifest with "
+            "--state"
+        ),
+    )
+
+
+def _name(pod: dict[str, Any]) -> str:
+    meta = pod.get("metadata") or {}
+    return str(meta.get("name") or f"{meta.get('generateName', 'pod')}*")
+
+
+def _explain(number: int, result: _Result) -> str:
+    head = f"pod {number + 1}: {_name(result.pod)}"
+    if result.refused:
+        return f"{head}: REFUSED: {result.refused}\n"
+    if result.placed is None or not (result.placed.seated or result.edits):
+        return f"{head}: passes untouched\n"
+    lines = [f"{head}: {_where(result.placed)}"]
+    lines += [f"  {text:<74} {why}".rstrip() for text, why in map(_describe, result.edits)]
+    if not result.edits:
+        lines.append("  nothing to add")
+    return "\n".join(lines) + "\n"
+
+
+def _where(placed: Placement) -> str:
+    """Return the place of a pod in its RayCluster."""
+    if not placed.seated:
+        return "head"
+    seat = placed.seat
+    text = f"replica {seat.replica}, host {seat.host}" + (f", {seat.name}" if seat.name else "")
+    return f"{text} ({'assigned' if placed.holder else 'carried by its labels, trusted'})"
+
+
+def _describe(edit: Edit) -> tuple[str, str]:
+    """Return what an edit does, and why."""
+    if isinstance(edit, Warn | Note):
+        return f"{'!' if isinstance(edit, Warn) else '-'} {edit.text}", ""
+    return _done(edit), f"# {edit.why}"
+
+
+def _done(edit: Change) -> str:
+    """Return what an edit does."""
+    match edit:
+        case SetLabel(key, value) | SetAnnotation(key, value):
+            kind = "label" if isinstance(edit, SetLabel) else "annotation"
+            return f"+ {kind} {key}={value}"
+        case SetField(name, value):
+            return f"+ spec.{name}{_assigned(value)}"
+        case AddClaim(name, template):
+            return f"+ spec.resourceClaims {name}: {template}"
+        case AppendResizeRule(container) | SetPreStop(container):
+            what = (
+                f"resizePolicy {edit.resource}: NotRequired"
+                if isinstance(edit, AppendResizeRule)
+                else "lifecycle.preStop"
+            )
+            return f"+ {dotted(container).removeprefix('spec.')}.{what}"
+        case SetEnv():
+            mark = "~" if edit.slot >= 0 else "+"
+            value = f"<{edit.field_path}>" if edit.field_path else edit.value
+            return f"{mark} {dotted(edit.container).removeprefix('spec.')} {edit.name}={value}"
+        case AppendTerm(kind, term):
+            return f"+ spec.affinity.{kind}: {_selector(term)} in {term['topologyKey']}"
+
+
+def _assigned(value: Value) -> str:
+    return (
+        "".join(f".{key}={text}" for key, text in value.items())
+        if isinstance(value, dict)
+        else f"={value}"
+    )
+
+
+def _selector(term: dict[str, Any]) -> str:
+    selector = term["labelSelector"]
+    parts = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
+    for expression in selector.get("matchExpressions", []):
+        values = f" ({','.join(expression['values'])})" if "values" in expression else ""
+        parts.append(f"{expression['key']} {expression['operator']}{values}")
+    return ", ".join(parts)
+
+
+def _patches(results: list[_Result]) -> str:
+    """One pod: its patch. Several: one line for each, in order."""
+    lines = [json.dumps(result.patch) for result in results]
+    return "\n".join(lines) + "\n"
+
+
+def _mutated(result: _Result) -> dict[str, Any]:
+    patched: dict[str, Any] = jsonpatch.apply_patch(result.pod, result.patch)
+    return patched
+
+
+def _yaml(results: list[_Result]) -> str:
+    return as_yaml(_mutated(result) for result in results if not result.refused)
+
+
+def _json(results: list[_Result]) -> str:
+    items = [_mutated(result) for result in results if not result.refused]
+    document = (
+        items[0]
+        if len(results) == 1 and items
+        else {"apiVersion": "v1", "kind": "List", "items": items}
+    )
+    return json.dumps(document, indent=2) + "\n"
+
+
+_OUTPUTS: Final[dict[str, Callable[[list[_Result]], str]]] = {
+    "json": _json,
+    "patch": _patches,
+    "yaml": _yaml,
+}
