@@ -58,6 +58,10 @@ def _exported(rule: Rule[Any], sample: Sample) -> Json:
         given["featureGates"] = sample.gates
     if sample.pod_groups is not None:
         given["podGroups"] = sample.pod_groups
+    if sample.no_domains:
+        given["noComputeDomains"] = sample.no_domains
+    if sample.node_labels is not None:
+        given["nodeLabels"] = sorted(sample.node_labels)
     if sample.file:
         given["source"] = "file"
     if sample.old is not None:

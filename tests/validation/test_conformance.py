@@ -48,6 +48,8 @@ def test_a_case_has_the_findings_that_it_expects(case: Case) -> None:
     settings = RuleSettings(
         gates=case.get("featureGates", {}),
         pod_groups=case.get("podGroups"),
+        no_domains=case.get("noComputeDomains", ""),
+        node_labels=frozenset(case["nodeLabels"]) if "nodeLabels" in case else None,
         kuberay=parse_kuberay(case.get("kuberay", "")),
     )
     if "old" in case:
