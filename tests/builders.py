@@ -11,11 +11,11 @@ import jsonpatch
 
 from tests.apiserver import pod_review
 from webhook.admission.codec import decode_pod
-from webhook.admission.pods import PodHandler
-from webhook.groups.clusters import ClusterFacts, facts_of
-from webhook.groups.reads import Read
-from webhook.kube import names
-from webhook.kube.review import Answer, Denied
+from webhook.admission.pod_handler import PodHandler
+from webhook.api import names
+from webhook.api.review import Answer, Denied
+from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.required_reads import Read
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster
@@ -261,7 +261,7 @@ def a_cluster(name: str) -> ClusterBuilder:
     return ClusterBuilder(name)
 
 
-def facts(cluster: ClusterBuilder) -> ClusterFacts:
+def facts(cluster: ClusterBuilder) -> RayClusterConfig:
     """Return what the webhook keeps of a RayCluster."""
     return facts_of(as_cluster(manifest(cluster.build())))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonpatch
 
-from webhook.kube import names
+from webhook.api import names
 
 Object = dict[str, Any]
 

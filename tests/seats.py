@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from webhook.kube import names
+from webhook.api import names
 
 
 class Held(NamedTuple):

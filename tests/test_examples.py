@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from webhook.accelerators.topology import accelerator_type, chips_of, hosts_of
+from webhook.api import names
+from webhook.api.formats import is_dns_label, is_label_value
+from webhook.api.quantity import parse_count, parse_quantity
 from webhook.cli.files import read_manifests
 from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, headless_service, host_name
-from webhook.kube import names
-from webhook.kube.quantity import parse_count, parse_quantity
-from webhook.kube.shapes import is_dns_label, is_label_value
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.pages import COLUMNS, folded, prose
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

@@ -16,7 +16,7 @@ from webhook.accelerators.devices import (
     devices_of_host,
 )
 from webhook.accelerators.profiles import PROFILES, RENDEZVOUS, Setting
-from webhook.kube import names
+from webhook.api import names
 
 COUNTS = st.dictionaries(st.sampled_from([device.name for device in DEVICES]), st.integers(1, 8))
 

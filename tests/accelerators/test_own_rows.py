@@ -4,11 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.builders import a_cluster, a_pod, decide, env_of
+from tests.builders import (
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+)
 from webhook.accelerators.devices import DEVICES, add_device, own_device
-from webhook.accelerators.profiles import BY_NAME, PROFILES, add_profile, own_profile
-from webhook.groups import optins
-from webhook.kube import names
+from webhook.accelerators.profiles import (
+    BY_NAME,
+    PROFILES,
+    add_profile,
+    own_profile,
+)
+from webhook.api import names
+from webhook.groups import annotations
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +46,7 @@ def test_hosts_of_an_own_device_meet_by_an_own_profile() -> None:
     env = env_of(decide(pod, cluster).pod)
     assert env["HCCL_COMM_ID"] == "g-0-0.c-headless.team.svc:5555"
     assert (env["MY_RANK"], env["MY_SIZE"]) == ("host-1", "2x8")
-    assert optins.PROFILES.problem("fabric") == ""
+    assert annotations.PROFILES.problem("fabric") == ""
 
 
 def test_claims_of_an_own_device_have_no_number() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webhook.accelerators.slices import Slice, read_slice
 from webhook.accelerators.topology import TopologyError
-from webhook.kube import names
+from webhook.api import names
 
 V6E = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice"}
 V7X = {names.NODE_TPU_ACCELERATOR: "tpu7x"}

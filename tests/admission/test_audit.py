@@ -8,15 +8,15 @@ from typing import Any
 
 from tests.apiserver import object_review, pod_review
 from tests.builders import a_cluster, a_pod, manifest
-from tests.telemetry.test_log import Lines
-from webhook.admission.pods import PodHandler
-from webhook.admission.rays import RayHandler
+from tests.metrics.test_log import Lines
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Mutation, Outcome, Validation
+from webhook.logging.log import Log
 from webhook.manifest.standalone import load_state
-from webhook.telemetry.log import Log
-from webhook.telemetry.metrics import Metrics
-from webhook.telemetry.observer import ReviewObserver
-from webhook.telemetry.reviews import ReviewCounts
+from webhook.metrics.collector import Metrics
+from webhook.metrics.review_metrics import ReviewCounts
+from webhook.metrics.review_observer import ReviewObserver
 
 
 def mutated(pod: dict[str, Any]) -> Outcome:

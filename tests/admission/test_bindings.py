@@ -11,7 +11,7 @@ from tests.builders import Webhook
 from webhook.admission.bindings import BindingHandler
 from webhook.admission.codec import decode_object
 from webhook.admission.reviewer import Mutation
-from webhook.kube.objects import Strings
+from webhook.api.objects import Strings
 
 CLIQUE = "nvidia.com/gpu.clique"
 LABELS = {"n1": {CLIQUE: "b7.0"}, "n2": {}}

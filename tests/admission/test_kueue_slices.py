@@ -11,9 +11,9 @@ import pytest
 from tests.apiserver import Object, object_review
 from tests.builders import ClusterBuilder, Webhook, a_cluster
 from webhook.admission.reviewer import Mutation
-from webhook.admission.shards import ShardHandler
-from webhook.groups.clusters import ClusterIndex
-from webhook.kube import names
+from webhook.admission.shard_handler import ShardHandler
+from webhook.api import names
+from webhook.groups.group_config import ClusterIndex
 from webhook.reservation.indices import standalone_indices
 
 SELECTING = {names.NODE_TPU_ACCELERATOR: "tpu-v6e-slice", names.NODE_TPU_TOPOLOGY: "4x4"}

@@ -7,8 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from tests.apiserver import pod_review
-from tests.builders import PodBuilder, a_cluster, a_pod, manifest
-from webhook.admission.pods import PodHandler
+from tests.builders import (
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    manifest,
+)
+from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import LARGE, Mutation
 from webhook.manifest.standalone import load_state
 

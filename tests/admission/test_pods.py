@@ -16,9 +16,9 @@ from tests.builders import (
     decide,
     uid_of,
 )
-from webhook.groups.reads import ReadCluster
-from webhook.kube import names
-from webhook.kube.review import ALLOWED
+from webhook.api import names
+from webhook.api.review import ALLOWED
+from webhook.groups.required_reads import ReadCluster
 
 CLUSTER = a_cluster("c").group("g", hosts=2)
 

@@ -10,14 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.apiserver import Object, pod_review
-from tests.builders import ClusterBuilder, a_cluster, a_pod, facts
+from tests.builders import (
+    ClusterBuilder,
+    a_cluster,
+    a_pod,
+    facts,
+)
+from webhook.admission.bad_review import BadReview
 from webhook.admission.codec import WARNING_MAX
-from webhook.admission.errors import BadReview
-from webhook.admission.rays import RayHandler
-from webhook.admission.resize import RULE, Beyond, ResizeHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.resize_handler import RULE, Beyond, ResizeHandler
 from webhook.admission.reviewer import Outcome, Validation
-from webhook.groups.clusters import ClusterIndex
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.group_config import ClusterIndex
 
 RESOURCES = "spec.containers[0].resources"
 IPPR = {

@@ -12,15 +12,25 @@ import jsonpatch
 import pytest
 
 from tests.apiserver import Object, object_review
-from tests.builders import NAMESPACE, ClusterBuilder, a_cluster, facts
-from webhook.admission.errors import BadReview
-from webhook.admission.pods import PodHandler
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    a_cluster,
+    facts,
+)
+from webhook.admission.bad_review import BadReview
+from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.admission.shards import ShardHandler
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
-from webhook.groups.optins import SHARD_COUNT, SHARD_GROUP, SHARD_INDEX, OptIn
-from webhook.kube import names
+from webhook.admission.shard_handler import ShardHandler
+from webhook.api import names
+from webhook.groups.annotations import (
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    OptIn,
+)
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_index import Membership
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.indices import standalone_indices
 

@@ -18,9 +18,17 @@ from typing import Any, Final
 import httpx
 
 from tests.dashboard.fleet import Fleet
+from tests.diagnostics.served import kubeconfig
 from tests.e2e.process import free_port
-from tests.follow.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES, FakeApi, Object
-from tests.status.served import kubeconfig
+from tests.kubeclient.fake_api import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+    FakeApi,
+    Object,
+)
 
 CLUSTERS: Final = int(os.environ.get("CLUSTERS", "1000"))
 REPLICAS: Final = 25
@@ -131,7 +139,7 @@ def _dashboard(config: Path, change: Callable[[], None]) -> None:
             busy = _share(process.pid)
     print(f"  dashboard   {first:6.1f} s to the first RayCluster, {whole:.1f} s to all")
     print(f"              {held}; the page: {plain >> 10} KiB, {wire >> 10} KiB compressed")
-    print(f"              other answers meanwhile: p99 {slow * 1e3:.0f} ms, {delays[-1] * 1e3:.0f}")
+    print(f"              other answers: p99 {slow * 1e3:.0f} ms, {delays[-1] * 1e3:.0f} at most")
     print(f"              at rest {quiet:.1%} of a core, {CHANGES} changes a second: {busy:.1%}")
 
 

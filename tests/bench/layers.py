@@ -20,7 +20,12 @@ import uvloop
 
 from tests.bench.load import Connection, connected, posts
 from tests.bench.reviews import Body, review_bodies
-from tests.bench.reviews_over_https import Target, cpu_seconds, say, webhook
+from tests.bench.reviews_over_https import (
+    Target,
+    cpu_seconds,
+    say,
+    webhook,
+)
 from tests.bench.without import LAYERS
 
 SECONDS = 90.0

@@ -19,11 +19,16 @@ import yaml
 
 from tests.apiserver import ApiServer, pod_review
 from tests.bench.reviews_over_https import say
-from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
-from tests.follow.objects import a_pod, a_raycluster
+from tests.kubeclient.fake_api import (
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Object,
+)
+from tests.kubeclient.objects import a_pod, a_raycluster
 from tests.server import PROGRAM, ready
 from webhook.cli.main import main as command
-from webhook.groups.seat import Seat
+from webhook.groups.identity import HostIdentity
 
 CLUSTERS = 400
 PODS_EACH = 250
@@ -50,7 +55,7 @@ def main() -> None:
 def _worker(cluster: int, number: int) -> Object:
     replica, host = divmod(number, HOSTS)
     name = f"ray-{cluster}"
-    pod = a_pod(f"{name}-{number}", Seat(replica, host, f"tpu-r{replica:04}"), cluster=name)
+    pod = a_pod(f"{name}-{number}", HostIdentity(replica, host, f"tpu-r{replica:04}"), cluster=name)
     pod["metadata"]["uid"] = f"01234567-89ab-cdef-{cluster:04}-{number:012}"
     return pod
 

@@ -11,10 +11,10 @@ import uvloop
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from webhook.http.server import HttpServer
-from webhook.runtime import supervise
-from webhook.tls.certificate_files import CertificateFiles
-from webhook.tls.context import SwappingContext
+from webhook.app.runtime import supervise
+from webhook.certs.certificate_files import CertificateFiles
+from webhook.certs.context import SwappingContext
+from webhook.httpserver.server import HttpServer
 
 BODY = (
     b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview",'

@@ -7,14 +7,14 @@ import asyncio
 import sys
 from contextlib import AsyncExitStack
 
-from tests.follow.fake_api import LEASES, FakeApi
-from tests.follow.following import plain
+from tests.kubeclient.fake_api import LEASES, FakeApi
+from tests.kubeclient.following import plain
 from tests.reservation.alone import Lists
-from webhook.follow.client import Api
-from webhook.follow.reservation_leases import LeaseStore
-from webhook.groups.membership import Member, Membership
-from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
-from webhook.groups.seating import Wanted
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_request import IdentityRequest
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.identities import Identities
 
 PODS = 256
@@ -30,7 +30,7 @@ class _Process:
         self.identities = Identities(self.members, Lists(), reservations)
 
     async def reserve(self, uid: str, hosts: int) -> Member:
-        wanted = Wanted("ray", KEY, hosts, MAX_REPLICAS, uid)
+        wanted = IdentityRequest("ray", KEY, hosts, MAX_REPLICAS, uid)
         found = await self.identities.reserve(
             wanted, lambda seat, holder: Member(KEY, seat, holder)
         )
@@ -49,7 +49,7 @@ async def requests(processes: int, hosts: int, at_once: int = 1) -> dict[str, fl
             await api.open()
             stack.push_async_callback(api.close)
             all_of_them.append(_Process(api))
-        places: set[Seat | None] = set()
+        places: set[HostIdentity | None] = set()
         for first in range(0, PODS, at_once):
             uids = range(first, first + at_once)
             found = await asyncio.gather(

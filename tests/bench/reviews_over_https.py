@@ -17,8 +17,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench.load import Result, drive, posts
-from tests.bench.reviews import CLUSTER, Body, head_bodies, large_bodies, ray_bodies, review_bodies
-from tests.server import PROGRAM, Running, ready, serving
+from tests.bench.reviews import (
+    CLUSTER,
+    Body,
+    head_bodies,
+    large_bodies,
+    ray_bodies,
+    review_bodies,
+)
+from tests.server import (
+    PROGRAM,
+    Running,
+    ready,
+    serving,
+)
 
 ROUNDS = 9
 SECONDS = 1.0

@@ -3,9 +3,9 @@
 import sys
 from time import perf_counter
 
-from webhook.groups.membership import Member, Membership
-from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
-from webhook.groups.seating import Wanted
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_request import IdentityRequest
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.stores import at_once
 
@@ -34,7 +34,9 @@ def _cost(members: int, hosts: int, group_size: int) -> float:
     for number in range(members):
         key = keys[number % len(keys)]
         place, host = divmod(number // len(keys), hosts)
-        state.put(f"pod-{number}", Member(key, Seat(place, host, "g-x" if hosts > 1 else "")))
+        state.put(
+            f"pod-{number}", Member(key, HostIdentity(place, host, "g-x" if hosts > 1 else ""))
+        )
     return min(_batch(state, keys[-1], hosts) for _ in range(BATCHES))
 
 
@@ -43,8 +45,8 @@ def _batch(state: Membership, key: GroupKey, hosts: int) -> float:
     identities = StandaloneIdentities(state)
     started = perf_counter()
     for turn in range(turns):
-        wanted = Wanted("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
+        wanted = IdentityRequest("c", key, hosts, MAX_REPLICAS, f"new-{turn}")
         seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
-        assert isinstance(seat, Seat)
+        assert isinstance(seat, HostIdentity)
         identities.deleted(key, seat)
     return (perf_counter() - started) / turns * 1e6

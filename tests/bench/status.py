@@ -7,10 +7,10 @@ from time import perf_counter
 
 from rich.console import Console
 
-from tests.status.scenes import NOW, Scene, llama
-from webhook.cli.drawing import draw
-from webhook.status.examination import examine
-from webhook.status.observed import Observed
+from tests.diagnostics.scenes import NOW, Scene, llama
+from webhook.cli.cluster_tree import draw
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.observation import Observed
 
 HOSTS = 4
 TURNS = 5

@@ -8,7 +8,7 @@ from functools import partial
 from time import perf_counter
 
 from tests.validation.builders import Json, a_cluster
-from webhook.admission.rays import RayHandler
+from webhook.admission.ray_handler import RayHandler
 from webhook.admission.reviewer import Validation
 from webhook.validation.ruleset import check, check_update
 

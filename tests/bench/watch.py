@@ -16,19 +16,19 @@ from typing import Final
 import msgspec
 import uvloop
 
-from tests.follow.fake_api import PODS, FakeApi, Object
-from tests.follow.objects import a_pod, a_raycluster
-from webhook.admission.pods import PodHandler
+from tests.kubeclient.fake_api import PODS, FakeApi, Object
+from tests.kubeclient.objects import a_pod, a_raycluster
+from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.follow.access import Access
-from webhook.follow.client import Api
-from webhook.follow.state import ClusterState
-from webhook.groups.clusters import ClusterIndex, facts_of
-from webhook.groups.membership import Membership
-from webhook.groups.seat import Seat
-from webhook.kube.objects import RayCluster
+from webhook.api.objects import RayCluster
+from webhook.app.informers import Connected
+from webhook.cache.serve_cache import ClusterState
+from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.access import Access
+from webhook.kubeclient.client import Api
 from webhook.reservation.identities import StandaloneIdentities
-from webhook.wiring.following import Connected
 
 POD_COUNT: Final = 100_000
 GROUP_PODS: Final = 256
@@ -57,7 +57,9 @@ def _pods(count: int) -> Iterator[Object]:
         cluster, place = divmod(number, GROUP_PODS)
         replica, host = divmod(place, HOSTS)
         pod = a_pod(
-            f"pod-{number}", Seat(replica, host, f"tpu-r{replica:04}"), cluster=f"ray-{cluster}"
+            f"pod-{number}",
+            HostIdentity(replica, host, f"tpu-r{replica:04}"),
+            cluster=f"ray-{cluster}",
         )
         pod["metadata"]["uid"] = f"01234567-89ab-cdef-0123-{number:012}"
         yield {**pod, "spec": spec}

@@ -10,30 +10,29 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from webhook.admission.pods import Placement
+from webhook.admission.pod_handler import PodDecision
+from webhook.api.objects import Pod, WorkerGroup
+from webhook.api.review import Answer
 from webhook.cli.main import main
-from webhook.groups.clusters import ClusterFacts
-from webhook.groups.seat import Seat
-from webhook.http import reply, server
-from webhook.http.asgi import Send
-from webhook.http.protocol import LimitedProtocol, Limits
-from webhook.http.reply import send_json
-from webhook.kube.objects import Pod, WorkerGroup
-from webhook.kube.review import Answer
+from webhook.groups.group_config import RayClusterConfig
+from webhook.groups.identity import HostIdentity
+from webhook.httpserver import endpoint, reply, server
+from webhook.httpserver.asgi import Send
+from webhook.httpserver.protocol import LimitedProtocol, Limits
+from webhook.httpserver.reply import send_json
+from webhook.logging.batch import Batch
+from webhook.metrics import review_observer
 from webhook.mutation.answer import answer
-from webhook.mutation.patch_cache import PatchCache
-from webhook.mutation.worker import read_replica
-from webhook.serving import endpoint
-from webhook.telemetry import observer
-from webhook.telemetry.batch import Batch
+from webhook.mutation.patch_template import PatchCache
+from webhook.mutation.ray_pod import read_replica
 
 
 def _patch_cache() -> None:
     def work_out(
         self: PatchCache,
         pod: Pod,
-        seat: Seat,
-        cluster: ClusterFacts,
+        seat: HostIdentity,
+        cluster: RayClusterConfig,
         group: WorkerGroup,
         *,
         holder: str = "",
@@ -82,8 +81,8 @@ LAYERS: Final[dict[str, Callable[[], None]]] = {
 
 
 def _places() -> None:
-    Placement.told = property(lambda self: self.answer)  # type: ignore[method-assign, assignment]
-    vars(observer)[Pod.__name__] = _Nothing
+    PodDecision.told = property(lambda self: self.answer)  # type: ignore[method-assign, assignment]
+    vars(review_observer)[Pod.__name__] = _Nothing
 
 
 class _Nothing:

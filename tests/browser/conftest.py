@@ -9,9 +9,9 @@ import pytest
 from tests.browser.install import chromium
 from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
-from tests.status.samples import samples
-from tests.status.scenes import Scene
-from webhook.status import ids
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene
+from webhook.diagnostics import ids
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

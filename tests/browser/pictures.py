@@ -10,9 +10,9 @@ from playwright.sync_api import sync_playwright
 from tests.browser.install import chromium
 from tests.browser.played import Cluster, dashboard
 from tests.dashboard.stage import document_of
-from tests.status.samples import samples
-from tests.status.scenes import Scene, llama
-from webhook.status import ids
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene, llama
+from webhook.diagnostics import ids
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "dashboard"
 WINDOWS: Final[dict[str, Any]] = {

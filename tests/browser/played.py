@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import (
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.diagnostics.scenes import Object, Scene
+from tests.diagnostics.served import kubeconfig
+from tests.kubeclient.fake_api import (
     EVENTS,
     NAMESPACES,
     NODES,
@@ -20,8 +22,6 @@ from tests.follow.fake_api import (
     SERVICES,
     FakeApi,
 )
-from tests.status.scenes import Object, Scene
-from tests.status.served import kubeconfig
 
 _SECONDS: Final = 30.0
 

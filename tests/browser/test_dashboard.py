@@ -15,10 +15,16 @@ from tests.browser.install import AXE
 from tests.browser.played import Cluster, dashboard
 from tests.dashboard.fleet import Fleet
 from tests.dashboard.stage import document_of
-from tests.follow.fake_api import NAMESPACES, NODES, PODS, RAYCLUSTERS, SERVICES
-from tests.status.samples import samples
-from tests.status.scenes import Scene
-from webhook.status import ids
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene
+from tests.kubeclient.fake_api import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    SERVICES,
+)
+from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.browser
 

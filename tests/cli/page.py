@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from tests.pages import folded
-from webhook.cli.main import COMMANDS, EXTRAS, SOURCE, parser_of
+from webhook.cli.main import (
+    COMMANDS,
+    EXTRAS,
+    SOURCE,
+    parser_of,
+)
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "commands.md"
 PROGRAM: Final = "ray-webhook"

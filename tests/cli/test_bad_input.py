@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.status.scenes import Object, Scene, llama
-from tests.status.served import serving
+from tests.diagnostics.scenes import Object, Scene, llama
+from tests.diagnostics.served import serving
 from webhook.cli.main import main
-from webhook.manifest.kuberay import MOST_PODS
+from webhook.manifest.kuberay_pods import MOST_PODS
 
 Capture = pytest.CaptureFixture[str]
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
+from tests.diagnostics.scenes import Object, Scene
+from tests.diagnostics.served import Server, identified, serving
 from tests.manifests.render import installation
-from tests.status.scenes import Object, Scene
-from tests.status.served import Server, identified, serving
+from webhook.api import names
+from webhook.certs.issue import issue_authority
 from webhook.cli.check import worker_of
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.status import ids
-from webhook.tls.issue import issue_authority
+from webhook.diagnostics import ids
 
 Capture = pytest.CaptureFixture[str]
 PODS = "/api/v1/namespaces/team/pods"

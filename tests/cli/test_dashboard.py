@@ -15,12 +15,17 @@ import pytest
 
 from tests.dashboard.rbac import binding, role
 from tests.dashboard.test_following import store
-from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi, Object
-from tests.status.samples import samples
-from tests.status.scenes import Scene
-from tests.status.served import kubeconfig, serving
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene
+from tests.diagnostics.served import kubeconfig, serving
+from tests.kubeclient.fake_api import (
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Object,
+)
 from webhook.cli.main import main
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 Capture = pytest.CaptureFixture[str]
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.status.scenes import CREATED, Object, Scene, llama, merged
-from tests.status.served import serving
+from tests.diagnostics.scenes import (
+    CREATED,
+    Object,
+    Scene,
+    llama,
+    merged,
+)
+from tests.diagnostics.served import serving
 from webhook.cli.main import main
 
 Capture = pytest.CaptureFixture[str]

@@ -6,10 +6,10 @@ import pytest
 
 from tests.builders import a_cluster
 from tests.cli.terminals import a_console
-from tests.status.samples import samples
-from tests.status.scenes import NOW, Scene
-from webhook.cli.drawing import draw
-from webhook.status import ids
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import NOW, Scene
+from webhook.cli.cluster_tree import draw
+from webhook.diagnostics import ids
 
 WIDTHS = (60, 80, 100, 400)
 NARROW = (20, 30, 34, 40)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.builders import ClusterBuilder
-from tests.status.scenes import Scene, llama
-from tests.status.served import serving
+from tests.diagnostics.scenes import Scene, llama
+from tests.diagnostics.served import serving
 from webhook.accelerators import profiles
 from webhook.accelerators.profiles import PROFILES
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.groups.optins import ANNOTATIONS
-from webhook.kube import names
+from webhook.diagnostics import ids
+from webhook.diagnostics.examination import DIAGNOSES
+from webhook.explain.variables import given_variables
+from webhook.groups.annotations import ANNOTATIONS
 from webhook.mutation.pipeline import HEAD_ASKED
 from webhook.mutation.policy import Policy
-from webhook.status import ids
-from webhook.status.examination import DIAGNOSES
-from webhook.status.variables import given_variables
 from webhook.validation.ruleset import RULES
 
 Capture = pytest.CaptureFixture[str]

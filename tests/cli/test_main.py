@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.builders import NAMESPACE
-from tests.status.scenes import Scene
-from tests.status.served import serving
+from tests.diagnostics.scenes import Scene
+from tests.diagnostics.served import serving
 from webhook.cli.main import COMMANDS, EXTRAS, main
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]

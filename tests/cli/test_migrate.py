@@ -12,14 +12,14 @@ import pytest
 
 from tests import former
 from tests.builders import Object, manifest
-from tests.status.scenes import CREATED, Scene
-from tests.status.served import Server, serving
+from tests.diagnostics.scenes import CREATED, Scene
+from tests.diagnostics.served import Server, serving
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.manifest.kuberay import expand
+from webhook.diagnostics import ids
+from webhook.diagnostics.installation_problems import FORMER, second_webhook
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
-from webhook.status import ids
-from webhook.status.installation import FORMER, second_webhook
 
 Capture = pytest.CaptureFixture[str]
 VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

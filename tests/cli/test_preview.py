@@ -14,9 +14,16 @@ import jsonpatch
 import pytest
 import yaml
 
-from tests.builders import NAMESPACE, Object, a_cluster, a_pod, env_of, uid_of
+from tests.builders import (
+    NAMESPACE,
+    Object,
+    a_cluster,
+    a_pod,
+    env_of,
+    uid_of,
+)
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 V4 = EXAMPLES / "tpu-v4-2x2x2.yaml"

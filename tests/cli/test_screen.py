@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Group
 
 from tests.cli.terminals import Seen, a_console, terminal
-from tests.status.scenes import Scene
-from tests.status.served import serving
+from tests.diagnostics.scenes import Scene
+from tests.diagnostics.served import serving
 from webhook.cli.screen import Screen
 from webhook.cli.terminal import Text
 

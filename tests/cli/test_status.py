@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.status.samples import samples
-from tests.status.scenes import Scene, instant, llama
-from tests.status.served import serving
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene, instant, llama
+from tests.diagnostics.served import serving
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.status import ids
-from webhook.status.words import duration
+from webhook.diagnostics import ids
+from webhook.diagnostics.messages import duration
 
 Capture = pytest.CaptureFixture[str]
 

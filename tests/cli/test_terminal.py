@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_diff import diff, group, stored, written
+from tests.cli.test_diff import (
+    diff,
+    group,
+    stored,
+    written,
+)
 from tests.cli.test_status import status
-from tests.status.scenes import Scene
-from tests.status.served import serving
+from tests.diagnostics.scenes import Scene
+from tests.diagnostics.served import serving
 from webhook import cli
 from webhook.cli.main import main
 

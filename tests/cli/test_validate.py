@@ -15,11 +15,11 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.status.scenes import Scene
-from tests.status.served import serving
+from tests.diagnostics.scenes import Scene
+from tests.diagnostics.served import serving
 from tests.validation.builders import a_cluster
-from webhook.cli import checking
-from webhook.cli.checking import check_files
+from webhook.cli import file_checks
+from webhook.cli.file_checks import check_files
 from webhook.cli.files import listed
 from webhook.cli.main import main
 from webhook.cli.validate import add_arguments, collect, run
@@ -443,7 +443,7 @@ def test_a_bug_in_a_rule_is_a_finding_and_keeps_no_other_object_from_being_check
             raise RecursionError("a bug")
         return check_file(kind, document, settings)
 
-    monkeypatch.setattr("webhook.cli.checking.check_file", check_with_a_bug)
+    monkeypatch.setattr("webhook.cli.file_checks.check_file", check_with_a_bug)
     odd = file(BROKEN.replace("name: demo", "name: odd"), "a.yaml")
     status, out, err = validate(odd, file(BROKEN), "-o", "json")
     assert status == 2
@@ -653,7 +653,7 @@ def test_no_file_is_kept_once_it_is_checked(tmp_path: Path) -> None:
 @pytest.fixture
 def many(tmp_path: Path) -> Path:
     """A folder with files for several processes, and things that cannot be read among them."""
-    for number in range(3 * checking.CHUNK):
+    for number in range(3 * file_checks.CHUNK):
         (tmp_path / f"{number:03}.yaml").write_text(BROKEN.replace("demo", f"demo-{number}"))
     (tmp_path / "017.yaml").write_text("a: [\n")
     (tmp_path / "018.yaml").write_text("kind: Service\napiVersion: v1\n")
@@ -664,7 +664,7 @@ def many(tmp_path: Path) -> Path:
 def test_several_processes_print_what_one_prints(
     validate: Validate, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checking, "_APART_FROM", 2)
+    monkeypatch.setattr(file_checks, "_APART_FROM", 2)
     alone = validate(many, "-j", "1")
     assert validate(many, "-j", "3") == alone
     assert validate(many) == alone
@@ -678,11 +678,11 @@ def test_a_terminal_shows_progress_after_a_second(
     many: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     times = iter(range(1000))
-    monkeypatch.setattr("webhook.cli.checking.time.monotonic", lambda: next(times) / 2)
+    monkeypatch.setattr("webhook.cli.file_checks.time.monotonic", lambda: next(times) / 2)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     found = list(check_files([*listed([many])], RuleSettings(), 1))
     written = capsys.readouterr().err
-    assert len(found) == 3 * checking.CHUNK
+    assert len(found) == 3 * file_checks.CHUNK
     assert written.startswith("\r\x1b[K2 of 96 files\r\x1b[K3 of 96 files")
     assert written.endswith("\r\x1b[K96 of 96 files\r\x1b[K")
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from tests.status.scenes import Object, Scene, llama
+from tests.diagnostics.scenes import Object, Scene, llama
 
 HOSTS = 4
 

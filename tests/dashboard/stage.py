@@ -7,15 +7,15 @@ from typing import TypeVar
 import msgspec
 from msgspec import structs
 
-from tests.status.scenes import NOW, Object, Scene
-from webhook.dashboard.board import Board
-from webhook.dashboard.drawing import HtmlDrawer
-from webhook.dashboard.live import Live
-from webhook.dashboard.stated import Stated
-from webhook.status.objects import LiveCluster, LivePod
-from webhook.status.observed import Observed
-from webhook.status.survey import Survey
-from webhook.status.world import World
+from tests.diagnostics.scenes import NOW, Object, Scene
+from webhook.dashboard.live_updates import Live
+from webhook.dashboard.rendered import Board
+from webhook.dashboard.state_files import Stated
+from webhook.dashboard.templates import HtmlDrawer
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.live_objects import LiveCluster, LivePod
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.observation import Observed
 
 T = TypeVar("T")
 
@@ -49,11 +49,11 @@ class Stage:
     """What is on the page. Time stands still unless a test moves it."""
 
     def __init__(self, *observed: Observed, ignoring: bool = True) -> None:
-        self.world = World(ignoring=ignoring)
+        self.world = ObjectCache(ignoring=ignoring)
         self.now = NOW
         self.drawer = HtmlDrawer()
         source = Stated(Observed([], [], events=[], services=[], nodes=[]))
-        self.live = Live(source, Survey(self.world), Board(self.drawer), lambda: self.now)
+        self.live = Live(source, Examiner(self.world), Board(self.drawer), lambda: self.now)
         for each in observed:
             self.load(each)
         self.look()

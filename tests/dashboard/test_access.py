@@ -7,8 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.dashboard.rbac import PODS, RAY, Object, binding, bound, role
-from webhook.dashboard.access import (
+from tests.dashboard.rbac import (
+    PODS,
+    RAY,
+    Object,
+    binding,
+    bound,
+    role,
+)
+from webhook.dashboard.rights import ALLOWED_SECONDS
+from webhook.dashboard.routes import NotNowError, UserScope
+from webhook.dashboard.sessions import (
     REVIEWED_SECONDS,
     SESSION_SECONDS,
     UNKNOWN_AT_ONCE,
@@ -16,10 +25,8 @@ from webhook.dashboard.access import (
     OwnAccess,
     TokenAccess,
 )
-from webhook.dashboard.rights import ALLOWED_SECONDS
-from webhook.follow.client import Query
-from webhook.follow.errors import ApiError
-from webhook.http.site import NotNowError, Sight
+from webhook.kubeclient.client import Query
+from webhook.kubeclient.errors import ApiError
 
 ALICE = {
     "username": "alice",
@@ -111,7 +118,7 @@ def access_of(judge: Judge, *namespaces: str) -> TokenAccess:
     return TokenAccess(judge, lambda: found, lambda: judge.now)
 
 
-def sight_of(judge: Judge) -> Sight | None:
+def sight_of(judge: Judge) -> UserScope | None:
     """Return what alice sees."""
     return asyncio.run(access_of(judge).sight("", "good"))
 
@@ -120,24 +127,24 @@ def test_a_user_sees_the_namespaces_in_which_they_may_list_both(judge: Judge) ->
     judge.objects["clusterroles"] += [role("pods", PODS)]
     judge.objects["rolebindings"] += [binding("other", "pods", "alice")]
     judge.allow("team", "empty")
-    assert sight_of(judge) == Sight("alice", frozenset({"team"}))
+    assert sight_of(judge) == UserScope("alice", frozenset({"team"}))
 
 
 def test_a_user_who_may_list_everywhere_sees_everything(judge: Judge) -> None:
     judge.allow()
-    assert sight_of(judge) == Sight("alice", None)
+    assert sight_of(judge) == UserScope("alice", None)
 
 
 def test_a_user_without_rights_sees_nothing(judge: Judge) -> None:
     judge.allow("team", user="bob")
-    assert sight_of(judge) == Sight("alice", frozenset())
+    assert sight_of(judge) == UserScope("alice", frozenset())
 
 
 def test_one_resource_may_be_allowed_everywhere_and_the_other_in_a_namespace(judge: Judge) -> None:
     judge.everywhere.add(("alice", "pods"))
     judge.objects["clusterroles"] += [role("ray", RAY)]
     judge.objects["rolebindings"] += [binding("team", "ray", "alice")]
-    assert sight_of(judge) == Sight("alice", frozenset({"team"}))
+    assert sight_of(judge) == UserScope("alice", frozenset({"team"}))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +156,7 @@ def test_one_resource_may_be_allowed_everywhere_and_the_other_in_a_namespace(jud
 )
 def test_rights_come_by_the_name_of_the_user_or_of_a_group(judge: Judge, subject: Object) -> None:
     judge.objects["rolebindings"] += [bound("team", "looks", subject)]
-    assert sight_of(judge) == Sight("alice", frozenset({"team"}))
+    assert sight_of(judge) == UserScope("alice", frozenset({"team"}))
 
 
 @pytest.mark.parametrize("place", [{"namespace": "team"}, {}])
@@ -160,7 +167,7 @@ def test_a_service_account_is_a_user_of_its_namespace(judge: Judge, place: Objec
         bound("other", "looks", {"kind": "ServiceAccount", "name": "bot", "namespace": "other"}),
     ]
     found = sight_of(judge)
-    assert found == Sight("system:serviceaccount:team:bot", frozenset({"team"}))
+    assert found == UserScope("system:serviceaccount:team:bot", frozenset({"team"}))
 
 
 def test_a_role_counts_in_its_own_namespace_only(judge: Judge) -> None:
@@ -169,7 +176,7 @@ def test_a_role_counts_in_its_own_namespace_only(judge: Judge) -> None:
         binding("team", "own", "alice", kind="Role"),
         binding("other", "own", "alice", kind="Role"),
     ]
-    assert sight_of(judge) == Sight("alice", frozenset({"team"}))
+    assert sight_of(judge) == UserScope("alice", frozenset({"team"}))
 
 
 @pytest.mark.parametrize(
@@ -190,13 +197,13 @@ def test_rules_are_read_as_the_api_server_reads_them(
     judge.objects["rolebindings"] += [binding("team", "some", "alice")]
     judge.objects["rolebindings"] += [binding("team", "empty", "alice")]
     judge.objects["rolebindings"] += [{**binding("team", "some"), "subjects": None}]
-    assert sight_of(judge) == Sight("alice", frozenset({"team"} if lists else ()))
+    assert sight_of(judge) == UserScope("alice", frozenset({"team"} if lists else ()))
 
 
 def test_an_authorizer_that_refuses_what_rbac_grants_counts(judge: Judge) -> None:
     judge.allow("team")
     judge.refused.add("alice")
-    assert sight_of(judge) == Sight("alice", frozenset())
+    assert sight_of(judge) == UserScope("alice", frozenset())
 
 
 @pytest.mark.parametrize("token", ["", "bad"])
@@ -220,7 +227,7 @@ def test_a_session_lasts_until_it_is_left_or_unused(judge: Judge) -> None:
         judge.allow()
         session = await access.enter("good")
         assert session
-        assert await access.sight(session, "") == Sight("alice", None)
+        assert await access.sight(session, "") == UserScope("alice", None)
         judge.now += SESSION_SECONDS - 1
         assert await access.sight(session, "") is not None
         judge.now += SESSION_SECONDS
@@ -237,10 +244,10 @@ def test_a_right_that_is_taken_away_counts_soon(judge: Judge) -> None:
     async def story() -> None:
         access = access_of(judge)
         judge.allow("team")
-        assert await access.sight("", "good") == Sight("alice", frozenset({"team"}))
+        assert await access.sight("", "good") == UserScope("alice", frozenset({"team"}))
         judge.objects["rolebindings"].clear()
         judge.now += ALLOWED_SECONDS
-        assert await access.sight("", "good") == Sight("alice", frozenset())
+        assert await access.sight("", "good") == UserScope("alice", frozenset())
         del judge.users["good"]
         judge.now += REVIEWED_SECONDS
         assert await access.sight("", "good") is None
@@ -257,7 +264,7 @@ def test_rights_in_thousands_of_namespaces_take_a_few_requests_for_all_pages_of_
     async def story() -> None:
         access = access_of(judge, *every)
         found = await asyncio.gather(*(access.sight("", "good") for _ in range(190)))
-        assert found == [Sight("alice", frozenset(every))] * 190
+        assert found == [UserScope("alice", frozenset(every))] * 190
         await access.sight("", "good")
 
     asyncio.run(story())
@@ -287,7 +294,7 @@ def test_one_request_that_is_cancelled_does_not_cancel_another(judge: Judge) -> 
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         judge.open.set()
-        assert await second == Sight("alice", frozenset({"team"}))
+        assert await second == UserScope("alice", frozenset({"team"}))
 
     asyncio.run(story())
     assert judge.asked.count("tokenreviews") == 1
@@ -352,8 +359,8 @@ def test_on_a_laptop_the_printed_token_lets_in_and_nothing_else() -> None:
         assert await access.sight("", "") is None
         session = await access.enter(access.token)
         assert session
-        assert await access.sight(session, "") == Sight("", None)
-        assert await access.sight("", access.token) == Sight("", None)
+        assert await access.sight(session, "") == UserScope("", None)
+        assert await access.sight("", access.token) == UserScope("", None)
         access.leave("guess")
         assert await access.sight(session, "") is not None
         access.leave(session)

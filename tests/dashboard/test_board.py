@@ -7,13 +7,13 @@ from msgspec import structs
 
 from tests.dashboard.browser import Tab
 from tests.dashboard.stage import Stage, renamed
-from tests.status.scenes import Object, Scene, llama
-from webhook.dashboard.board import LISTED
+from tests.diagnostics.scenes import Object, Scene, llama
 from webhook.dashboard.feed import Shown
 from webhook.dashboard.query import Query
+from webhook.dashboard.rendered import LISTED
 from webhook.dashboard.view import PAGE_HOSTS, Section
-from webhook.status import ids
-from webhook.status.examination import examine
+from webhook.diagnostics import ids
+from webhook.diagnostics.examination import examine
 
 HOST = "llama-tpu-worker-0-3"
 SCENE = Scene(llama(replicas=15))

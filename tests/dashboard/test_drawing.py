@@ -5,10 +5,10 @@ from itertools import product
 import pytest
 
 from tests.dashboard.browser import Element, parsed
-from webhook.dashboard.drawing import HtmlDrawer, assets
+from webhook.dashboard.templates import HtmlDrawer, assets
 from webhook.dashboard.view import listed, whole
-from webhook.status import ids, model
-from webhook.status.diagnosis import Trouble
+from webhook.diagnostics import ids, report
+from webhook.diagnostics.diagnosis import Trouble
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -27,21 +27,21 @@ ALLOWED = {
 }  # fmt: skip
 
 
-def hostile(text: str) -> model.Cluster:
+def hostile(text: str) -> report.Cluster:
     """Return a RayCluster of which every word is hostile."""
     hosts = (
-        model.Host(0, "ready", (text,), text, 1.0),
-        model.Host(1, "missing"),
-        model.Host(2, "twice", (text, text)),
+        report.Host(0, "ready", (text,), text, 1.0),
+        report.Host(1, "missing"),
+        report.Host(2, "twice", (text, text)),
     )
-    replica = model.Replica(0, text, "waits", hosts, 1.0)
+    replica = report.Replica(0, text, "waits", hosts, 1.0)
     trouble = Trouble(
         ids.HOST_MISSING, "error", text, text, text, text, 1.0, text, text, text, 0, (1,), (text,)
     )
-    group = model.Group(text, 3, 1, (replica,), (text,))
-    pod_group = model.PodGroup(text, 1, 2, missing=True, waits=True)
-    head = model.Host(0, "ready", (text,))
-    return model.Cluster(text, text, head, (group,), (trouble,), True, 1, (pod_group,))  # noqa: FBT003
+    group = report.Group(text, 3, 1, (replica,), (text,))
+    pod_group = report.PodGroup(text, 1, 2, missing=True, waits=True)
+    head = report.Host(0, "ready", (text,))
+    return report.Cluster(text, text, head, (group,), (trouble,), True, 1, (pod_group,))  # noqa: FBT003
 
 
 def drawn(text: str) -> list[Element]:
@@ -78,10 +78,10 @@ def test_every_state_of_a_host_has_a_shape_and_words_of_its_own() -> None:
     labels = set()
     for state in ("ready", "starting", "pending", "missing", "failed", "twice"):
         assert f".host.{state} {{" in style
-        host = model.Host(3, state, ("pod",))
-        replica = model.Replica(0, "r", "coming", (host,))
-        group = model.Group("g", 4, 1, (replica,))
-        cluster = model.Cluster("n", "c", model.Host(0, "ready", ("h",)), (group,))
+        host = report.Host(3, state, ("pod",))
+        replica = report.Replica(0, "r", "coming", (host,))
+        group = report.Group("g", 4, 1, (replica,))
+        cluster = report.Cluster("n", "c", report.Host(0, "ready", ("h",)), (group,))
         (row,) = parsed(HtmlDrawer().section(whole(cluster, 1))).every("li", "row")
         (cell,) = row.every("a", "host")
         assert state in cell.classes
@@ -100,9 +100,9 @@ def test_a_host_without_a_pod_leads_to_what_its_next_pod_is_given() -> None:
 
 
 def test_replicas_that_should_be_there_and_are_not_lead_nowhere() -> None:
-    replica = model.Replica(None, "", "missing", (model.Host(0, "missing"),))
-    group = model.Group("g", 1, 1, (replica,))
-    cluster = model.Cluster("n", "c", model.Host(0, "missing"), (group,))
+    replica = report.Replica(None, "", "missing", (report.Host(0, "missing"),))
+    group = report.Group("g", 1, 1, (replica,))
+    cluster = report.Cluster("n", "c", report.Host(0, "missing"), (group,))
     section = parsed(HtmlDrawer().section(listed(cluster)))
     (link,) = section.every("a")
     assert link.attributes["href"] == "/?namespace=n&cluster=c"

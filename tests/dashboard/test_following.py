@@ -8,8 +8,10 @@ import pytest
 from msgspec import structs
 
 from tests.builders import NAMESPACE
-from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import (
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import NOW, Scene
+from tests.kubeclient.fake_api import (
     EVENTS,
     NAMESPACES,
     NODES,
@@ -20,16 +22,19 @@ from tests.follow.fake_api import (
     FakeApi,
     Request,
 )
-from tests.follow.following import QUICK, beside, eventually, plain
-from tests.status.samples import samples
-from tests.status.scenes import NOW, Scene
-from webhook.follow.client import Api
-from webhook.follow.observing import Observing
-from webhook.status import ids
-from webhook.status.examination import examine
-from webhook.status.model import Picture
-from webhook.status.survey import Survey
-from webhook.status.world import World
+from tests.kubeclient.following import (
+    QUICK,
+    beside,
+    eventually,
+    plain,
+)
+from webhook.cache.cluster_cache import Observing
+from webhook.diagnostics import ids
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.report import ClusterReport
+from webhook.kubeclient.client import Api
 
 PATIENT = structs.replace(QUICK, idle=30.0)
 """Nothing happens in between, and a fake API server sends no bookmarks by itself."""
@@ -59,12 +64,12 @@ class Followed:
 
     def __init__(self, api: Api, namespaces: list[str], *, person: bool = False) -> None:
         self.api = api
-        self.world = World()
-        self.survey = Survey(self.world)
+        self.world = ObjectCache()
+        self.survey = Examiner(self.world)
         self.observing = Observing(api, self.world, namespaces, PATIENT, person=person)
 
     @property
-    def picture(self) -> Picture:
+    def picture(self) -> ClusterReport:
         """The picture, an hour after the scene's start."""
         self.survey.catch_up(NOW)
         return self.survey.picture(NOW, None, {})

@@ -8,23 +8,23 @@ import pytest
 
 from tests.dashboard.stage import Stage, renamed
 from tests.dashboard.test_board import Client
-from tests.status.samples import samples
-from tests.status.scenes import Scene
-from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.drawing import HtmlDrawer
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene
+from webhook.dashboard.page import DashboardSite
 from webhook.dashboard.query import Query
-from webhook.dashboard.site import DashboardSite
+from webhook.dashboard.routes import UserScope
+from webhook.dashboard.sessions import OwnAccess
+from webhook.dashboard.templates import HtmlDrawer
 from webhook.dashboard.view import Section
-from webhook.http.site import Sight
-from webhook.status import ids
-from webhook.status.survey import QUIET_SECONDS, Survey
+from webhook.diagnostics import ids
+from webhook.diagnostics.examiner import QUIET_SECONDS, Examiner
 
-ALL = Sight("", None)
-EXAMINE = Survey.examine
+ALL = UserScope("", None)
+EXAMINE = Examiner.examine
 SECTION = HtmlDrawer.section
 
 
-def examine_with_a_bug(survey: Survey, uid: str, now: float) -> bool:
+def examine_with_a_bug(survey: Examiner, uid: str, now: float) -> bool:
     """Examine a RayCluster, unless it is `llama`."""
     if uid == "uid-of-llama":
         raise ValueError("a bug")
@@ -39,7 +39,7 @@ def draw_with_a_bug(drawer: HtmlDrawer, section: Section) -> str:
 
 
 BUGS = [
-    (Survey, "examine", examine_with_a_bug),
+    (Examiner, "examine", examine_with_a_bug),
     (HtmlDrawer, "section", draw_with_a_bug),
 ]
 
@@ -127,7 +127,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
 ) -> None:
     stage = a_stage()
     with monkeypatch.context() as patch:
-        patch.setattr(Survey, "examine", examine_with_a_bug)
+        patch.setattr(Examiner, "examine", examine_with_a_bug)
         for _ in range(3):
             look(stage)
             asyncio.run(stage.live.look())  # at which nothing is due
@@ -137,7 +137,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
     assert record.getMessage() == text
     assert record.exc_info
     look(stage)
-    monkeypatch.setattr(Survey, "examine", examine_with_a_bug)
+    monkeypatch.setattr(Examiner, "examine", examine_with_a_bug)
     look(stage)
     assert [each.getMessage() for each in caplog.records] == [text] * 2
 
@@ -145,7 +145,7 @@ def test_a_bug_is_counted_each_time_and_logged_once_with_its_traceback(
 def test_rayclusters_appear_while_the_first_examination_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("webhook.dashboard.live._SLICE", 0.0)
+    monkeypatch.setattr("webhook.dashboard.live_updates._SLICE", 0.0)
     stage = Stage()
     for name in ("a", "b", "c"):
         stage.load(renamed(Scene(), "team", name))
@@ -167,7 +167,7 @@ def test_a_raycluster_that_goes_while_it_cannot_be_shown_is_gone(
 ) -> None:
     stage = a_stage()
     with monkeypatch.context() as patch:
-        patch.setattr(Survey, "examine", examine_with_a_bug)
+        patch.setattr(Examiner, "examine", examine_with_a_bug)
         look(stage)
     stage.world.clusters.remove("uid-of-llama")
     look(stage)

@@ -10,14 +10,19 @@ import pytest
 
 from tests.dashboard.browser import Tab, parsed
 from tests.dashboard.stage import Stage, renamed
-from tests.status.samples import samples
-from tests.status.scenes import Scene, llama
-from webhook.dashboard.access import OwnAccess
-from webhook.dashboard.site import BEAT_SECONDS, STREAMS, DashboardSite
-from webhook.http.site import LOOPBACK, NotNowError, Sight, site_application
-from webhook.kube import names
-from webhook.status import ids
-from webhook.status.document import document
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Scene, llama
+from webhook.api import names
+from webhook.dashboard.page import BEAT_SECONDS, STREAMS, DashboardSite
+from webhook.dashboard.routes import (
+    LOOPBACK,
+    NotNowError,
+    UserScope,
+    site_application,
+)
+from webhook.dashboard.sessions import OwnAccess
+from webhook.diagnostics import ids
+from webhook.diagnostics.document import document
 
 Play = Callable[[httpx.AsyncClient, Stage], Awaitable[None]]
 MISSING = "llama-tpu-worker-0-3"
@@ -35,16 +40,16 @@ class Tenants:
     def leave(self, session: str) -> None:
         """Do nothing."""
 
-    async def sight(self, session: str, bearer: str) -> Sight | None:
+    async def sight(self, session: str, bearer: str) -> UserScope | None:
         """Return who it is."""
         who = bearer or session
         if who == "down":
             raise NotNowError("the API server cannot be asked who you are")
         if who == "all":
-            return Sight("root", None)
+            return UserScope("root", None)
         if who == "busy":
-            return Sight("alice", None)
-        return Sight(who, frozenset({who})) if who in {"team", "other"} else None
+            return UserScope("alice", None)
+        return UserScope(who, frozenset({who})) if who in {"team", "other"} else None
 
 
 def played(stage: Stage, play: Play, who: str = "all") -> None:
@@ -434,8 +439,8 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
     stage = a_stage()
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
-    async def opened(sight: Sight) -> AsyncGenerator[bytes]:
-        async def look() -> Sight:
+    async def opened(sight: UserScope) -> AsyncGenerator[bytes]:
+        async def look() -> UserScope:
             return sight
 
         stream = site.events(look, {}, "")
@@ -444,13 +449,13 @@ def test_a_user_has_a_bounded_number_of_streams() -> None:
         return stream
 
     async def run() -> None:
-        streams = [await opened(Sight("alice", None)) for _ in range(STREAMS)]
-        assert not site.streams(Sight("alice", None))
+        streams = [await opened(UserScope("alice", None)) for _ in range(STREAMS)]
+        assert not site.streams(UserScope("alice", None))
         with pytest.raises(StopAsyncIteration):
-            await opened(Sight("alice", None))
-        streams.append(await opened(Sight("bob", None)))
+            await opened(UserScope("alice", None))
+        streams.append(await opened(UserScope("bob", None)))
         await streams[0].aclose()
-        streams.append(await opened(Sight("alice", None)))
+        streams.append(await opened(UserScope("alice", None)))
         app = site_application(site, LOOPBACK, "session")
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -469,11 +474,11 @@ def test_a_stream_whose_rights_are_not_answered_ends_with_the_process() -> None:
     async def run() -> None:
         asked = asyncio.Event()
 
-        async def look() -> Sight | None:
+        async def look() -> UserScope | None:
             if asked.is_set():
                 await asyncio.Event().wait()
             asked.set()
-            return Sight("", None)
+            return UserScope("", None)
 
         async def read() -> None:
             async for _ in site.events(look, {}, ""):
@@ -493,14 +498,14 @@ QUIET = b": still here\n\n"
 class Feed:
     """A stream of changes, read message by message, and the page that takes them in."""
 
-    def __init__(self, site: DashboardSite, sight: Sight, html: str) -> None:
+    def __init__(self, site: DashboardSite, sight: UserScope, html: str) -> None:
         self.tab = Tab(html.removeprefix("<!doctype html>"))
         (feed,) = self.tab.root.by_id("feed")
         self.since = httpx.URL(feed.attributes["hx-sse:connect"]).params["since"]
-        self.sight: Sight | None = sight
+        self.sight: UserScope | None = sight
         self.stream = site.events(self.look, {}, self.since)
 
-    async def look(self) -> Sight | None:
+    async def look(self) -> UserScope | None:
         """Return who looks."""
         return self.sight
 
@@ -518,7 +523,7 @@ class Feed:
         return taken
 
 
-def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: Sight) -> None:
+def following(stage: Stage, play: Callable[[Feed], Awaitable[None]], sight: UserScope) -> None:
     """Play a story with a feed, which is told of everything at once: it waits for no beat."""
 
     async def run() -> None:
@@ -544,14 +549,14 @@ def test_a_host_that_comes_back_is_seen_without_a_reload() -> None:
         assert feed.tab.root.by_id("summary")[0].text == "1 RayCluster 1 ready"
         assert feed.tab.root.every("li", "trouble") == []
 
-    following(stage, play, Sight("", None))
+    following(stage, play, UserScope("", None))
 
 
 def test_a_page_that_connects_again_receives_everything_only_if_it_has_changed() -> None:
     stage = a_stage()
 
     async def run() -> None:
-        site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), Sight("", None)
+        site, sight = DashboardSite(stage.live, Tenants(), stage.drawer), UserScope("", None)
         feed = Feed(site, sight, site.page(sight, {}))
         await anext(feed.stream)
         assert await anext(feed.stream) == QUIET
@@ -567,14 +572,14 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
 
     async def play(feed: Feed) -> None:
         assert "qwen" not in feed.tab.root.text
-        feed.sight = Sight("", None)
+        feed.sight = UserScope("", None)
         stage.live.tell()
         await feed.take()
         assert [each.text for each in feed.tab.root.every("h2") if "/" in each.text] == [
             "team/ llama",
             "other/ qwen",
         ]
-        feed.sight = Sight("", frozenset())
+        feed.sight = UserScope("", frozenset())
         stage.live.tell()
         await feed.take()
         assert feed.tab.root.every("section") == []
@@ -582,7 +587,7 @@ def test_rights_that_change_change_what_is_on_the_page() -> None:
         stage.live.tell()
         assert await feed.take() == []
 
-    following(stage, play, Sight("", frozenset({"team"})))
+    following(stage, play, UserScope("", frozenset({"team"})))
 
 
 def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
@@ -599,7 +604,7 @@ def test_words_of_a_tenant_cannot_end_a_message_of_the_stream() -> None:
         assert feed.tab.root.every("b") == []
         assert len(feed.tab.root.every("li", "trouble")) == 1
 
-    following(stage, play, Sight("", None))
+    following(stage, play, UserScope("", None))
 
 
 def test_every_frame_has_lines_that_the_stream_knows() -> None:
@@ -607,8 +612,8 @@ def test_every_frame_has_lines_that_the_stream_knows() -> None:
     site = DashboardSite(stage.live, Tenants(), stage.drawer)
 
     async def run() -> None:
-        async def look() -> Sight:
-            return Sight("", None)
+        async def look() -> UserScope:
+            return UserScope("", None)
 
         async for frame in site.events(look, {}, "nonsense"):
             text = frame.decode()

@@ -4,13 +4,19 @@ import pytest
 from msgspec import structs
 
 from tests.dashboard.stage import Stage, identified, renamed
-from tests.status.samples import Sample, samples
-from tests.status.scenes import NOW, Scene, instant, job, llama
+from tests.diagnostics.samples import Sample, samples
+from tests.diagnostics.scenes import (
+    NOW,
+    Scene,
+    instant,
+    job,
+    llama,
+)
 from webhook.dashboard.query import Query
-from webhook.status import ids
-from webhook.status.examination import examine
-from webhook.status.observed import Observed
-from webhook.status.survey import QUIET_SECONDS, RESTLESS_SECONDS
+from webhook.diagnostics import ids
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import QUIET_SECONDS, RESTLESS_SECONDS
+from webhook.diagnostics.observation import Observed
 
 BESIDE = Scene(llama(replicas=1))
 

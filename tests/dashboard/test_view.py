@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.status.scenes import Scene, instant
+from tests.diagnostics.scenes import Scene, instant
 from webhook.dashboard import view
 from webhook.dashboard.view import listed
 

@@ -13,14 +13,14 @@ from tests.apiserver import ApiServer, object_review
 from tests.demo import page
 from tests.seats import Held, seat_of, violations
 from tests.server import serving
+from webhook.api import names
+from webhook.api.objects import RayCluster
 from webhook.cli.files import read_manifests
 from webhook.cli.summary import table
-from webhook.kube import names
-from webhook.kube.objects import RayCluster
-from webhook.manifest.kuberay import expand
+from webhook.diagnostics import ids
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
-from webhook.status import ids
 
 Object = dict[str, Any]
 

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from tests.builders import a_cluster, a_pod, decide
 from tests.drain.pod import Json, Pod, kill
-from webhook.kube import names
+from webhook.api import names
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "contributing" / "measurements.md"

@@ -4,7 +4,13 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.e2e.installation import CONTROLLER, DASHBOARD, NAMESPACE, WEBHOOK, Right
+from tests.e2e.installation import (
+    CONTROLLER,
+    DASHBOARD,
+    NAMESPACE,
+    WEBHOOK,
+    Right,
+)
 from tests.e2e.process import lines
 
 

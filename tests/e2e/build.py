@@ -21,7 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests import go
-from tests.e2e.versions import FORMER_KUBERNETES, NEWEST, PINS, chosen
+from tests.e2e.versions import (
+    FORMER_KUBERNETES,
+    NEWEST,
+    PINS,
+    chosen,
+)
 from tests.go import CANNOT_BUILD, CannotBuildError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,13 @@ from typing import NamedTuple
 from tests.dashboard.browser import Element, Tab
 from tests.e2e.api import Json, Objects
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import DASHBOARD, Object, account_token, apply, token_kubeconfig
+from tests.e2e.installation import (
+    DASHBOARD,
+    Object,
+    account_token,
+    apply,
+    token_kubeconfig,
+)
 from tests.e2e.process import Startable, free_port, says_ready
 
 HOST = "127.0.0.1"

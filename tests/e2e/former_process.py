@@ -13,9 +13,9 @@ from tests.e2e.api import MUTATING_WEBHOOKS, PODS, Json
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply, removed
 from tests.e2e.waiting import until
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.status.installation import FORMER
+from webhook.diagnostics.installation_problems import FORMER
 
 NAMESPACE = "ray-system"
 CONFIGURATION = "kuberay-tpu-mutating-webhook-cfg"

@@ -5,10 +5,10 @@
 import asyncio
 import sys
 
+from webhook.app import serve
 from webhook.cli.main import main
-from webhook.follow.client import Api
+from webhook.kubeclient.client import Api
 from webhook.reservation.stores import MemoryStore
-from webhook.wiring import serve
 
 
 class Alone(MemoryStore):

@@ -13,7 +13,7 @@ import yaml
 from tests.e2e.api import SERVICE_ACCOUNTS
 from tests.e2e.control_plane import ControlPlane
 from tests.manifests.render import helm
-from webhook.control.repair_store import POLICY
+from webhook.controller.repair.repair_store import POLICY
 
 Object = dict[str, Any]
 Right = tuple[str, str, str]

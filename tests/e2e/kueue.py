@@ -9,7 +9,14 @@ from typing import Final, Self
 import yaml
 
 from tests.e2e import build, needs
-from tests.e2e.api import CRDS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Json, Resource
+from tests.e2e.api import (
+    CRDS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Json,
+    Resource,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.credentials import MASTERS, rotated
 from tests.e2e.process import Peer, free_port, says_ready

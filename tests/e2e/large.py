@@ -12,7 +12,13 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.fleet import Fleet
 from tests.e2e.kuberay import UNTHROTTLED, Operator
 from tests.e2e.metrics import Histogram, samples
-from tests.e2e.rays import HOSTS, slices, stored, well_seated, workers
+from tests.e2e.rays import (
+    HOSTS,
+    slices,
+    stored,
+    well_seated,
+    workers,
+)
 from tests.e2e.waiting import until
 
 CLUSTERS = 100

@@ -20,7 +20,12 @@ from typing import Final
 from tests.e2e import build
 from tests.e2e.compatibility import document, record
 from tests.e2e.outcomes import Outcomes, read
-from tests.e2e.versions import KUBERAY_VARIABLE, KUBERNETES_VARIABLE, MATRIX, Pair
+from tests.e2e.versions import (
+    KUBERAY_VARIABLE,
+    KUBERNETES_VARIABLE,
+    MATRIX,
+    Pair,
+)
 from tests.go import CANNOT_BUILD
 
 DOCUMENT: Final = build.ROOT / "docs" / "compatibility.md"

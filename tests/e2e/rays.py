@@ -5,10 +5,17 @@ from pathlib import Path
 
 import yaml
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, Json, Objects, Resource
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    Json,
+    Objects,
+    Resource,
+)
 from tests.e2e.waiting import until, until_equal
 from tests.seats import seat_of, violations
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 

@@ -12,7 +12,16 @@ from tests.e2e.audit import AuditLog
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import account_rights, asked
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, in_seat, scale, seats, slices, wait_for_workers, whole, worker_of
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    scale,
+    seats,
+    slices,
+    wait_for_workers,
+    whole,
+    worker_of,
+)
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 

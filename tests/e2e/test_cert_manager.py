@@ -30,7 +30,7 @@ from tests.e2e.installation import NAMESPACE, WEBHOOK, applied
 from tests.e2e.rays import slices, worker_of
 from tests.e2e.waiting import until, until_equal
 from tests.manifests.render import installation
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

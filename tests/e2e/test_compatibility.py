@@ -8,7 +8,12 @@ from tests.e2e import build
 from tests.e2e.compatibility import document, record
 from tests.e2e.matrix import taken
 from tests.e2e.outcomes import Outcome, Outcomes, read
-from tests.e2e.versions import NEWEST, OLD, SCHEMAS_ONLY, Pair
+from tests.e2e.versions import (
+    NEWEST,
+    OLD,
+    SCHEMAS_ONLY,
+    Pair,
+)
 
 REPORT = """\
 <testsuites><testsuite>

@@ -7,15 +7,25 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
-from tests.e2e.compute_domains import Driver, claimed, domains, template_domain
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Json,
+    Objects,
+)
+from tests.e2e.compute_domains import (
+    Driver,
+    claimed,
+    domains,
+    template_domain,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import example, scale, workers
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

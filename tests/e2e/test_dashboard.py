@@ -6,14 +6,19 @@ from functools import partial
 
 import pytest
 
-from tests.e2e.api import NAMESPACES, RAY_CLUSTERS, Json, Resource
+from tests.e2e.api import (
+    NAMESPACES,
+    RAY_CLUSTERS,
+    Json,
+    Resource,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.dashboard_process import Troubles, token_to_look
 from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD, account_token
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 

@@ -8,7 +8,13 @@ from tests.e2e.api import PODS, RAY_CLUSTERS
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import WITH_CONTROLLER
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, in_seat, slices, wait_for_workers, workers
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    slices,
+    wait_for_workers,
+    workers,
+)
 from tests.e2e.seats import SEAT, told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook

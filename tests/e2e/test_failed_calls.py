@@ -22,7 +22,7 @@ from tests.e2e.api import MUTATING_WEBHOOKS, PODS, ApiError
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.process import free_port
 from tests.e2e.waiting import until
-from webhook.serving.endpoint import status_of
+from webhook.httpserver.endpoint import status_of
 
 pytestmark = pytest.mark.e2e
 

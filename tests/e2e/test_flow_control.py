@@ -7,11 +7,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Api, ApiError, Json, Resource
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    ApiError,
+    Json,
+    Resource,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import USER
 from tests.e2e.metrics import samples
-from tests.e2e.rays import HOSTS, slices, well_seated, worker_of, workers
+from tests.e2e.rays import (
+    HOSTS,
+    slices,
+    well_seated,
+    worker_of,
+    workers,
+)
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 

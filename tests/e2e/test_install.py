@@ -19,11 +19,26 @@ import pytest
 import yaml
 from cryptography import x509
 
+from tests.certs.listener import ask
+from tests.certs.listener import until as wait_until
 from tests.e2e import build, needs
-from tests.e2e.api import MUTATING_WEBHOOKS, PODS, SECRETS, Api, ApiError
+from tests.e2e.api import (
+    MUTATING_WEBHOOKS,
+    PODS,
+    SECRETS,
+    Api,
+    ApiError,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.helm import helm
-from tests.e2e.installation import ACCOUNT, NAMESPACE, REGISTRATIONS, applied, apply, removed
+from tests.e2e.installation import (
+    ACCOUNT,
+    NAMESPACE,
+    REGISTRATIONS,
+    applied,
+    apply,
+    removed,
+)
 from tests.e2e.waiting import SECONDS, until
 from tests.manifests import render
 from tests.manifests.environment import environment
@@ -35,13 +50,11 @@ from tests.manifests.render import (
     one,
 )
 from tests.server import ready
-from tests.tls.listener import ask
-from tests.tls.listener import until as wait_until
-from webhook.follow.errors import ApiError as ClientError
-from webhook.follow.kubeconfig import kubeconfig
-from webhook.follow.secrets import SecretVault
-from webhook.tls.issue import Pair
-from webhook.tls.selfsigned import SelfSigned
+from webhook.certs.issue import Pair
+from webhook.certs.self_signed import SelfSigned
+from webhook.kubeclient.errors import ApiError as ClientError
+from webhook.kubeclient.kubeconfig import kubeconfig
+from webhook.kubeclient.secrets import SecretStore
 
 pytestmark = pytest.mark.e2e
 
@@ -242,7 +255,7 @@ def fetched(plane: ControlPlane, replicas: int) -> list[Pair]:
 async def fetch(config: Path, replicas: int) -> list[Pair]:
     """Return the pair of each of several replicas that start at once."""
     vaults = [
-        SecretVault(kubeconfig(str(config)), NAMESPACE, "ray-webhook") for _ in range(replicas)
+        SecretStore(kubeconfig(str(config)), NAMESPACE, "ray-webhook") for _ in range(replicas)
     ]
     connections = [asyncio.create_task(vault.run()) for vault in vaults]
     try:

@@ -25,16 +25,21 @@ from tests.e2e.api import (
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import apply
 from tests.e2e.kuberay import Operator
-from tests.e2e.kueue import CLUSTER_QUEUES, KUEUE_WORKLOADS, VERSION, Kueue
+from tests.e2e.kueue import (
+    CLUSTER_QUEUES,
+    KUEUE_WORKLOADS,
+    VERSION,
+    Kueue,
+)
 from tests.e2e.rays import example, wait_for_workers, workers
 from tests.e2e.scheduling.component import controllers, scheduler
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 

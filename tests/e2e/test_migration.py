@@ -8,16 +8,27 @@ from collections import Counter
 import pytest
 
 from tests import former
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Json,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.former_process import FormerWebhook
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import example, scale, slices, wait_for_workers, workers
+from tests.e2e.rays import (
+    example,
+    scale,
+    slices,
+    wait_for_workers,
+    workers,
+)
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
-from webhook.status.installation import FORMER
+from webhook.diagnostics.installation_problems import FORMER
 
 pytestmark = pytest.mark.e2e
 

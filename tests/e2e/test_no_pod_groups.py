@@ -9,12 +9,18 @@ import pytest
 
 from tests.e2e.api import PODS, RAY_CLUSTERS, Json
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.gangs import COMPONENTS, NATIVE, by, group_of, grouped
+from tests.e2e.gangs import (
+    COMPONENTS,
+    NATIVE,
+    by,
+    group_of,
+    grouped,
+)
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import lines
 from tests.e2e.rays import scale, wait_for_workers, worker_of
 from tests.e2e.webhook_process import Webhook
-from webhook.groups.optins import GRANULARITIES
+from webhook.groups.annotations import GRANULARITIES
 
 pytestmark = pytest.mark.e2e
 

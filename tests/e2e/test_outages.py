@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.e2e.api import EVENTS, PODS, RAY_CLUSTERS, Api, Objects
+from tests.e2e.api import (
+    EVENTS,
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (

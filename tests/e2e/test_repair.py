@@ -22,7 +22,12 @@ from tests.e2e.api import (
     Resource,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.installation import CONTROLLER, NAMESPACE, WITH_CONTROLLER, applied
+from tests.e2e.installation import (
+    CONTROLLER,
+    NAMESPACE,
+    WITH_CONTROLLER,
+    applied,
+)
 from tests.e2e.kubelet import Kubelet
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (
@@ -39,11 +44,11 @@ from tests.e2e.scheduling.nodes import bind, present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.manifests.render import kustomize
-from webhook.groups.seat import Seat
-from webhook.kube import names
-from webhook.kube.marks import mark
-from webhook.repair.model import EMPTY, Host, Record
-from webhook.repair.plan import LOST, SPENT
+from webhook.api import names
+from webhook.api.uid_marker import mark
+from webhook.controller.repair.plan import LOST, SPENT
+from webhook.controller.repair.repair_model import EMPTY, Host, Record
+from webhook.groups.identity import HostIdentity
 
 pytestmark = pytest.mark.e2e
 
@@ -109,7 +114,7 @@ def is_whole(api: Api, namespace: str, pods: Objects) -> bool:
 
 def host_id(uid: str) -> str:
     """How a record has the host of a uid."""
-    return Host("", uid, "", Seat(0, 0, "")).id
+    return Host("", uid, "", HostIdentity(0, 0, "")).id
 
 
 def record(api: Api, namespace: str) -> Record:

@@ -4,7 +4,12 @@ the webhook dies between.
 
 import pytest
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, Json, Objects
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Json,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
 from tests.e2e.rays import (

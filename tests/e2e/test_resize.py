@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, STRATEGIC_PATCH, Json, Objects
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    STRATEGIC_PATCH,
+    Json,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.gangs import grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.versions import chosen
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

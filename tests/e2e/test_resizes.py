@@ -9,12 +9,18 @@ from typing import Final
 import pytest
 
 from tests.e2e import needs
-from tests.e2e.api import PODS, RAY_CLUSTERS, Answer, ApiError, Json
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    Answer,
+    ApiError,
+    Json,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.rays import slices, wait_for_cache, worker_of
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

@@ -13,13 +13,23 @@ import pytest
 import yaml
 
 from tests.e2e import needs
-from tests.e2e.api import RAY_CLUSTERS, SERVICES, Json, Objects
+from tests.e2e.api import (
+    RAY_CLUSTERS,
+    SERVICES,
+    Json,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import EXAMPLES, example, wait_for_workers, well_seated
+from tests.e2e.rays import (
+    EXAMPLES,
+    example,
+    wait_for_workers,
+    well_seated,
+)
 from tests.e2e.webhook_process import Webhook
 from tests.seats import Held, seat_of
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

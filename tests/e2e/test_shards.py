@@ -6,12 +6,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.api import MERGE_PATCH, PODS, RAY_CLUSTERS, Api, ApiError, Json
+from tests.e2e.api import (
+    MERGE_PATCH,
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    ApiError,
+    Json,
+)
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.rays import scale, slices, wait_for_cache, worker_of
+from tests.e2e.rays import (
+    scale,
+    slices,
+    wait_for_cache,
+    worker_of,
+)
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

@@ -27,7 +27,12 @@ from tests.e2e.api import (
     Objects,
 )
 from tests.e2e.control_plane import ControlPlane
-from tests.e2e.dashboard_process import Troubles, by_cluster, every_trouble, token_to_look
+from tests.e2e.dashboard_process import (
+    Troubles,
+    by_cluster,
+    every_trouble,
+    token_to_look,
+)
 from tests.e2e.gangs import grouped
 from tests.e2e.installation import WITH_CONTROLLER, WITH_DASHBOARD
 from tests.e2e.kuberay import Operator
@@ -45,7 +50,7 @@ from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 

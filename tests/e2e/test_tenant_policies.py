@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.certs.listener import until as wait_until
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.installation import applied
 from tests.e2e.rays import slices
 from tests.e2e.waiting import SECONDS
 from tests.manifests.render import Object, kustomize
-from tests.tls.listener import until as wait_until
 
 pytestmark = pytest.mark.e2e
 

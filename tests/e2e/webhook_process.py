@@ -12,7 +12,13 @@ from types import TracebackType
 from typing import ClassVar, Self
 from urllib.request import ProxyHandler, build_opener
 
-from tests.e2e.api import PODS, RAY_CLUSTERS, ApiError, Json, Resource
+from tests.e2e.api import (
+    PODS,
+    RAY_CLUSTERS,
+    ApiError,
+    Json,
+    Resource,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.controller_process import Controller
 from tests.e2e.dashboard_process import Dashboard
@@ -31,7 +37,12 @@ from tests.e2e.installation import (
     rendered,
     token_kubeconfig,
 )
-from tests.e2e.process import NO_ANSWER, Program, free_port, records
+from tests.e2e.process import (
+    NO_ANSWER,
+    Program,
+    free_port,
+    records,
+)
 from tests.e2e.rays import slices
 from tests.e2e.waiting import until
 from tests.manifests.environment import environment

@@ -5,10 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.facts.fact import MISSING, Fact, known, value
-from webhook.kube import names
+from tests.facts.fact import (
+    MISSING,
+    Fact,
+    known,
+    value,
+)
+from webhook.api import names
 
-NAMES: Final = "webhook.kube.names"
+NAMES: Final = "webhook.api.names"
 CONSTANTS: Final = {
     "LABEL_CLUSTER": "RayClusterLabelKey",
     "LABEL_GROUP": "RayNodeGroupLabelKey",
@@ -29,7 +34,7 @@ CONSTANTS: Final = {
     "REDIS_USERNAME": "REDIS_USERNAME",
     "RAY_ENABLE_AUTOSCALER_V2": "RAY_ENABLE_AUTOSCALER_V2",
 }
-"""Ours in `webhook/kube/names.py`, and theirs."""
+"""Ours in `webhook/api/names.py`, and theirs."""
 
 LENGTHS: Final = {
     names.RAYCLUSTER_KIND: "MaxRayClusterNameLength",
@@ -37,15 +42,15 @@ LENGTHS: Final = {
     names.RAYSERVICE_KIND: "MaxRayServiceNameLength",
 }
 TEXTS: Final = (
-    "webhook.kube.names:OTHER_SCHEDULER_LABELS",
-    "webhook.kube.names:BATCH_SCHEDULERS",
-    "webhook.validation.variables:_LOST",
-    "webhook.validation.variables:_WORKER_LOST",
-    "webhook.validation.variables:_REPLACED",
+    "webhook.api.names:OTHER_SCHEDULER_LABELS",
+    "webhook.api.names:BATCH_SCHEDULERS",
+    "webhook.validation.managed_variables:_LOST",
+    "webhook.validation.managed_variables:_WORKER_LOST",
+    "webhook.validation.managed_variables:_REPLACED",
 )
 """Ours of which each stands somewhere in KubeRay's sources, as a text of its own."""
 
-NEWER_TEXTS: Final = ("webhook.kube.names:TLS_VARIABLES", "webhook.validation.history:_MANAGED")
+NEWER_TEXTS: Final = ("webhook.api.names:TLS_VARIABLES", "webhook.validation.history:_MANAGED")
 AHEAD: Final = "ours is of KubeRay 1.7.0, whose module is not published"
 
 GATES: Final = "webhook.validation.rule_settings:GATES"

@@ -7,8 +7,13 @@ from typing import Any, Final
 
 import yaml
 
-from tests.facts.fact import MISSING, Fact, known, value
-from webhook.kube import names
+from tests.facts.fact import (
+    MISSING,
+    Fact,
+    known,
+    value,
+)
+from webhook.api import names
 
 Schema = dict[str, Any]
 

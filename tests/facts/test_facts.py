@@ -8,16 +8,23 @@ from pathlib import Path
 import pytest
 
 from tests.facts import kuberay, schemas
-from tests.facts.fact import MISSING, Fact, covers, known, position, value
+from tests.facts.fact import (
+    MISSING,
+    Fact,
+    covers,
+    known,
+    position,
+    value,
+)
 
-PLACE = "webhook.kube.names:LABEL_CLUSTER"
-GONE = "webhook.kube.names:NO_SUCH_NAME"
+PLACE = "webhook.api.names:LABEL_CLUSTER"
+GONE = "webhook.api.names:NO_SUCH_NAME"
 
 
 def test_a_fact_is_shown_with_the_line_of_ours() -> None:
     fact = Fact(PLACE, "RayClusterLabelKey", value(PLACE), "ray.io/other")
     assert fact.differs
-    assert str(fact).startswith("webhook/kube/names.py:")
+    assert str(fact).startswith("webhook/api/names.py:")
     assert str(fact).endswith(
         " LABEL_CLUSTER: RayClusterLabelKey: here 'ray.io/cluster', there 'ray.io/other'"
     )

@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from tests.facts.fact import MISSING, ROOT, Fact, covers, value
+from tests.facts.fact import (
+    MISSING,
+    ROOT,
+    Fact,
+    covers,
+    value,
+)
 
 INTERPRETER: Final = ROOT / ".cache" / "ray" / "bin" / "python"
 QUESTIONS: Final = Path(__file__).parent / "inside_ray.py"
 
-NAMES: Final = "webhook.kube.names"
+NAMES: Final = "webhook.api.names"
 CONSTANTS: Final = {
     "TPU_WORKER_ID": "GKE_TPU_WORKER_ID_ENV_VAR",
     "TPU_NAME": "GKE_TPU_NAME_ENV_VAR",
@@ -23,7 +29,7 @@ CONSTANTS: Final = {
     "NODE_TPU_ACCELERATOR": "GKE_TPU_ACCELERATOR_LABEL",
     "LABEL_LEGACY_REPLICA_INDEX": "REPLICA_INDEX_KEY",
 }
-"""Ours in `webhook/kube/names.py`, and theirs."""
+"""Ours in `webhook/api/names.py`, and theirs."""
 
 MULTI_SLICE: Final = (
     "MEGASCALE_NUM_SLICES",
@@ -72,10 +78,17 @@ def facts(said: dict[str, Any]) -> Iterator[Fact]:
     )
     place = "webhook.validation.parameters:KNOWN"
     yield covers(place, "options of `ray start`", set(value(place)), set(said["start_options"]))
-    keys = {value(f"webhook.validation.resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")}
-    yield Fact("webhook.validation.resize:CPU", "keys of ray.io/ippr", keys, set(said["ippr_keys"]))
+    keys = {
+        value(f"webhook.validation.in_place_resize:{name}") for name in ("CPU", "MEMORY", "TIMEOUT")
+    }
+    yield Fact(
+        "webhook.validation.in_place_resize:CPU",
+        "keys of ray.io/ippr",
+        keys,
+        set(said["ippr_keys"]),
+    )
     for ours, theirs in SERVE.items():
-        place = f"webhook.validation.serve:{ours}"
+        place = f"webhook.validation.serve_config:{ours}"
         yield covers(
             place, f"fields of {theirs}", set(value(place)), set(said["serve_keys"][theirs])
         )

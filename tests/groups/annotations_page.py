@@ -5,9 +5,14 @@
 from pathlib import Path
 
 from tests.pages import folded
-from webhook.accelerators.profiles import NONE, PROFILES, RENDEZVOUS, Profile
-from webhook.groups.optins import OPT_INS
-from webhook.kube import names
+from webhook.accelerators.profiles import (
+    NONE,
+    PROFILES,
+    RENDEZVOUS,
+    Profile,
+)
+from webhook.api import names
+from webhook.groups.annotations import OPT_INS
 
 PAGE = Path(__file__).parents[2] / "docs" / "annotations.md"
 

@@ -21,17 +21,17 @@ from tests.builders import (
     manifest,
     uid_of,
 )
-from webhook.follow.pods import CODEC, PodFeed
-from webhook.groups.adoption import adopted_seat, seat_of
-from webhook.groups.membership import Membership
-from webhook.groups.seat import GroupKey, Seat
-from webhook.kube import names
-from webhook.kube.objects import PodSpec
-from webhook.kube.review import Denied
+from webhook.api import names
+from webhook.api.objects import PodSpec
+from webhook.api.review import Denied
+from webhook.cache.worker_pods import CODEC, PodFeed
+from webhook.diagnostics.assigned_pods import stand
+from webhook.diagnostics.live_objects import LiveCluster, LivePod
+from webhook.diagnostics.observation import Lookups, Observed
+from webhook.groups.google_labels import adopted_seat, seat_of
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Membership
 from webhook.manifest.standalone import load_state
-from webhook.status.objects import LiveCluster, LivePod
-from webhook.status.observed import Lookups, Observed
-from webhook.status.standing import stand
 
 KEY = GroupKey(NAMESPACE, uid_of("c"), "g")
 HOSTS = 4
@@ -99,7 +99,7 @@ def made(template: PodBuilder, number: int) -> list[Object]:
     return pods
 
 
-See = Callable[[Object], Seat | None]
+See = Callable[[Object], HostIdentity | None]
 
 
 def seats(pods: Iterable[Object], see: See) -> list[tuple[int, int]]:
@@ -113,13 +113,13 @@ def live(pod: Object) -> LivePod:
     return msgspec.json.decode(msgspec.json.encode(pod), type=LivePod)
 
 
-def seat_in(members: Membership, uid: str) -> Seat | None:
+def seat_in(members: Membership, uid: str) -> HostIdentity | None:
     """Return the identity of a pod of the group."""
     found = members.get(uid)
     return found.seat if found is not None and found.key == KEY else None
 
 
-def by_watch(pod: Object) -> Seat | None:
+def by_watch(pod: Object) -> HostIdentity | None:
     """Return the seat that the watch gives a pod."""
     members = Membership()
     event: Any = CODEC.event(json.dumps({"type": "ADDED", "object": pod}).encode())
@@ -127,24 +127,26 @@ def by_watch(pod: Object) -> Seat | None:
     return seat_in(members, pod["metadata"].get("uid", ""))
 
 
-def by_status(pod: Object, hosts: int) -> Seat | None:
+def by_status(pod: Object, hosts: int) -> HostIdentity | None:
     """Return the seat that `status` sees a pod in."""
     document = a_cluster("c").group("g", hosts=hosts).build()
     cluster = msgspec.json.decode(msgspec.json.encode(document), type=LiveCluster)
     observed = Observed(clusters=[cluster], pods=[live(pod)])
     ((group,),) = [each.groups for each in stand(observed, Lookups(observed, 0.0))]
-    found = [Seat(each.index, host, each.name) for each in group.replicas for host in each.pods]
+    found = [
+        HostIdentity(each.index, host, each.name) for each in group.replicas for host in each.pods
+    ]
     return found[0] if found else None
 
 
-def by_file(pod: Object, hosts: int) -> Seat | None:
+def by_file(pod: Object, hosts: int) -> HostIdentity | None:
     """Return the seat that a pod has in the files that stand in for a cluster."""
     cluster = a_cluster("c").group("g", hosts=hosts).build()
     state = load_state([manifest(cluster), manifest(pod)])
     return seat_in(state.members, pod["metadata"]["uid"])
 
 
-def by_admission(pod: Object, hosts: int) -> Seat | None:
+def by_admission(pod: Object, hosts: int) -> HostIdentity | None:
     """Return the seat that a pod carries when it is created."""
     view = live(pod)
     return seat_of("g", view.labels, lambda: view.spec, hosts, hosts)
@@ -166,21 +168,21 @@ def labelled(host: str) -> dict[str, str]:
 
 def test_a_replica_of_a_single_host_has_no_name_but_to_the_watch_which_knows_no_group() -> None:
     pod = a_live_pod("0", replicaIndex="g-3")
-    nameless = Seat(3, 0, "")
+    nameless = HostIdentity(3, 0, "")
     assert by_status(pod, 1) == by_file(pod, 1) == by_admission(pod, 1) == nameless
-    assert by_watch(pod) == Seat(3, 0, "g-3")
+    assert by_watch(pod) == HostIdentity(3, 0, "g-3")
 
 
 @pytest.mark.parametrize(
     ("pod", "seat"),
     [
-        (a_live_pod("5", replicaIndex="g-3"), Seat(3, 5, "g-3")),
-        (a_live_pod(**labelled("6")), Seat(3, 6, "g-abcde")),
+        (a_live_pod("5", replicaIndex="g-3"), HostIdentity(3, 5, "g-3")),
+        (a_live_pod(**labelled("6")), HostIdentity(3, 6, "g-abcde")),
     ],
     ids=["by the former webhook", "by its labels"],
 )
 def test_a_pod_of_a_time_with_more_hosts_keeps_its_seat_while_it_lives(
-    pod: Object, seat: Seat
+    pod: Object, seat: HostIdentity
 ) -> None:
     for hosts in (1, HOSTS):
         assert by_watch(pod) == by_status(pod, hosts) == by_file(pod, hosts) == seat
@@ -194,7 +196,7 @@ def test_a_pod_that_is_created_has_to_be_within_the_hosts_of_its_group() -> None
 
 def test_an_index_alone_is_a_seat_to_the_watch_and_a_part_of_one_to_who_knows_the_group() -> None:
     pod = a_live_pod(**{names.LABEL_REPLICA_INDEX: "3"})
-    assert by_watch(pod) == by_status(pod, 1) == Seat(3, 0, "")
+    assert by_watch(pod) == by_status(pod, 1) == HostIdentity(3, 0, "")
     assert by_status(pod, HOSTS) is None
     with pytest.raises(Denied, match="only a part"):
         by_admission(pod, HOSTS)
@@ -302,7 +304,7 @@ def a_spec(*ids: str | None, v7x: bool = True) -> PodSpec:
     ids=["a number for each process", "of a version that knew no v7x", "one process", "v4"],
 )
 def test_ids_of_one_host_say_which(spec: PodSpec, host: int) -> None:
-    assert adopted_seat("g", "g-2", spec) == Seat(2, host, "g-2")
+    assert adopted_seat("g", "g-2", spec) == HostIdentity(2, host, "g-2")
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from itertools import combinations
 
 import pytest
 
-from webhook.groups.seat import MAX_REPLICAS, Seat
-from webhook.groups.seating import carried_seat
-from webhook.kube import names
-from webhook.kube.review import INVALID, REQUIRED, Denied
+from webhook.api import names
+from webhook.api.review import INVALID, REQUIRED, Denied
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity
+from webhook.groups.identity_request import carried_seat
 
 INDEX, NAME, HOST = names.SEAT_LABELS
 WHOLE = {INDEX: "2", NAME: "g-xh3hf", HOST: "1"}
@@ -24,7 +24,7 @@ def refused(labels: dict[str, str], hosts: int) -> list[tuple[str, str]]:
 
 
 def test_a_whole_seat_is_trusted() -> None:
-    assert carried_seat(WHOLE, 4) == Seat(2, 1, "g-xh3hf")
+    assert carried_seat(WHOLE, 4) == HostIdentity(2, 1, "g-xh3hf")
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
@@ -33,11 +33,13 @@ def test_no_seat_label_means_no_seat(hosts: int) -> None:
 
 
 def test_the_index_alone_is_a_whole_seat_of_a_single_host() -> None:
-    assert carried_seat({INDEX: "7"}, 1) == Seat(7, 0, "")
+    assert carried_seat({INDEX: "7"}, 1) == HostIdentity(7, 0, "")
 
 
 def test_a_single_host_may_carry_all_three() -> None:
-    assert carried_seat({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1) == Seat(7, 0, "g-xh3hf")
+    assert carried_seat({INDEX: "7", NAME: "g-xh3hf", HOST: "0"}, 1) == HostIdentity(
+        7, 0, "g-xh3hf"
+    )
 
 
 def test_a_single_host_has_no_second_host() -> None:
@@ -93,7 +95,7 @@ def test_a_host_is_below_the_number_of_hosts(text: str) -> None:
 
 
 def test_the_last_host_and_the_last_replica_are_in_range() -> None:
-    assert carried_seat({**WHOLE, HOST: "3", INDEX: str(MAX_REPLICAS - 1)}, 4) == Seat(
+    assert carried_seat({**WHOLE, HOST: "3", INDEX: str(MAX_REPLICAS - 1)}, 4) == HostIdentity(
         MAX_REPLICAS - 1, 3, "g-xh3hf"
     )
 

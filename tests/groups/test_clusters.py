@@ -1,8 +1,13 @@
 """What is kept of a RayCluster."""
 
-from tests.builders import NAMESPACE, a_cluster, facts, uid_of
-from webhook.groups.clusters import ClusterIndex
-from webhook.kube import names
+from tests.builders import (
+    NAMESPACE,
+    a_cluster,
+    facts,
+    uid_of,
+)
+from webhook.api import names
+from webhook.groups.group_config import ClusterIndex
 
 
 def test_of_groups_with_one_name_the_first_counts() -> None:

@@ -1,8 +1,8 @@
 """No seat is given beside a host that is about to be deleted with its replica."""
 
 from tests.reservation.alone import next_seat
-from webhook.groups.membership import Member, Membership
-from webhook.groups.seat import GroupKey, Seat
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
 
 KEY = GroupKey("ns", "uid", "g")
 
@@ -11,7 +11,7 @@ def members(*hosts: int, condemned: bool) -> Membership:
     """Return a group of three hosts a replica, some of whose hosts are there."""
     found = Membership()
     for host in hosts:
-        found.put(f"pod-{host}", Member(KEY, Seat(0, host, "g-abcde"), condemned=condemned))
+        found.put(f"pod-{host}", Member(KEY, HostIdentity(0, host, "g-abcde"), condemned=condemned))
     return found
 
 
@@ -26,8 +26,8 @@ def test_a_replica_with_a_condemned_host_gets_no_other_until_that_is_gone() -> N
 
 def test_a_host_is_condemned_after_it_was_seen() -> None:
     found = members(0, 1, condemned=False)
-    assert next_seat(found, KEY, 3, "uid") == Seat(0, 2, "g-abcde")
-    found.put("pod-1", Member(KEY, Seat(0, 1, "g-abcde"), condemned=True))
+    assert next_seat(found, KEY, 3, "uid") == HostIdentity(0, 2, "g-abcde")
+    found.put("pod-1", Member(KEY, HostIdentity(0, 1, "g-abcde"), condemned=True))
     assert next_seat(found, KEY, 3, "uid").replica == 1
-    found.put("pod-1", Member(KEY, Seat(0, 1, "g-abcde")))
-    assert next_seat(found, KEY, 3, "uid") == Seat(0, 2, "g-abcde")
+    found.put("pod-1", Member(KEY, HostIdentity(0, 1, "g-abcde")))
+    assert next_seat(found, KEY, 3, "uid") == HostIdentity(0, 2, "g-abcde")

@@ -7,11 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import ClusterBuilder, a_cluster, facts
-from webhook.groups import gang
-from webhook.groups.gang import Gang
-from webhook.groups.optins import CLUSTER, GRANULARITIES, REPLICA, WORKER_GROUP
-from webhook.kube import names
-from webhook.kube.shapes import is_dns_label, is_qualified_name
+from webhook.api import names
+from webhook.api.formats import is_dns_label, is_qualified_name
+from webhook.groups import scheduling_groups
+from webhook.groups.annotations import (
+    CLUSTER,
+    GRANULARITIES,
+    REPLICA,
+    WORKER_GROUP,
+)
+from webhook.groups.scheduling_groups import Gang
 
 GROUPS = st.text(alphabet="abAB019-_.é/ ", min_size=1, max_size=80)
 CLUSTERS = st.from_regex(r"[a-z]([-a-z0-9]{0,51}[a-z0-9])?", fullmatch=True)
@@ -95,11 +100,11 @@ def test_what_does_not_matter_stands_in_no_way(cluster: ClusterBuilder) -> None:
 def every_name(cluster: str, group: str, suffix: str) -> list[str]:
     """Return the names of PodGroups of a cluster that has one group with one replica."""
     return [
-        gang.cluster_pod_group(cluster),
-        gang.head_pod_group(cluster),
-        gang.group_pod_group(cluster, group),
-        gang.replica_pod_group(cluster, group, f"{group}-{suffix}"),
-        gang.replica_pod_group(cluster, group, suffix),
+        scheduling_groups.cluster_pod_group(cluster),
+        scheduling_groups.head_pod_group(cluster),
+        scheduling_groups.group_pod_group(cluster, group),
+        scheduling_groups.replica_pod_group(cluster, group, f"{group}-{suffix}"),
+        scheduling_groups.replica_pod_group(cluster, group, suffix),
     ]
 
 
@@ -111,20 +116,28 @@ def test_names_are_valid_and_bounded_and_never_kuberays(
         assert is_subdomain(name)
         assert name != cluster
         assert not name.endswith("-cluster")
-    assert is_subdomain(gang.workload_name(cluster))
-    assert gang.workload_name(cluster) != cluster
-    assert is_dns_label(gang.template_name(group))
+    assert is_subdomain(scheduling_groups.workload_name(cluster))
+    assert scheduling_groups.workload_name(cluster) != cluster
+    assert is_dns_label(scheduling_groups.template_name(group))
 
 
 @given(CLUSTERS, GROUPS, GROUPS)
 def test_two_groups_of_a_cluster_never_share_a_name(cluster: str, one: str, other: str) -> None:
     if one != other:
-        assert gang.group_pod_group(cluster, one) != gang.group_pod_group(cluster, other)
-        assert gang.template_name(one) != gang.template_name(other)
-    fixed = {gang.cluster_pod_group(cluster), gang.head_pod_group(cluster)}
+        assert scheduling_groups.group_pod_group(cluster, one) != scheduling_groups.group_pod_group(
+            cluster, other
+        )
+        assert scheduling_groups.template_name(one) != scheduling_groups.template_name(other)
+    fixed = {
+        scheduling_groups.cluster_pod_group(cluster),
+        scheduling_groups.head_pod_group(cluster),
+    }
     assert len(fixed) == 2
-    assert gang.group_pod_group(cluster, one) not in fixed
-    assert gang.template_name(one) not in {gang.HEAD_TEMPLATE, gang.CLUSTER_TEMPLATE}
+    assert scheduling_groups.group_pod_group(cluster, one) not in fixed
+    assert scheduling_groups.template_name(one) not in {
+        scheduling_groups.HEAD_TEMPLATE,
+        scheduling_groups.CLUSTER_TEMPLATE,
+    }
 
 
 REPLICAS = st.tuples(
@@ -141,7 +154,9 @@ def test_two_replicas_of_a_cluster_never_share_a_name(
         (one, (one[0], "-".join(one))), (other, (other[0], "-".join(other)))
     ):
         if first != second:
-            assert gang.replica_pod_group("c", *first) != gang.replica_pod_group("c", *second)
+            assert scheduling_groups.replica_pod_group(
+                "c", *first
+            ) != scheduling_groups.replica_pod_group("c", *second)
 
 
 def test_names_that_people_see_every_day_are_plain() -> None:
@@ -151,5 +166,5 @@ def test_names_that_people_see_every_day_are_plain() -> None:
         "c-worker-tpu",
         "c-worker-tpu-bcdfg",
     ]
-    assert gang.template_name("tpu") == "worker-tpu"
-    assert gang.workload_name("c") == "c.gang"
+    assert scheduling_groups.template_name("tpu") == "worker-tpu"
+    assert scheduling_groups.workload_name("c") == "c.gang"

@@ -5,6 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.api.formats import is_dns_label, is_label_value
 from webhook.groups.naming import (
     REPLICA_NAME_GROUP_MAX,
     headless_service,
@@ -12,7 +13,6 @@ from webhook.groups.naming import (
     replica_name,
     slice_name,
 )
-from webhook.kube.shapes import is_dns_label, is_label_value
 
 GROUP_NAMES = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,55}[a-z0-9])?", fullmatch=True)
 

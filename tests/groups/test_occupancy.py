@@ -3,15 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.groups.indexset import lowest_bit
-from webhook.groups.occupancy import Occupancy
-from webhook.groups.seat import MAX_REPLICAS, Seat
+from webhook.groups.taken_indices import Occupancy
 
 HOSTS = 2
-SEATS = st.builds(Seat, st.integers(0, 1), st.integers(0, HOSTS - 1), st.sampled_from("ABC"))
+SEATS = st.builds(
+    HostIdentity, st.integers(0, 1), st.integers(0, HOSTS - 1), st.sampled_from("ABC")
+)
 
 
-def occupied(hosts: int, *seats: Seat) -> Occupancy:
+def occupied(hosts: int, *seats: HostIdentity) -> Occupancy:
     """Return a group of which these seats are taken."""
     group = Occupancy()
     group.set_hosts(hosts)
@@ -20,17 +22,17 @@ def occupied(hosts: int, *seats: Seat) -> Occupancy:
     return group
 
 
-def replica(index: int, name: str, *hosts: int) -> list[Seat]:
+def replica(index: int, name: str, *hosts: int) -> list[HostIdentity]:
     """Return seats of one replica."""
-    return [Seat(index, host, name) for host in hosts]
+    return [HostIdentity(index, host, name) for host in hosts]
 
 
-def following(group: Occupancy) -> Seat:
+def following(group: Occupancy) -> HostIdentity:
     """Return the place to fill next; the name of a new replica is empty."""
     index = group.first_lacking()
     if index is None:
-        return Seat(group.first_vacant(), 0, "")
-    return Seat(index, lowest_bit(~group.taken(index)), group.name_of(index))
+        return HostIdentity(group.first_vacant(), 0, "")
+    return HostIdentity(index, lowest_bit(~group.taken(index)), group.name_of(index))
 
 
 def place(group: Occupancy) -> tuple[int, int]:
@@ -40,23 +42,27 @@ def place(group: Occupancy) -> tuple[int, int]:
 
 
 def test_an_empty_group_starts_with_host_0_of_a_new_replica_0() -> None:
-    assert following(occupied(4)) == Seat(0, 0, "")
+    assert following(occupied(4)) == HostIdentity(0, 0, "")
     assert not occupied(4)
 
 
 def test_a_replica_that_lacks_a_host_is_filled_under_its_name_before_another_is_opened() -> None:
-    assert following(occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0))) == Seat(0, 2, "A")
+    assert following(occupied(4, *replica(0, "A", 0, 1, 3), *replica(1, "B", 0))) == HostIdentity(
+        0, 2, "A"
+    )
 
 
 def test_a_full_group_opens_the_lowest_free_index() -> None:
-    assert following(occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1))) == Seat(1, 0, "")
+    assert following(occupied(2, *replica(0, "A", 0, 1), *replica(2, "C", 0, 1))) == HostIdentity(
+        1, 0, ""
+    )
 
 
 def test_a_second_generation_of_an_index_keeps_its_seats_when_the_first_goes() -> None:
     group = occupied(4, *replica(0, "A", 0, 1), *replica(0, "B", 0, 1, 2))
     for seat in replica(0, "A", 0, 1):
         group.release(seat)
-    assert following(group) == Seat(0, 3, "B")
+    assert following(group) == HostIdentity(0, 3, "B")
 
 
 def test_a_seat_of_either_generation_is_taken() -> None:
@@ -65,55 +71,57 @@ def test_a_seat_of_either_generation_is_taken() -> None:
 
 def test_a_seat_held_twice_is_free_only_when_both_have_gone() -> None:
     group = occupied(2, *replica(0, "A", 0, 0, 1))
-    group.release(Seat(0, 0, "A"))
+    group.release(HostIdentity(0, 0, "A"))
     assert place(group) == (1, 0)
-    group.release(Seat(0, 0, "A"))
+    group.release(HostIdentity(0, 0, "A"))
     assert place(group) == (0, 0)
 
 
 def test_a_seat_held_twice_by_a_second_generation_is_free_only_when_both_have_gone() -> None:
     group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 0, 1))
-    group.release(Seat(0, 0, "A"))
-    group.release(Seat(0, 0, "B"))
-    assert following(group) == Seat(0, 2, "B")
+    group.release(HostIdentity(0, 0, "A"))
+    group.release(HostIdentity(0, 0, "B"))
+    assert following(group) == HostIdentity(0, 2, "B")
 
 
 def test_three_generations_of_an_index_are_kept_apart() -> None:
     group = occupied(4, *replica(0, "A", 0), *replica(0, "B", 0, 1), *replica(0, "C", 0))
-    group.release(Seat(0, 0, "A"))
-    group.release(Seat(0, 0, "B"))
+    group.release(HostIdentity(0, 0, "A"))
+    group.release(HostIdentity(0, 0, "B"))
     assert place(group) == (0, 2)
-    group.release(Seat(0, 1, "B"))
-    assert following(group) == Seat(0, 1, "C")
+    group.release(HostIdentity(0, 1, "B"))
+    assert following(group) == HostIdentity(0, 1, "C")
 
 
 def test_more_hosts_make_full_replicas_lack_some_and_fewer_fill_them() -> None:
     group = occupied(2, *replica(0, "A", 0, 1), *replica(1, "B", 0, 1))
     group.set_hosts(3)
-    assert following(group) == Seat(0, 2, "A")
+    assert following(group) == HostIdentity(0, 2, "A")
     group.set_hosts(1)
     assert place(group) == (2, 0)
 
 
 def test_an_index_beyond_all_that_are_handed_out_is_held_but_never_filled() -> None:
-    group = occupied(2, Seat(MAX_REPLICAS + 5, 0, "A"))
+    group = occupied(2, HostIdentity(MAX_REPLICAS + 5, 0, "A"))
     assert group
     assert place(group) == (0, 0)
-    group.release(Seat(MAX_REPLICAS + 5, 0, "A"))
+    group.release(HostIdentity(MAX_REPLICAS + 5, 0, "A"))
     assert not group
 
 
 def test_names_are_known_as_long_as_anyone_bears_them() -> None:
     group = occupied(2, *replica(0, "A", 0, 1))
-    group.release(Seat(0, 0, "A"))
+    group.release(HostIdentity(0, 0, "A"))
     assert group.has_name("A")
-    group.release(Seat(0, 1, "A"))
+    group.release(HostIdentity(0, 1, "A"))
     assert not group.has_name("A")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), SEATS, st.integers(0, 99)), max_size=40))
-def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Seat, int]]) -> None:
-    group, held = occupied(HOSTS), list[Seat]()
+def test_the_next_seat_is_what_counting_holders_says(
+    changes: list[tuple[int, HostIdentity, int]],
+) -> None:
+    group, held = occupied(HOSTS), list[HostIdentity]()
     for kind, seat, number in changes:
         if kind or not held:
             group.take(seat)
@@ -134,7 +142,7 @@ def test_the_next_seat_is_what_counting_holders_says(changes: list[tuple[int, Se
     assert not group
 
 
-def expected_place(held: list[Seat]) -> tuple[int, int]:
+def expected_place(held: list[HostIdentity]) -> tuple[int, int]:
     """Return replica and host that come next, found by looking at every holder."""
     taken = {(seat.replica, seat.host) for seat in held}
     indices = {replica for replica, _ in taken}

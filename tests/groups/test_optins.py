@@ -8,7 +8,8 @@ import pytest
 from tests.builders import a_cluster, facts
 from tests.groups.annotations_page import PAGE, page
 from webhook.accelerators.profiles import allowed
-from webhook.groups.optins import (
+from webhook.api import names
+from webhook.groups.annotations import (
     ANNOTATIONS,
     GRANULARITIES,
     OPT_INS,
@@ -18,7 +19,6 @@ from webhook.groups.optins import (
     TOPOLOGY_KEY,
     OptIn,
 )
-from webhook.kube import names
 
 ROOT = Path(__file__).parents[2]
 

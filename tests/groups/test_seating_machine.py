@@ -19,9 +19,9 @@ from hypothesis.stateful import (
 
 from tests.reservation.alone import Lists, next_seat
 from tests.reservation.leases import Direct, lease_store
-from webhook.groups.membership import Member, Membership
-from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
-from webhook.groups.seating import Wanted
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_request import IdentityRequest
 from webhook.reservation.allocation import BLOCK, VACANT_SECONDS
 from webhook.reservation.stores import at_once
 
@@ -37,7 +37,7 @@ class Admitted:
 
     uid: str
     key: GroupKey
-    seat: Seat
+    seat: HostIdentity
     holder: str
     since: float
     terminating: bool = False
@@ -72,13 +72,13 @@ class Seating(RuleBasedStateMachine):
         self.members = Membership()
         self.identities = self.lists.identities(self.members, lease_store(self.api))
 
-    def _wanted(self, key: GroupKey, uid: str = "") -> Wanted:
+    def _wanted(self, key: GroupKey, uid: str = "") -> IdentityRequest:
         """Return the identity that a review wants, in a group that is never full."""
         self.requests += 1
         hosts = self.groups[key]
-        return Wanted("ray", key, hosts, MAX_REPLICAS, uid or f"request-{self.requests}")
+        return IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid or f"request-{self.requests}")
 
-    def _reserve(self, wanted: Wanted) -> tuple[Seat, str]:
+    def _reserve(self, wanted: IdentityRequest) -> tuple[HostIdentity, str]:
         found = at_once(self.identities.reserve(wanted, lambda *found: found))
         assert isinstance(found, tuple)
         return found
@@ -103,8 +103,8 @@ class Seating(RuleBasedStateMachine):
         first, second = (
             self.identities.preview(self._wanted(key), lambda seat, _: seat) for _ in range(2)
         )
-        assert isinstance(first, Seat)
-        assert isinstance(second, Seat)
+        assert isinstance(first, HostIdentity)
+        assert isinstance(second, HostIdentity)
         assert (first.replica, first.host) == (second.replica, second.host)
         assert self.api.entries(key.group) == before
 
@@ -174,7 +174,7 @@ class Seating(RuleBasedStateMachine):
             if not pod.terminating:
                 self.members.put(pod.uid, Member(pod.key, pod.seat, pod.holder))
 
-    def _check_order(self, key: GroupKey, seat: Seat, kept: set[tuple[int, int]]) -> None:
+    def _check_order(self, key: GroupKey, seat: HostIdentity, kept: set[tuple[int, int]]) -> None:
         """A replica is filled before another is opened, and the lowest free index is opened."""
         hosts, group = self.groups[key], self.members.group(key)
         places = {

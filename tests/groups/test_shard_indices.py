@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.groups.optins import INDEX_LIMIT, read_count, read_index
+from webhook.groups.annotations import INDEX_LIMIT, read_count, read_index
 
 
 @pytest.mark.parametrize("text", ["0", "7", "10", str(INDEX_LIMIT - 1)])

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tests.reservation.alone import Lists
-from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.shards import COMING, Full, Holder, ShardKey, WantedIndex
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.shards import (
+    COMING,
+    Full,
+    Holder,
+    ShardKey,
+    WantedIndex,
+)
 from webhook.reservation.allocation import VACANT_SECONDS
 from webhook.reservation.indices import Indices
 from webhook.reservation.stores import at_once
@@ -20,9 +26,9 @@ KEY = ShardKey("team", "search")
 
 def shard(
     name: str, index: str, *, group: str = "search", namespace: str = "team", uid: str = ""
-) -> ClusterFacts:
+) -> RayClusterConfig:
     """Return a RayCluster that has an index."""
-    return ClusterFacts(
+    return RayClusterConfig(
         namespace, name, uid or f"uid-of-{name}", {}, shard_group=group, shard_index=index
     )
 
@@ -30,7 +36,7 @@ def shard(
 class Shards:
     """Shard indices with the RayClusters that are cached."""
 
-    def __init__(self, *clusters: ClusterFacts) -> None:
+    def __init__(self, *clusters: RayClusterConfig) -> None:
         self.index = ClusterIndex()
         self.lists = Lists()
         self.indices: Indices = self.lists.indices(self.index)

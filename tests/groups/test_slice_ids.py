@@ -13,9 +13,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from webhook.groups.membership import Membership
-from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import Wanted
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.groups.identity_request import IdentityRequest
 from webhook.reservation.identities import StandaloneIdentities
 from webhook.reservation.stores import at_once
 
@@ -35,7 +35,7 @@ class SliceIds(RuleBasedStateMachine):
         """Start with a full group."""
         self.hosts, self.desired = hosts, desired
         self.seats = StandaloneIdentities(Membership())
-        self.replicas: dict[int, list[Seat]] = {}
+        self.replicas: dict[int, list[HostIdentity]] = {}
         self.requests = 0
         self.fill()
 
@@ -47,11 +47,11 @@ class SliceIds(RuleBasedStateMachine):
             assert len({seat.replica for seat in seats}) == 1
             self.replicas[seats[0].replica] = seats
 
-    def _seat(self) -> Seat:
+    def _seat(self) -> HostIdentity:
         self.requests += 1
-        wanted = Wanted("ray", KEY, self.hosts, self.desired, f"request-{self.requests}")
+        wanted = IdentityRequest("ray", KEY, self.hosts, self.desired, f"request-{self.requests}")
         seat = at_once(self.seats.reserve(wanted, lambda seat, _: seat))
-        assert isinstance(seat, Seat)
+        assert isinstance(seat, HostIdentity)
         return seat
 
     @rule(desired=st.integers(1, 5))

@@ -18,9 +18,9 @@ from tests.hostile.attacks import ATTACKS
 from tests.hostile.beside import STATES, Beside, beside
 from tests.pages import folded
 from tests.server import Running, serving
-from webhook.http.protocol import Limits
-from webhook.serving.budget import IN_FLIGHT_MAX
-from webhook.serving.endpoint import BODY_MAX
+from webhook.httpserver.body_budget import IN_FLIGHT_MAX
+from webhook.httpserver.endpoint import BODY_MAX
+from webhook.httpserver.protocol import Limits
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "contributing" / "hardening.md"
 _QUIET: Final = "(nothing)"

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.hostile.reviews import requests
-from webhook.http.protocol import Limits
+from webhook.httpserver.protocol import Limits
 
 _LIMITS: Final = Limits()
 _FULL: Final = b"x" * 65536

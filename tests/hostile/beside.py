@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.apiserver import pod_review
+from tests.httpserver.pods import worker
 from tests.server import Running
-from tests.serving.pods import worker
 
 STATES = [Path(__file__).parents[1] / "state.yaml", Path(__file__).parent / "state.yaml"]
 """What the attacked server knows beside the examples."""

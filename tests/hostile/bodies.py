@@ -24,19 +24,19 @@ import jsonpatch
 
 from tests.apiserver import Object, object_review, pod_review
 from tests.builders import NAMESPACE, a_cluster, a_pod
-from webhook.admission.pods import PodHandler
-from webhook.admission.rays import RayHandler
-from webhook.admission.resize import ResizeHandler
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.resize_handler import ResizeHandler
 from webhook.admission.reviewer import Mutation, Outcome, Validation
-from webhook.admission.shards import ShardHandler
-from webhook.http.asgi import Message, Scope
-from webhook.kube import names
+from webhook.admission.shard_handler import ShardHandler
+from webhook.api import names
+from webhook.httpserver.asgi import Message, Scope
+from webhook.httpserver.body_budget import BodyBudget
+from webhook.httpserver.endpoint import ReviewEndpoint
+from webhook.httpserver.readiness import Readiness
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.standalone import load_state
 from webhook.reservation.indices import standalone_indices
-from webhook.serving.budget import BodyBudget
-from webhook.serving.endpoint import ReviewEndpoint
-from webhook.serving.gate import Gate
 
 ROOT: Final = Path(__file__).parents[2]
 
@@ -239,7 +239,7 @@ class Service:
     def __init__(self, documents: Sequence[Object]) -> None:
         known = load_state([Manifest("state", document) for document in documents])
         self.observer = Observer()
-        gate = Gate({}, {})
+        gate = Readiness({}, {})
         pods = PodHandler(known.clusters, known.identities)
         shards = ShardHandler(known.clusters, standalone_indices(known.clusters))
         resize = ResizeHandler(known.clusters)

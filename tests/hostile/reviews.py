@@ -5,7 +5,7 @@ from itertools import cycle
 from typing import Final
 
 from tests.apiserver import pod_review
-from tests.serving.pods import Object, worker
+from tests.httpserver.pods import Object, worker
 
 _V7X: Final = {
     "cloud.google.com/gke-tpu-accelerator": "tpu7x",

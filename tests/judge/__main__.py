@@ -13,7 +13,7 @@ from typing import Any, Final
 from tests.facts import wheel
 from tests.judge.slices import Slices, listed, variables
 from tests.judge.verdicts import faults
-from webhook.kube import names
+from webhook.api import names
 
 JUDGE: Final = Path(__file__).parent / "inside_ray.py"
 READ: Final = (names.TPU_WORKER_ID, names.TPU_NAME, names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE)

@@ -12,9 +12,9 @@ import jsonpatch
 import msgspec
 import yaml
 
-from webhook.admission.pods import Placement, PodHandler
-from webhook.kube import names
-from webhook.manifest.kuberay import expand
+from webhook.admission.pod_handler import PodDecision, PodHandler
+from webhook.api import names
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
@@ -80,7 +80,7 @@ class Slices:
         for number, document in enumerate(expand(manifest.document, as_cluster(manifest))):
             pod = as_pod(Manifest(str(EXAMPLE), document))
             placed = at_once(handler.place(pod, "", str(number)))
-            if not isinstance(placed, Placement) or not placed.seated:
+            if not isinstance(placed, PodDecision) or not placed.seated:
                 continue
             patch = msgspec.to_builtins(operations(placed.replica, placed.seat.host))
             completed: Json = jsonpatch.apply_patch(document, patch, in_place=True)

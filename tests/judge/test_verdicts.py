@@ -6,7 +6,7 @@ import pytest
 
 from tests.judge.slices import Slices, listed, variables
 from tests.judge.verdicts import faults
-from webhook.kube import names
+from webhook.api import names
 
 Json = dict[str, Any]
 

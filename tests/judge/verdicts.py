@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.judge.slices import Slices, variables
 from tests.seats import seat_of
-from webhook.kube import names
+from webhook.api import names
 
 Json = dict[str, Any]
 

@@ -14,9 +14,9 @@ from tests.builders import (
     manifest,
     uid_of,
 )
-from webhook.groups.seat import MAX_HOSTS
-from webhook.kube import names
-from webhook.manifest.kuberay import expand
+from webhook.api import names
+from webhook.groups.identity import MAX_HOSTS
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.validation.builders import a_cluster, a_job
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
 
 

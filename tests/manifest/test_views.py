@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import Object, manifest
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.views import as_cluster
 
 

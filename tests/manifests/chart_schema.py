@@ -7,7 +7,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 
-from webhook.settings import schema
+from webhook.config.configuration import schema
 
 FILE: Final = Path(__file__).parents[2] / "manifests" / "chart" / "values.schema.json"
 

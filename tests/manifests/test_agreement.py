@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from tests.builders import NAMESPACE
-from tests.control.publishing import (
+from tests.certs.registry import registry
+from tests.certs.test_vault import source, with_vault
+from tests.controller.publishing import (
     a_cluster,
     counts,
     groups_of,
@@ -18,11 +20,12 @@ from tests.control.publishing import (
     run,
     templates,
 )
-from tests.control.scheduling_rules import PODGROUPS, WORKLOADS
+from tests.controller.scheduling_rules import PODGROUPS, WORKLOADS
 from tests.dashboard.test_following import following as dashboard_following
 from tests.dashboard.test_following import store
-from tests.follow.fake_api import RAYCLUSTERS, REVIEWS, FakeApi
-from tests.follow.following import eventually
+from tests.diagnostics.scenes import MUTATING, Scene
+from tests.kubeclient.fake_api import RAYCLUSTERS, REVIEWS, FakeApi
+from tests.kubeclient.following import eventually
 from tests.manifests.environment import environment, settings_file, variables
 from tests.manifests.render import (
     MODES,
@@ -33,17 +36,14 @@ from tests.manifests.render import (
     one,
 )
 from tests.server import Running, serving
-from tests.status.scenes import MUTATING, Scene
-from tests.tls.registry import registry
-from tests.tls.test_vault import source, with_vault
-from webhook.dashboard.access import TokenAccess
-from webhook.follow import kuberay
-from webhook.groups.optins import WORKER_GROUP
-from webhook.http.server import GRACE_SECONDS
-from webhook.http.site import Sight
-from webhook.kube import names
-from webhook.settings import Settings, Tls, known
-from webhook.settings_reader import CONFIG, read_settings, variable
+from webhook.api import names
+from webhook.config.configuration import Settings, Tls, known
+from webhook.config.sources import CONFIG, read_settings, variable
+from webhook.dashboard.routes import UserScope
+from webhook.dashboard.sessions import TokenAccess
+from webhook.groups.annotations import WORKER_GROUP
+from webhook.httpserver.server import GRACE_SECONDS
+from webhook.kubeclient import kuberay_release
 
 DEFAULTS = Settings()
 LEASE = f"{DEFAULTS.installation.name}-controller"
@@ -369,7 +369,7 @@ def test_the_self_signed_mode_may_do_what_it_does_and_nothing_else(tmp_path: Pat
         }
     verbs = {"GET": "get", "PATCH": "patch"}
     wanted = {(verbs[method], resource, name) for method, resource, name in done}
-    definition = ("get", *kuberay.PATH.split("/")[-2:])
+    definition = ("get", *kuberay_release.PATH.split("/")[-2:])
     leased = {(verb, "leases", LEASE) for verb in ("get", "patch")}
     assert {*wanted, definition} | leased == set(named_permissions(installation("self-signed")))
     closing = {each for each in wanted if each[1].endswith("webhookconfigurations")}
@@ -624,7 +624,7 @@ def test_the_page_may_do_what_it_does_and_nothing_else(namespaces: list[str]) ->
             await eventually(lambda: followed.whole and api.watching >= 10)
             access = TokenAccess(followed.api, followed.world.occupied)
             api.judge = lambda _: {"authenticated": True, "user": {"username": "alice"}}
-            assert await access.sight("", "token") == Sight("alice", frozenset())
+            assert await access.sight("", "token") == UserScope("alice", frozenset())
         done.update((request.verb, request.resource) for request in api.requests)
 
     done: set[tuple[str, str]] = set()

@@ -12,7 +12,7 @@ import yaml
 
 from tests.manifests.prometheus import program
 from tests.manifests.render import ROOT
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 Object = dict[str, Any]
 Series = dict[str, str]

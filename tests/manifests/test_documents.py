@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from tests.manifests.render import ROOT
+from webhook.api import names
 from webhook.cli.main import main
-from webhook.kube import names
 
 PAGES = ("docs/install.md", "docs/platforms.md", "manifests/README.md")
 

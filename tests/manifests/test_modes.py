@@ -25,8 +25,8 @@ from tests.manifests.render import (
     template,
 )
 from webhook import __version__
-from webhook.settings import API_VERSION, KIND
-from webhook.settings_reader import read_settings
+from webhook.config.configuration import API_VERSION, KIND
+from webhook.config.sources import read_settings
 
 
 def test_the_defaults_pass_the_linter_of_helm_and_are_at_most_twenty_objects() -> None:

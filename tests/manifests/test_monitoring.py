@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.manifests.render import ROOT
-from tests.telemetry.metrics_page import exposed as exposed_rows
-from tests.telemetry.metrics_page import scraped_name
-from webhook.telemetry.metrics import Metrics
-from webhook.telemetry.reviews import ReviewCounts
-from webhook.telemetry.table import Metric
+from tests.metrics.metrics_page import exposed as exposed_rows
+from tests.metrics.metrics_page import scraped_name
+from webhook.metrics.collector import Metrics
+from webhook.metrics.review_metrics import ReviewCounts
+from webhook.metrics.table import Metric
 
 MONITORING = ROOT / "manifests" / "monitoring"
 ELSEWHERE = re.compile(

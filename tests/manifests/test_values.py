@@ -10,9 +10,16 @@ import yaml
 
 from tests.manifests.chart_page import PAGE, page
 from tests.manifests.environment import environment, variables
-from tests.manifests.render import CHART, ROOT, Object, helm, one, template
-from webhook.kube.names import PROBE_WEBHOOK
-from webhook.settings_reader import read_settings
+from tests.manifests.render import (
+    CHART,
+    ROOT,
+    Object,
+    helm,
+    one,
+    template,
+)
+from webhook.api.names import PROBE_WEBHOOK
+from webhook.config.sources import read_settings
 
 
 def pod(objects: list[Object], name: str = "ray-webhook") -> Object:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from tests.facts.wheel import INTERPRETER
 from tests.meeting.hosts import UNSHARE, Hosts, own_folder
 from tests.meeting.pods import Pod, admitted
-from webhook.kube import names
+from webhook.api import names
 
 HERE: Final = Path(__file__).parent
 DRIVER: Final = HERE / "inside_ray.py"

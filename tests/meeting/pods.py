@@ -14,8 +14,8 @@ from typing import Any, Final
 import jsonpatch
 
 from webhook.admission.bindings import BindingHandler
-from webhook.kube.objects import Strings
-from webhook.kube.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
+from webhook.api.objects import Strings
+from webhook.api.review import AdmissionRequest, GroupVersionKind, GroupVersionResource
 
 Json = dict[str, Any]
 

@@ -25,8 +25,13 @@ SECONDS: Final = 900
 ELSEWHERE: Final = {"wiring": "operation", "settings": "operation", "settings_reader": "operation"}
 """The folder of the tests of a package, where it has another name."""
 ABOVE: Final = (
-    *("tests/scenarios", "tests/admission", "tests/status", "tests/operation", "tests/cli"),
-    *("tests/reservation", "tests/follow", "tests/control", "tests/test_validate_and_mutate.py"),
+    *("tests/scenarios", "tests/admission", "tests/diagnostics", "tests/operation", "tests/cli"),
+    *(
+        "tests/reservation",
+        "tests/kubeclient",
+        "tests/controller",
+        "tests/test_validate_and_mutate.py",
+    ),
 )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from tests.builders import NAMESPACE, Object, uid_of
-from webhook.kube import names
+from webhook.api import names
 
 CLUSTER = "c"
 GROUPS = st.sampled_from(

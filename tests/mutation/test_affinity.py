@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.builders import NAMESPACE, Object, PodBuilder, Webhook, a_cluster, a_pod, decide
-from webhook.kube import names
+from tests.builders import (
+    NAMESPACE,
+    Object,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+)
+from webhook.api import names
 from webhook.mutation.policy import Policy
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

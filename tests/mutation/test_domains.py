@@ -15,8 +15,8 @@ from tests.builders import (
     decide,
     uid_of,
 )
-from webhook.groups.gang import digest
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.scheduling_groups import digest
 from webhook.mutation.policy import Policy
 
 ASK = names.ANNOTATION_COMPUTE_DOMAIN

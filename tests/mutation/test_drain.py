@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.builders import ClusterBuilder, Decided, PodBuilder, a_cluster, a_pod, decide, env_of
-from webhook.kube import names
+from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+)
+from webhook.api import names
 from webhook.mutation.drain import HOOK
 from webhook.mutation.policy import Policy
 

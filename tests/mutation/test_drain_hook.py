@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.kube import names
+from webhook.api import names
 from webhook.mutation.drain import HOOK
 
 Start = Callable[[dict[str, str], float], None]

@@ -14,9 +14,9 @@ from tests.builders import (
     decide,
     manifest,
 )
+from webhook.api import names
 from webhook.groups.addresses import ADDED_MAX, added_size, address_size
-from webhook.kube import names
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 from webhook.validation.ruleset import check
 

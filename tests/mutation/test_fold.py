@@ -7,11 +7,18 @@ import jsonpatch
 import pytest
 
 from tests.builders import a_cluster, facts, manifest
-from webhook.groups.seat import Seat
+from webhook.groups.identity import HostIdentity
 from webhook.manifest.views import as_pod
-from webhook.mutation.edit import AppendTerm, Edit, SetEnv, SetField, SetLabel, Warn
+from webhook.mutation.edit import (
+    AppendTerm,
+    Edit,
+    SetEnv,
+    SetField,
+    SetLabel,
+    Warn,
+)
 from webhook.mutation.fold import encode, fold
-from webhook.mutation.worker import Replica, read_replica
+from webhook.mutation.ray_pod import Replica, read_replica
 
 Object = dict[str, Any]
 PATH = "/spec/containers/0"
@@ -28,7 +35,11 @@ def replica_of(pod: Object) -> Replica:
     """Return a single-host replica that was read from this pod."""
     cluster = facts(a_cluster("c").group("g"))
     return read_replica(
-        as_pod(manifest(pod)), Seat(0, 0, ""), cluster, cluster.groups["g"], holder="0123456789ab"
+        as_pod(manifest(pod)),
+        HostIdentity(0, 0, ""),
+        cluster,
+        cluster.groups["g"],
+        holder="0123456789ab",
     )
 
 

@@ -1,7 +1,7 @@
 """An assigned seat is written as KubeRay itself would write it; a carried one is left alone."""
 
 from tests.builders import a_cluster, a_pod, decide
-from webhook.kube import names
+from webhook.api import names
 
 INDEX, NAME, HOST = names.SEAT_LABELS
 TPU = a_cluster("c").group("g", hosts=2)

@@ -5,8 +5,16 @@ from typing import Any
 
 import pytest
 
-from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, decide, env_names, env_of
-from webhook.kube import names
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    a_cluster,
+    a_pod,
+    decide,
+    env_names,
+    env_of,
+)
+from webhook.api import names
 from webhook.mutation.policy import Policy
 
 ZONES = Policy(zones=True)

@@ -2,8 +2,13 @@
 
 import pytest
 
-from tests.builders import a_cluster, a_pod, decide, env_of
-from webhook.kube import names
+from tests.builders import (
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+)
+from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2).group("single")
 SLICES = a_cluster("c").group("single", replicas=2)

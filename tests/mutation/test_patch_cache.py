@@ -9,18 +9,26 @@ import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, facts, manifest
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    facts,
+    manifest,
+)
 from tests.mutation.strategies import Case, cases
-from webhook.groups.clusters import ClusterFacts, facts_of
-from webhook.groups.seat import MAX_REPLICAS, Seat
-from webhook.kube import names
-from webhook.kube.objects import Pod
-from webhook.kube.review import Answer, Denied
+from webhook.api import names
+from webhook.api.objects import Pod
+from webhook.api.review import Answer, Denied
+from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import answer
-from webhook.mutation.patch_cache import KEPT_BYTES, PatchCache
+from webhook.mutation.patch_template import KEPT_BYTES, PatchCache
 from webhook.mutation.policy import Policy
-from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, read_replica
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, read_replica
 
 TPU_GROUP = a_cluster("c").group("g", hosts=4, replicas=4)
 GANG = (
@@ -35,8 +43,8 @@ class Ask(NamedTuple):
     """What a cache is asked for, and what is right."""
 
     pod: Pod
-    seat: Seat
-    cluster: ClusterFacts
+    seat: HostIdentity
+    cluster: RayClusterConfig
     group: str = "g"
     holder: str = "0123456789ab"
     policy: Policy = Policy()
@@ -78,7 +86,7 @@ def read(pod: PodBuilder) -> Pod:
 
 def warm(
     pod: PodBuilder,
-    cluster: ClusterFacts,
+    cluster: RayClusterConfig,
     group: str = "g",
     name: str = "g-",
     *,
@@ -87,7 +95,7 @@ def warm(
     """Return a cache that has seen a few pods like this one, and check what it said of them."""
     cache = PatchCache()
     for number in range(3):
-        seat = Seat(number, 0, f"{name}abcd{number}" if name else "")
+        seat = HostIdentity(number, 0, f"{name}abcd{number}" if name else "")
         ask = Ask(read(pod), seat, cluster, group, holder)
         assert ask.cached(cache) == ask.alone()
     return cache
@@ -129,7 +137,7 @@ def test_whatever_the_template_a_pod_gets_what_it_would_alone(
         )
         ask = Ask(
             as_pod(manifest(case.pod)),
-            Seat(index, host % group.num_of_hosts, name),
+            HostIdentity(index, host % group.num_of_hosts, name),
             cluster,
             group.group_name,
             "0123456789ab" if assigned else "",
@@ -146,7 +154,7 @@ def test_what_is_filled_in_is_what_would_be_worked_out(
     cluster = facts(GANG)
     cache = warm(tpu_pod(), cluster, holder=holders[0])
     for host, holder in zip((0, 3), holders, strict=True):
-        ask = Ask(read(tpu_pod()), Seat(index, host, "g-x7k2p"), cluster, holder=holder)
+        ask = Ask(read(tpu_pod()), HostIdentity(index, host, "g-x7k2p"), cluster, holder=holder)
         assert ask.cached(cache) == ask.alone()
     assert (cache.misses, cache.hits) == (1, 4)
 
@@ -156,7 +164,7 @@ def test_replicas_that_take_turns_each_get_their_own() -> None:
     cache = warm(tpu_pod(), cluster)
     one, other, later = (1, "g-x7k2p"), (2, "g-x7k2p"), (1, "g-bcdfg")
     for turn, (index, name) in enumerate([one, one, other, one, later, one, later]):
-        ask = Ask(read(tpu_pod()), Seat(index, turn % 4, name), cluster)
+        ask = Ask(read(tpu_pod()), HostIdentity(index, turn % 4, name), cluster)
         assert ask.cached(cache) == ask.alone()
     assert cache.misses == 1
 
@@ -165,7 +173,7 @@ def test_two_processes_of_a_host_have_numbers_of_their_own() -> None:
     pod = a_pod().of("c").worker("g").topology("2x2x4", "tpu7x").tpu(2).container("second").tpu(2)
     cluster = facts(TPU_GROUP)
     cache = warm(pod, cluster)
-    ask = Ask(read(pod), Seat(1, 3, "g-abcd1"), cluster)
+    ask = Ask(read(pod), HostIdentity(1, 3, "g-abcd1"), cluster)
     assert ask.cached(cache) == ask.alone()
     assert cache.hits == 3
     envs = [
@@ -184,7 +192,7 @@ def test_single_hosts_are_filled_in_without_a_name() -> None:
 def test_a_pod_that_gets_nothing_has_no_patch() -> None:
     cluster = facts(a_cluster("c").group("g"))
     cache = warm(a_pod().of("c").worker("g"), cluster, name="", holder="")
-    ask = Ask(read(a_pod().of("c").worker("g")), Seat(3, 0, ""), cluster, holder="")
+    ask = Ask(read(a_pod().of("c").worker("g")), HostIdentity(3, 0, ""), cluster, holder="")
     assert ask.cached(cache) == Answer()
     assert cache.hits == 3
 
@@ -193,7 +201,7 @@ def test_a_pod_that_gets_nothing_has_no_patch() -> None:
 def test_a_replica_whose_name_is_spelt_otherwise_is_worked_out(name: str) -> None:
     cluster = facts(GANG)
     cache = warm(tpu_pod(), cluster, holder="")
-    ask = Ask(read(tpu_pod()), Seat(0, 1, name), cluster, holder="")
+    ask = Ask(read(tpu_pod()), HostIdentity(0, 1, name), cluster, holder="")
     hits = cache.hits
     assert ask.cached(cache) == ask.alone()
     assert cache.hits == hits
@@ -231,7 +239,7 @@ def test_a_value_of_the_user_that_one_seat_may_have_is_looked_at_for_each_pod(
 
 
 def test_terms_about_a_replica_are_looked_at_for_each_pod() -> None:
-    cluster, seat = facts(GANG), Seat(2, 0, "g-abcd2")
+    cluster, seat = facts(GANG), HostIdentity(2, 0, "g-abcd2")
     (affinity,) = [
         operation["value"]
         for operation in patch(Ask(read(tpu_pod()), seat, cluster).alone())
@@ -272,7 +280,7 @@ def test_a_pod_that_is_not_like_the_ones_before_gets_what_it_would_alone(
     cluster = facts(gang)
     cache = warm(tpu_pod(), cluster)
     for pod in (other, tpu_pod(), other):
-        ask = Ask(read(pod), Seat(index, 1, f"g-abcd{index}"), cluster)
+        ask = Ask(read(pod), HostIdentity(index, 1, f"g-abcd{index}"), cluster)
         assert ask.cached(cache) == ask.alone()
 
 
@@ -285,7 +293,7 @@ def test_a_worker_group_named_like_the_head_is_not_taken_for_it() -> None:
     for _ in range(3):
         head = read_replica(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="")
         assert cache.answer(pod, HEAD_SEAT, cluster, HEAD_GROUP, holder="") == answer(head, 0)
-        ask = Ask(pod, Seat(0, 1, "headgroup-abcde"), cluster, names.HEAD_GROUP)
+        ask = Ask(pod, HostIdentity(0, 1, "headgroup-abcde"), cluster, names.HEAD_GROUP)
         assert ask.cached(cache) == ask.alone()
 
 
@@ -300,7 +308,7 @@ def asking(gang: str) -> ClusterBuilder:
 
 def test_new_facts_of_the_raycluster_and_a_new_policy_count_at_once() -> None:
     cache = warm(tpu_pod(), facts(TPU_GROUP))
-    seat = Seat(0, 1, "g-abcd0")
+    seat = HostIdentity(0, 1, "g-abcd0")
     for cluster in (facts(asking("replica")), facts(asking("worker-group"))):
         for _ in range(2):
             ask = Ask(read(tpu_pod()), seat, cluster)
@@ -316,7 +324,7 @@ def test_only_so_much_is_kept() -> None:
     cache = warm(tpu_pod(), cluster)
     hits = cache.hits
     for index in range(KEPT_BYTES // 3000):
-        ask = Ask(read(tpu_pod()), Seat(index % MAX_REPLICAS, 0, f"g-{index:05}"), cluster)
+        ask = Ask(read(tpu_pod()), HostIdentity(index % MAX_REPLICAS, 0, f"g-{index:05}"), cluster)
         ask.cached(cache)
     assert cache.hits > hits
     assert cache.size <= KEPT_BYTES

@@ -6,15 +6,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import a_cluster, a_pod, decide, manifest
+from tests.builders import (
+    a_cluster,
+    a_pod,
+    decide,
+    manifest,
+)
 from tests.mutation.strategies import Case, cases
-from webhook.groups.clusters import facts_of
-from webhook.groups.optins import ANNOTATIONS
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.annotations import ANNOTATIONS
+from webhook.groups.group_config import facts_of
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.pipeline import HEAD_ASKED, head_receives, replica_edits
 from webhook.mutation.policy import Policy, ResizeScope
-from webhook.mutation.worker import HEAD_GROUP, HEAD_SEAT, read_replica
+from webhook.mutation.ray_pod import HEAD_GROUP, HEAD_SEAT, read_replica
 
 VALUES = {
     names.ANNOTATION_TOPOLOGY_KEY: "nvidia.com/gpu.clique",

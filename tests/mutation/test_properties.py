@@ -11,14 +11,21 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, assume, event, example, given, settings
 
-from tests.builders import Decided, Object, Webhook, a_cluster, a_pod, manifest
+from tests.builders import (
+    Decided,
+    Object,
+    Webhook,
+    a_cluster,
+    a_pod,
+    manifest,
+)
 from tests.mutation.strategies import Case, cases
-from webhook.admission.pods import Placement, PodHandler
+from webhook.admission.pod_handler import PodDecision, PodHandler
+from webhook.api import names
+from webhook.api.formats import is_dns_label, is_label_value
+from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
-from webhook.kube import names
-from webhook.kube.review import Denied
-from webhook.kube.shapes import is_dns_label, is_label_value
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.standalone import load_state
 from webhook.manifest.views import as_cluster, as_pod
 from webhook.mutation.answer import edits
@@ -88,7 +95,7 @@ def edits_of(case: Case) -> list[Edit]:
         placed = handler.preview(as_pod(manifest(case.pod)), "", "request-0")
     except Denied:
         return []
-    return edits(placed.replica, placed.seat.host) if isinstance(placed, Placement) else []
+    return edits(placed.replica, placed.seat.host) if isinstance(placed, PodDecision) else []
 
 
 def interpret(pod: Object, edits: list[Edit]) -> Object:

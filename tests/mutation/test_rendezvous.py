@@ -2,8 +2,14 @@
 
 import pytest
 
-from tests.builders import a_cluster, a_pod, decide, env_names, env_of
-from webhook.kube import names
+from tests.builders import (
+    a_cluster,
+    a_pod,
+    decide,
+    env_names,
+    env_of,
+)
+from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single")
 RENDEZVOUS = {names.NNODES, names.NODE_RANK, names.MASTER_ADDR, names.MASTER_PORT}

@@ -4,8 +4,16 @@ stays.
 
 import pytest
 
-from tests.builders import ClusterBuilder, Decided, Object, PodBuilder, a_cluster, a_pod, decide
-from webhook.kube import names
+from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    Object,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    decide,
+)
+from webhook.api import names
 from webhook.mutation.policy import Policy
 
 BOTH = [

@@ -2,9 +2,17 @@
 
 import pytest
 
-from tests.builders import ClusterBuilder, Decided, PodBuilder, Webhook, a_cluster, a_pod, decide
+from tests.builders import (
+    ClusterBuilder,
+    Decided,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+)
 from webhook.admission.codec import WARNING_MAX
-from webhook.kube import names
+from webhook.api import names
 from webhook.mutation.policy import Policy
 
 ASK = names.ANNOTATION_SCHEDULING_GROUP

@@ -3,8 +3,15 @@
 import msgspec
 import pytest
 
-from tests.builders import Webhook, a_cluster, a_pod, decide, env_of, facts
-from webhook.kube import names
+from tests.builders import (
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+    facts,
+)
+from webhook.api import names
 
 SHARD = (
     a_cluster("c")

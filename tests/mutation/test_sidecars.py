@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.builders import ClusterBuilder, Object, PodBuilder, a_cluster, a_pod, decide, env_names
-from webhook.kube import names
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    decide,
+    env_names,
+)
+from webhook.api import names
 from webhook.mutation.policy import Policy
 
 ZONES = Policy(zones=True)

@@ -4,8 +4,16 @@ affinity in its way.
 
 import pytest
 
-from tests.builders import Object, PodBuilder, Webhook, a_cluster, a_pod, decide, env_of
-from webhook.kube import names
+from tests.builders import (
+    Object,
+    PodBuilder,
+    Webhook,
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+)
+from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("one").group("four", hosts=4)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.builders import PodBuilder, a_cluster, a_pod, container_of, decide, env_names, env_of
-from webhook.kube import names
+from tests.builders import (
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    container_of,
+    decide,
+    env_names,
+    env_of,
+)
+from webhook.api import names
 
 CLUSTER = a_cluster("c").group("g", hosts=2, replicas=2).group("single").group("four", hosts=4)
 SLICE = {names.TPU_TOPOLOGY, names.TPU_ACCELERATOR_TYPE}

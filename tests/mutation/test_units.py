@@ -4,8 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.builders import ClusterBuilder, PodBuilder, a_cluster, a_pod, decide, env_of
-from webhook.kube import names
+from tests.builders import (
+    ClusterBuilder,
+    PodBuilder,
+    a_cluster,
+    a_pod,
+    decide,
+    env_of,
+)
+from webhook.api import names
 
 DOMAIN = "nvidia.com/gpu.clique"
 

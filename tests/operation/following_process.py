@@ -9,8 +9,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.diagnostics.served import kubeconfig
 from tests.server import PROGRAM
-from tests.status.served import kubeconfig
 from webhook.cli.main import main
 
 

@@ -3,15 +3,21 @@
 from pathlib import Path
 
 from tests.pages import folded
-from webhook.settings import known, schema
-from webhook.settings_reader import PROCESSES, allowed, flag, settings_of, variable
+from webhook.config.configuration import known, schema
+from webhook.config.sources import (
+    PROCESSES,
+    allowed,
+    flag,
+    settings_of,
+    variable,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 _HEAD = """# Settings
 
-Generated from `webhook/settings.py` by `python -m tests.operation.settings_page`; a test fails when
-it is out of date.
+Generated from `webhook/config/configuration.py` by `python -m tests.operation.settings_page`; a
+test fails when it is out of date.
 
 Flags override environment variables, these override the file that `--config` or
 `RAY_WEBHOOK_CONFIG` names, and the file overrides the defaults. The file is a component

@@ -8,10 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.apiserver import ApiServer, object_review, pod_review
-from tests.builders import Object, a_cluster, a_pod, facts
+from tests.builders import (
+    Object,
+    a_cluster,
+    a_pod,
+    facts,
+)
 from tests.server import serving
-from webhook.groups.clusters import ClusterIndex
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.group_config import ClusterIndex
 
 FLAGS = ["--ignore.rayclusters", "--ignore.rayclusters=false"]
 ANNOTATIONS = {names.ANNOTATION_SHARD_GROUP: "search", names.ANNOTATION_KUEUE_SLICES: "true"}

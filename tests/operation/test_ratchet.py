@@ -11,9 +11,14 @@ from typing import NamedTuple
 import pytest
 
 from tests.apiserver import ApiServer, object_review
-from tests.parity.mutants import EXAMPLES, Json, mutants, seeds
+from tests.parity.mutants import (
+    EXAMPLES,
+    Json,
+    mutants,
+    seeds,
+)
 from tests.server import serving
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.finding import DENY
 from webhook.validation.rule_settings import DEFAULTS
 from webhook.validation.ruleset import check, check_file

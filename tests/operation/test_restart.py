@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.apiserver import pod_review
+from tests.certs.listener import until
 from tests.operation.front import Backend, Front
 from tests.server import SECONDS, Running, serving
-from tests.tls.listener import until
+from webhook.api import names
 from webhook.cli.files import read_manifests
-from webhook.http.protocol import Limits
-from webhook.kube import names
-from webhook.manifest.kuberay import expand
+from webhook.httpserver.protocol import Limits
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.views import as_cluster
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tpu-three-replicas.yaml"

@@ -17,17 +17,26 @@ import pytest
 import yaml
 
 from tests.apiserver import pod_review
-from tests.control.publishing import a_cluster, counts, sweeps, templates
-from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import CRDS, LEASES, PODS, RAYCLUSTERS, FakeApi
-from tests.follow.following import eventually
-from tests.follow.objects import a_pod
+from tests.controller.publishing import (
+    a_cluster,
+    counts,
+    sweeps,
+    templates,
+)
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.kubeclient.fake_api import (
+    CRDS,
+    LEASES,
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+)
+from tests.kubeclient.following import eventually
+from tests.kubeclient.objects import a_pod
 from tests.server import SECONDS
+from webhook.app import controller, serve
 from webhook.cli.main import main
-from webhook.follow.timing import PublishingTiming
-from webhook.groups.optins import REPLICA, WORKER_GROUP
-from webhook.groups.seat import Seat
-from webhook.settings import (
+from webhook.config.configuration import (
     Installation,
     Listen,
     Scheduling,
@@ -36,7 +45,9 @@ from webhook.settings import (
     Tls,
     Topology,
 )
-from webhook.wiring import controller, serve
+from webhook.groups.annotations import REPLICA, WORKER_GROUP
+from webhook.groups.identity import HostIdentity
+from webhook.kubeclient.timeouts import PublishingTiming
 
 ASKED = {"", PODS, RAYCLUSTERS, LEASES, CRDS}
 """What the process that answers reviews reads or writes; the first is what is served."""
@@ -307,7 +318,7 @@ def test_the_pod_group_of_a_replica_follows_pods_that_are_stored(tmp_path: Path)
             await eventually(lambda: sweeps(api) > seen + 1)
             assert counts(api) == {}
             replica = name.removeprefix("ray-worker-")
-            api.put(PODS, a_pod("p", Seat(0, 0, replica)))
+            api.put(PODS, a_pod("p", HostIdentity(0, 0, replica)))
             await eventually(lambda: counts(api) == {name: 4})
 
     asyncio.run(story())

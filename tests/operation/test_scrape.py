@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from webhook.telemetry.metrics import PacedScrapes
+from webhook.metrics.collector import PacedScrapes
 
 
 def test_scrapes_are_made_anew_until_they_are_too_many_and_again_later() -> None:

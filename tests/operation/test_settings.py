@@ -10,8 +10,8 @@ import pytest
 
 from tests.operation.settings_page import PAGE, page
 from webhook.cli.main import main
-from webhook.settings import API_VERSION, known
-from webhook.settings_reader import WrongSettingsError, read_settings, variable
+from webhook.config.configuration import API_VERSION, known
+from webhook.config.sources import WrongSettingsError, read_settings, variable
 
 
 def test_the_page_is_up_to_date() -> None:

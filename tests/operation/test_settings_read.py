@@ -10,8 +10,9 @@ import pytest
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
+from webhook.app import controller, dashboard, serve
 from webhook.cli.main import main
-from webhook.settings import (
+from webhook.config.configuration import (
     Dashboard,
     Installation,
     Listen,
@@ -22,8 +23,7 @@ from webhook.settings import (
     Tls,
     known,
 )
-from webhook.settings_reader import PROCESSES, settings_of
-from webhook.wiring import controller, dashboard, serve
+from webhook.config.sources import PROCESSES, settings_of
 
 OF_COMMANDS: Final = {"state"}
 """The command reads these before there is a process: they name its files."""

@@ -9,18 +9,18 @@ from typing import Any
 import httpx
 
 from tests.apiserver import pod_review
-from tests.follow.fake_api import FakeApi, Request
-from tests.http.test_limits import answer, served
+from tests.certs.listener import until
+from tests.httpserver.pods import worker
+from tests.httpserver.test_budget import POST, Lengths
+from tests.httpserver.test_limits import answer, served
+from tests.kubeclient.fake_api import FakeApi, Request
 from tests.operation.following_process import following, is_ready, trust
 from tests.server import SECONDS, ready
-from tests.serving.pods import worker
-from tests.serving.test_budget import POST, Lengths
-from tests.tls.listener import until
 from webhook.admission.reviewer import Outcome
-from webhook.http.application import review_application
-from webhook.serving.budget import BodyBudget
-from webhook.serving.endpoint import ReviewEndpoint
-from webhook.serving.gate import Gate
+from webhook.httpserver.application import review_application
+from webhook.httpserver.body_budget import BodyBudget
+from webhook.httpserver.endpoint import ReviewEndpoint
+from webhook.httpserver.readiness import Readiness
 
 
 def test_a_review_that_waits_for_a_live_read_is_answered_by_a_process_that_stops(
@@ -66,7 +66,7 @@ class Endless(Lengths):
 
 def test_what_is_not_answered_within_the_grace_period_is_503_and_may_be_repeated() -> None:
     reviewer = Endless()
-    endpoint: Any = ReviewEndpoint(reviewer, Gate(), reviewer, BodyBudget())
+    endpoint: Any = ReviewEndpoint(reviewer, Readiness(), reviewer, BodyBudget())
     with (
         served(app=review_application({"/mutate": endpoint})) as server,
         server.client() as waiting,

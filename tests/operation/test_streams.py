@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.certs.listener import until
+from tests.certs.registry import registry
 from tests.server import PROGRAM
-from tests.tls.listener import until
-from tests.tls.registry import registry
 
 PORTS = ["--listen.admin-port=0", "--installation.namespace=n"]
 COMMANDS = {

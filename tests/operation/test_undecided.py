@@ -7,11 +7,11 @@ from pathlib import Path
 import httpx
 
 from tests.apiserver import pod_review
-from tests.follow.fake_api import FakeApi
+from tests.certs.listener import until
+from tests.httpserver.pods import worker
+from tests.kubeclient.fake_api import FakeApi
 from tests.operation.following_process import following, is_ready, trust
 from tests.server import ready
-from tests.serving.pods import worker
-from tests.tls.listener import until
 
 
 def test_the_reason_of_a_503_reaches_kubectl_the_log_metrics_and_readiness(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.publishing import a_cluster
-from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import (
+from tests.controller.publishing import a_cluster
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.kubeclient.fake_api import (
     CONFIGURATIONS,
     EVENTS,
     NAMESPACES,
@@ -20,14 +20,14 @@ from tests.follow.fake_api import (
     SERVICES,
     FakeApi,
 )
-from tests.follow.following import eventually
-from tests.follow.objects import a_pod
+from tests.kubeclient.following import eventually
+from tests.kubeclient.objects import a_pod
 from tests.operation.test_scheduling import KEPT, beside, configured
-from webhook.groups.optins import REPLICA
-from webhook.groups.seat import Seat
-from webhook.runtime import Runnable
-from webhook.settings import Controller, Repair, Settings
-from webhook.wiring import controller, dashboard
+from webhook.app import controller, dashboard
+from webhook.app.runtime import Runnable
+from webhook.config.configuration import Controller, Repair, Settings
+from webhook.groups.annotations import REPLICA
+from webhook.groups.identity import HostIdentity
 
 FOLLOWED = {PODS, RAYCLUSTERS}
 REPORTED = {*FOLLOWED, PODGROUPS, NODES, NAMESPACES, CONFIGURATIONS}
@@ -68,7 +68,7 @@ def test_a_process_lists_and_watches_every_kind_once(
         async with FakeApi(served={"v1beta1"}).serving() as api:
             api.put(RAYCLUSTERS, a_cluster(REPLICA, enableInTreeAutoscaling=True))
             for host in range(PODS_STORED):
-                api.put(PODS, a_pod(f"p{host}", Seat(0, host, "tpu-bcdfg")))
+                api.put(PODS, a_pod(f"p{host}", HostIdentity(0, host, "tpu-bcdfg")))
             settings = configured(api, tmp_path, KEPT)
 
             def count(verb: str) -> Counter[tuple[str, str]]:

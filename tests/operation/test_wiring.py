@@ -12,14 +12,19 @@ import httpx
 import jsonpatch
 
 from tests.apiserver import pod_review
-from tests.control.publishing import a_cluster
-from tests.control.scheduling_rules import PODGROUPS
-from tests.follow.fake_api import PODS, RAYCLUSTERS, FakeApi
-from tests.follow.following import eventually
-from tests.follow.objects import a_pod
-from tests.operation.test_scheduling import KEPT, Served, controlling, serving
-from webhook.groups.optins import REPLICA
-from webhook.kube import names
+from tests.controller.publishing import a_cluster
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.kubeclient.fake_api import PODS, RAYCLUSTERS, FakeApi
+from tests.kubeclient.following import eventually
+from tests.kubeclient.objects import a_pod
+from tests.operation.test_scheduling import (
+    KEPT,
+    Served,
+    controlling,
+    serving,
+)
+from webhook.api import names
+from webhook.groups.annotations import REPLICA
 
 HOSTS, REPLICAS = 4, 2
 Object = dict[str, Any]

@@ -8,13 +8,13 @@ from typing import Literal
 import pytest
 
 from tests.apiserver import pod_review
-from tests.control.publishing import a_cluster
-from tests.follow.fake_api import RAYCLUSTERS, FakeApi
-from tests.follow.objects import a_pod
+from tests.controller.publishing import a_cluster
+from tests.kubeclient.fake_api import RAYCLUSTERS, FakeApi
+from tests.kubeclient.objects import a_pod
 from tests.operation.test_scheduling import Served, serving
-from webhook.groups.optins import WORKER_GROUP
-from webhook.kube import names
-from webhook.settings import Scheduling, Topology
+from webhook.api import names
+from webhook.config.configuration import Scheduling, Topology
+from webhook.groups.annotations import WORKER_GROUP
 
 
 @pytest.mark.parametrize(

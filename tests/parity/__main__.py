@@ -12,7 +12,14 @@ from itertools import chain, islice
 from typing import Any
 
 from tests.go import CANNOT_BUILD, CannotBuildError
-from tests.parity.build import CACHE, UNPUBLISHED, Built, build, unpublished, versions
+from tests.parity.build import (
+    CACHE,
+    UNPUBLISHED,
+    Built,
+    build,
+    unpublished,
+    versions,
+)
 from tests.parity.compare import Odd, compare, compare_schema
 from tests.parity.mutants import mutants, seeds
 from tests.parity.oracle import Oracle, Verdict

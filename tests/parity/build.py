@@ -12,7 +12,7 @@ from typing import NamedTuple
 import yaml
 
 from tests import go
-from webhook.follow.kuberay import release_in
+from webhook.kubeclient.kuberay_release import release_in
 from webhook.validation.finding import KubeRay
 
 HERE = Path(__file__).resolve().parent

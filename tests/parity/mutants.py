@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from tests.validation.samples import samples, standing
+from webhook.api import names
 from webhook.cli.files import read_files
-from webhook.kube import names
 from webhook.manifest.reader import Manifest
 
 Json = dict[str, Any]

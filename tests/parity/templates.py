@@ -20,13 +20,19 @@ from msgspec import Struct, field
 
 from tests.go import CANNOT_BUILD, CannotBuildError
 from tests.pages import folded
-from tests.parity.build import CACHE, HERE, Built, build, versions
+from tests.parity.build import (
+    CACHE,
+    HERE,
+    Built,
+    build,
+    versions,
+)
 from tests.parity.judge import KUBERNETES, Judge, build_judge
 from tests.parity.mutants import EXAMPLES, Json, mutants
 from tests.parity.oracle import Oracle
 from tests.parity.template_mutants import template_mutants
+from webhook.api import names
 from webhook.cli.files import read_files
-from webhook.kube import names
 from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY
 from webhook.validation.pods.fields import FAMILIES

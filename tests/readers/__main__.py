@@ -20,8 +20,8 @@ from typing import Any
 from tests.facts.fact import ROOT
 from tests.parity.disagreements import Disagreement
 from tests.parity.mutants import EXAMPLES, mutants, seeds
-from webhook.kube import names
-from webhook.kube.release import parse_release
+from webhook.api import names
+from webhook.api.release import parse_release
 from webhook.validation.cluster import UNBOUNDED
 from webhook.validation.finding import DENY, Finding
 from webhook.validation.ruleset import check_file

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import inf
 
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
-from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
-from webhook.groups.seating import Wanted
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.groups.identity_request import IdentityRequest
 from webhook.reservation.identities import Identities, StandaloneIdentities
 from webhook.reservation.indices import Indices
 from webhook.reservation.reservations import Reservations, Times
@@ -58,9 +58,9 @@ class Lists:
         return Indices(clusters, self, self.reservations())
 
 
-def next_seat(members: Membership, key: GroupKey, hosts: int, uid: str) -> Seat:
+def next_seat(members: Membership, key: GroupKey, hosts: int, uid: str) -> HostIdentity:
     """Return the identity that the next pod of a group gets, by the pods alone."""
-    wanted = Wanted("ray", key, hosts, MAX_REPLICAS, uid)
+    wanted = IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid)
     found = StandaloneIdentities(members).preview(wanted, lambda seat, _: seat)
-    assert isinstance(found, Seat)
+    assert isinstance(found, HostIdentity)
     return found

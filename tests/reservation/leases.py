@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from tests.reservation.server import Server
-from webhook.follow.client import Api, Query
-from webhook.follow.reservation_leases import LeaseStore
-from webhook.kube import names
+from webhook.api import names
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.reservation_leases import LeaseStore
 
 
 @dataclass

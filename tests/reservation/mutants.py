@@ -16,16 +16,21 @@ from msgspec.structs import replace
 
 from tests.reservation.server import EPOCH, Server
 from tests.reservation.stories import story
-from webhook.follow import reservation_leases
-from webhook.follow.client import ServerTime
-from webhook.follow.reader import LiveReader
-from webhook.follow.reservation_leases import LeaseStore
-from webhook.groups.membership import Membership
+from webhook.cache.live import LiveReader
+from webhook.groups.identity_index import Membership
 from webhook.groups.naming import replica_name
-from webhook.groups.occupancy import Occupancy
-from webhook.reservation import allocation, identities, indices, reservations
+from webhook.groups.taken_indices import Occupancy
+from webhook.kubeclient import reservation_leases
+from webhook.kubeclient.client import ServerTime
+from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.reservation import (
+    allocation,
+    identities,
+    indices,
+    reservations,
+)
 from webhook.reservation.allocation import Request, Table
-from webhook.reservation.reservations import Reservations, Wanted
+from webhook.reservation.reservations import ReservationRequest, Reservations
 from webhook.reservation.stores import TableKey
 
 SEEDS: Final = 300
@@ -37,7 +42,9 @@ def _patched(owner: Any, name: str, new: Any) -> Mutation:  # noqa: ANN401 - any
     return lambda: patch.object(owner, name, new)
 
 
-async def _does_not_wait(self: Reservations, wanted: Wanted, block: int, table: Table) -> bool:
+async def _does_not_wait(
+    self: Reservations, wanted: ReservationRequest, block: int, table: Table
+) -> bool:
     writing = _WRITE(self, wanted, block, table)
     _left.append(asyncio.get_running_loop().create_task(writing))
     return True

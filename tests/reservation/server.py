@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from webhook.follow.errors import ApiError
-from webhook.groups.seat import GroupKey, Seat
+from webhook.api import names
+from webhook.groups.identity import GroupKey, HostIdentity
 from webhook.groups.shards import ShardKey
-from webhook.kube import names
+from webhook.kubeclient.errors import ApiError
 
 Object = dict[str, Any]
 CLUSTER_UID = "uid"
@@ -23,7 +23,7 @@ class Pod:
     uid: str
     began: float
     claimed: bool
-    seat: Seat | None = None
+    seat: HostIdentity | None = None
     holder: str = ""
     attempt: int = 0
     stored: bool = False

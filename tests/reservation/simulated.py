@@ -16,21 +16,26 @@ from typing import Any, cast
 
 import msgspec
 
-from tests.reservation.server import EPOCH, Pod, Ray, Server
-from webhook.follow.client import Api, Query, ServerTime
-from webhook.follow.errors import ApiError
-from webhook.follow.pods import PodFeed, WorkerPod
-from webhook.follow.rayclusters import RayClusterFeed
-from webhook.follow.reader import Feeds, LiveReader
-from webhook.follow.reservation_leases import LeaseStore
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
-from webhook.groups.reads import ReadGroup
-from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import Wanted
+from tests.reservation.server import (
+    EPOCH,
+    Pod,
+    Ray,
+    Server,
+)
+from webhook.api.objects import RayCluster
+from webhook.api.review import Denied, NotNow
+from webhook.cache.live import Feeds, LiveReader
+from webhook.cache.rayclusters import RayClusterFeed
+from webhook.cache.worker_pods import PodFeed, WorkerPod
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.groups.identity_request import IdentityRequest
+from webhook.groups.required_reads import ReadGroup
 from webhook.groups.shards import Holder, ShardKey, WantedIndex
-from webhook.kube.objects import RayCluster
-from webhook.kube.review import Denied, NotNow
+from webhook.kubeclient.client import Api, Query, ServerTime
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.identities import Identities
 from webhook.reservation.indices import Indices
 from webhook.reservation.reservations import Reservations, Times
@@ -347,7 +352,7 @@ class Model:
         desired = self.random.choice([0, 1, 2, 4, 1 << 10])
         while True:
             hosts = self.groups[pod.key]
-            wanted = Wanted("ray", pod.key, hosts, desired, pod.uid, read)
+            wanted = IdentityRequest("ray", pod.key, hosts, desired, pod.uid, read)
             try:
                 answer = await process.identities.reserve(wanted, lambda *found: found)
                 if isinstance(answer, ReadGroup):
@@ -630,7 +635,7 @@ class Model:
         awake = [process for process in self.processes if process.synced and not process.paused]
         return self.random.choice(awake) if awake else None
 
-    def _free_seat(self, key: GroupKey) -> Seat:
+    def _free_seat(self, key: GroupKey) -> HostIdentity:
         live = [(pod.seat, pod) for pod in self.server.pods.values() if pod.key == key and pod.live]
         taken = {(seat.replica, seat.host) for seat, _ in live if seat}
         hosts, place = self.groups[key], 0
@@ -638,7 +643,9 @@ class Model:
             place += 1
         replica, host = divmod(place, hosts)
         others = (seat.name for seat, _ in live if seat and seat.replica == replica and seat.name)
-        return Seat(replica, host, "" if hosts == 1 else next(others, f"{KUBERAY}{self.count}"))
+        return HostIdentity(
+            replica, host, "" if hosts == 1 else next(others, f"{KUBERAY}{self.count}")
+        )
 
     def give_up(self) -> None:
         """Let requests and admissions end that have waited too long."""

@@ -11,16 +11,22 @@ from itertools import count
 import pytest
 
 from tests.apiserver import pod_review
-from tests.builders import ClusterBuilder, Object, a_cluster, a_pod, facts
+from tests.builders import (
+    ClusterBuilder,
+    Object,
+    a_cluster,
+    a_pod,
+    facts,
+)
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
-from webhook.admission.pods import PodHandler
+from webhook.admission.pod_handler import PodHandler
 from webhook.admission.reviewer import Mutation
-from webhook.follow.errors import ApiError
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Membership
-from webhook.groups.reads import Read
-from webhook.kube.shapes import LABEL_VALUE_MAX
+from webhook.api.formats import LABEL_VALUE_MAX
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_index import Membership
+from webhook.groups.required_reads import Read
+from webhook.kubeclient.errors import ApiError
 
 VICTIM_PODS = 49
 

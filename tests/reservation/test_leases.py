@@ -8,18 +8,29 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.bench.reservations import requests
-from tests.follow.fake_api import LEASES, RAYCLUSTERS, FakeApi, Object, Request
-from tests.follow.following import beside, eventually, plain
-from tests.follow.objects import a_raycluster
+from tests.kubeclient.fake_api import (
+    LEASES,
+    RAYCLUSTERS,
+    FakeApi,
+    Object,
+    Request,
+)
+from tests.kubeclient.following import beside, eventually, plain
+from tests.kubeclient.objects import a_raycluster
 from tests.reservation.leases import Direct, lease_store
-from webhook.follow.client import Api
-from webhook.follow.reservation_leases import LeaseStore
-from webhook.groups.seat import GroupKey
+from webhook.api import names
+from webhook.api.review import Denied
+from webhook.groups.identity import GroupKey
 from webhook.groups.shards import ShardKey
-from webhook.kube import names
-from webhook.kube.review import Denied
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.reservation_leases import LeaseStore
 from webhook.reservation.allocation import Reserved
-from webhook.reservation.stores import Conflict, StoreError, TableKey, at_once
+from webhook.reservation.stores import (
+    Conflict,
+    StoreError,
+    TableKey,
+    at_once,
+)
 
 HOME = "ray-webhook"
 KEY = TableKey(GroupKey("default", "uid-of-ray", "tpu"), 0)

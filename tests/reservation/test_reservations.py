@@ -10,19 +10,31 @@ import pytest
 
 from tests.reservation.alone import Lists
 from tests.reservation.leases import Direct, lease_store
-from webhook.follow.client import Api, ServerTime
-from webhook.follow.pods import PodFeed
-from webhook.follow.rayclusters import RayClusterFeed
-from webhook.follow.reader import Feeds, LiveReader
-from webhook.groups.clusters import ClusterIndex
-from webhook.groups.membership import Member, Membership
-from webhook.groups.seat import MAX_REPLICAS, GroupKey, Seat
-from webhook.groups.seating import Wanted
-from webhook.kube.review import Denied, NotNow
-from webhook.reservation.allocation import BLOCK, RENEW_SECONDS, VACANT_SECONDS, Table
+from webhook.api.review import Denied, NotNow
+from webhook.cache.live import Feeds, LiveReader
+from webhook.cache.rayclusters import RayClusterFeed
+from webhook.cache.worker_pods import PodFeed
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity import MAX_REPLICAS, GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_request import IdentityRequest
+from webhook.kubeclient.client import Api, ServerTime
+from webhook.reservation.allocation import (
+    BLOCK,
+    RENEW_SECONDS,
+    VACANT_SECONDS,
+    Table,
+)
 from webhook.reservation.identities import Identities
 from webhook.reservation.reservations import TRY_SECONDS, UNSEEN_MAX
-from webhook.reservation.stores import Conflict, MemoryStore, Stored, StoreError, TableKey, at_once
+from webhook.reservation.stores import (
+    Conflict,
+    MemoryStore,
+    Stored,
+    StoreError,
+    TableKey,
+    at_once,
+)
 
 KEY = GroupKey("ns", "uid", "g")
 
@@ -67,15 +79,15 @@ class World:
         self.identities: Identities = self.lists.identities(self.members, self.store)
 
     def reserve(
-        self, uid: str, hosts: int = 1, *, given: Seat | None = None, key: GroupKey = KEY
-    ) -> tuple[Seat, str]:
+        self, uid: str, hosts: int = 1, *, given: HostIdentity | None = None, key: GroupKey = KEY
+    ) -> tuple[HostIdentity, str]:
         """Return the identity and the holder that a request gets."""
-        wanted = Wanted("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
+        wanted = IdentityRequest("ray", key, hosts, MAX_REPLICAS, uid, given=given, pod="new")
         found = at_once(self.identities.reserve(wanted, lambda *found: found))
         assert isinstance(found, tuple)
         return found
 
-    def place(self, uid: str, hosts: int = 1, given: Seat | None = None) -> tuple[int, int]:
+    def place(self, uid: str, hosts: int = 1, given: HostIdentity | None = None) -> tuple[int, int]:
         """Return replica and host of the identity that a request gets."""
         seat, _ = self.reserve(uid, hosts, given=given)
         return seat.replica, seat.host
@@ -86,7 +98,7 @@ class World:
         assert stored is not None
         return stored.table
 
-    def show(self, uid: str, seat: Seat, holder: str = "") -> None:
+    def show(self, uid: str, seat: HostIdentity, holder: str = "") -> None:
         """Let a pod be observed."""
         self.members.put(uid, Member(KEY, seat, holder))
 
@@ -132,14 +144,14 @@ def test_a_pod_keeps_its_entry_when_its_labels_were_edited(world: World) -> None
 def test_a_copy_of_a_pod_keeps_the_entry_when_the_pod_is_gone(world: World) -> None:
     seat, holder = world.reserve("a")
     world.show("pod-a", seat, holder)
-    world.show("copy", Seat(7, 0, ""), holder)
+    world.show("copy", HostIdentity(7, 0, ""), holder)
     world.members.remove("pod-a")
     assert world.place("b") == (1, 0)
 
 
 def test_a_silent_watch_is_not_believed(world: World) -> None:
     world.lists.silent_since = world.lists.now - 6
-    world.lists.finds = lambda: world.show("pod", Seat(0, 0, ""))
+    world.lists.finds = lambda: world.show("pod", HostIdentity(0, 0, ""))
     assert (world.place("a"), world.lists.reads) == ((1, 0), [KEY])
 
 
@@ -168,7 +180,7 @@ def test_a_retried_review_whose_place_another_pod_has_is_refused_and_its_entry_s
     world: World,
 ) -> None:
     world.reserve("a")
-    world.show("other", Seat(0, 0, ""))
+    world.show("other", HostIdentity(0, 0, ""))
     with pytest.raises(NotNow):
         world.reserve("a")
     assert world.table()[0].hosts
@@ -189,8 +201,8 @@ def test_a_write_of_unknown_outcome_is_read_and_then_answered_or_repeated(
     assert len(world.table()) == 1
 
 
-async def _with_sleep(world: World, uid: str) -> tuple[Seat, str]:
-    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, uid)
+async def _with_sleep(world: World, uid: str) -> tuple[HostIdentity, str]:
+    wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, uid)
     found = await world.identities.reserve(wanted, lambda *found: found)
     assert isinstance(found, tuple)
     return found
@@ -240,13 +252,13 @@ def test_hosts_of_one_replica_have_one_name_whatever_numofhosts_was(world: World
 
 
 def test_a_replica_of_live_pods_keeps_the_first_name_that_any_of_them_has(world: World) -> None:
-    world.show("old", Seat(0, 0, ""))
-    world.show("new", Seat(0, 1, "g-abcde"))
-    assert world.reserve("a", 3)[0] == Seat(0, 2, "g-abcde")
+    world.show("old", HostIdentity(0, 0, ""))
+    world.show("new", HostIdentity(0, 1, "g-abcde"))
+    assert world.reserve("a", 3)[0] == HostIdentity(0, 2, "g-abcde")
 
 
 def test_an_adopted_identity_is_reserved_once(world: World) -> None:
-    given = Seat(3, 1, "g-3")
+    given = HostIdentity(3, 1, "g-3")
     seat, holder = world.reserve("a", 2, given=given)
     assert seat == given
     assert world.table()[3].hosts == {1: holder}
@@ -267,7 +279,7 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
         world.lists.now += 0.1
     with pytest.raises(Denied, match=rf"{UNSEEN_MAX} pods of group g in namespace ns"):
         world.reserve("b")
-    assert world.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == Seat(0, 0, "")
+    assert world.reserve("c", key=GroupKey("ns", "uid", "other"))[0] == HostIdentity(0, 0, "")
     world.lists.now += VACANT_SECONDS
     assert world.place("d") == (0, 0)
 
@@ -277,7 +289,7 @@ def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: Wo
     world.show("pod-1", second, other)
     world.members.put("pod-0", Member(KEY, first, holder, condemned=True))  # no host beside it
     world.members.remove("pod-1")
-    wanted = Wanted("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
+    wanted = IdentityRequest("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
     found = at_once(world.identities.reserve(wanted, lambda *found: found))
     assert isinstance(found, tuple)
     assert (found[0].replica, found[0].host) == (1, 0)
@@ -288,9 +300,9 @@ def test_a_table_that_was_deleted_by_hand_is_written_again_with_what_is_known() 
     identities = lists.identities(members, lease_store(api))
 
     def reserve(uid: str) -> tuple[int, int]:
-        wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, uid)
+        wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, uid)
         seat = at_once(identities.reserve(wanted, lambda seat, _: seat))
-        assert isinstance(seat, Seat)
+        assert isinstance(seat, HostIdentity)
         return seat.replica, seat.host
 
     assert reserve("a") == (0, 0)
@@ -323,7 +335,7 @@ def test_a_repeated_review_after_numofhosts_grew_writes_the_name_that_it_returns
     seat, _ = world.reserve("a", 2)
     assert (seat.replica, seat.host) == (0, 0)
     assert world.table()[0].name == seat.name != ""
-    assert world.reserve("b", 2)[0] == Seat(0, 1, seat.name)
+    assert world.reserve("b", 2)[0] == HostIdentity(0, 1, seat.name)
 
 
 def test_an_entry_of_a_lost_write_by_a_machine_that_stood_still_is_written_again(
@@ -351,15 +363,15 @@ def test_a_review_that_is_cancelled_while_it_writes_leaves_no_copy_and_the_next_
 
 
 def test_a_dry_run_writes_nothing(world: World) -> None:
-    wanted = Wanted("ray", KEY, 1, MAX_REPLICAS, "a")
-    assert world.identities.preview(wanted, lambda seat, _: seat) == Seat(0, 0, "")
+    wanted = IdentityRequest("ray", KEY, 1, MAX_REPLICAS, "a")
+    assert world.identities.preview(wanted, lambda seat, _: seat) == HostIdentity(0, 0, "")
     assert world.store.writes == 0
 
 
 def test_a_raycluster_that_was_created_again_has_tables_of_its_own(world: World) -> None:
     assert world.place("a") == (0, 0)
     again, _ = world.reserve("b", key=GroupKey("ns", "uid-2", "g"))
-    assert again == Seat(0, 0, "")
+    assert again == HostIdentity(0, 0, "")
     assert world.place("c") == (1, 0)
 
 
@@ -378,7 +390,7 @@ def test_a_request_that_gets_places_of_two_blocks_names_their_replicas_different
     another.identities = another.lists.identities(another.members, another.store)
     for index in range(BLOCK):
         for host in range(2):
-            another.show(f"pod-{index}-{host}", Seat(index, host, f"other-{index}"))
+            another.show(f"pod-{index}-{host}", HostIdentity(index, host, f"other-{index}"))
     second, _ = another.reserve("a", 2)
     assert (first.replica, second.replica) == (0, BLOCK)
     assert first.name != second.name
@@ -408,7 +420,7 @@ def test_a_group_whose_time_is_over_is_forgotten_when_many_others_follow() -> No
     reservations, kept = clock.reservations(), ref(lists)
 
     def reserve(lists: Lists, group: str) -> None:
-        wanted = Wanted("ray", GroupKey("ns", "uid", group), 1, MAX_REPLICAS, "a")
+        wanted = IdentityRequest("ray", GroupKey("ns", "uid", group), 1, MAX_REPLICAS, "a")
         identities = Identities(Membership(), lists, reservations)
         at_once(identities.reserve(wanted, lambda seat, _: seat))
 

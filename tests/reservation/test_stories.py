@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reservation import test_leases, test_reservations
-from tests.reservation.mutants import CAUGHT_BY, MUTANTS, SEEDS, catch, mutated
+from tests.reservation.mutants import (
+    CAUGHT_BY,
+    MUTANTS,
+    SEEDS,
+    catch,
+    mutated,
+)
 from tests.reservation.stories import story
 
 SHARE = 100

@@ -19,7 +19,7 @@ from tests.apiserver import ApiServer, Object, pod_review
 from tests.server import serving
 from webhook.cli.files import read_manifests
 from webhook.cli.main import main
-from webhook.manifest.kuberay import expand
+from webhook.manifest.kuberay_pods import expand
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 

@@ -17,41 +17,41 @@ from webhook.validation.auth import AUTH
 from webhook.validation.autoscaling import AUTOSCALER_FILES, AUTOSCALING
 from webhook.validation.decoding import DECODING
 from webhook.validation.deletion import DELETION
-from webhook.validation.domains import DOMAINS
+from webhook.validation.domain_rules import DOMAINS
 from webhook.validation.fault_tolerance import FAULT_TOLERANCE
 from webhook.validation.finding import ALWAYS, KubeRay
+from webhook.validation.gang_scheduling import SCHEDULING
 from webhook.validation.gates import CLUSTER_GATES, JOB_GATES
 from webhook.validation.groups import GROUPS
 from webhook.validation.history import HISTORY
-from webhook.validation.locality import LOCALITY
+from webhook.validation.in_place_resize import RESIZE
+from webhook.validation.managed_variables import VARIABLES
 from webhook.validation.metadata import METADATA, OPT_IN_VALUES
 from webhook.validation.multislice import MULTI_SLICE, SLICE_UPDATES
 from webhook.validation.network_policy import NETWORK_POLICY
+from webhook.validation.node_labels import LOCALITY
 from webhook.validation.parameters import PARAMETERS
 from webhook.validation.pods.rules import PODS
 from webhook.validation.queueing import QUEUEING
+from webhook.validation.ray_version import VERSIONS
 from webhook.validation.raycronjob import RAYCRONJOB
 from webhook.validation.rayjob import RAYJOB
 from webhook.validation.rayservice import RAYSERVICE
-from webhook.validation.resize import RESIZE
 from webhook.validation.rule import NOBODY, Rule
 from webhook.validation.rule_settings import GATES
 from webhook.validation.ruleset import FILE_RULES, RULES, UPDATE_RULES
-from webhook.validation.scheduling import SCHEDULING
 from webhook.validation.schema import SCHEMA
-from webhook.validation.serve import SERVE
-from webhook.validation.shards import SHARD_UPDATES, SHARDS
+from webhook.validation.serve_config import SERVE
+from webhook.validation.shard_groups import SHARD_UPDATES, SHARDS
 from webhook.validation.start_values import START_VALUES
 from webhook.validation.startup import OBJECT_STARTUP, STARTUP
-from webhook.validation.status import STATUS
+from webhook.validation.status_conditions import STATUS
 from webhook.validation.structure import STRUCTURE
 from webhook.validation.submission import SUBMISSION
 from webhook.validation.termination import DRAIN_VALUES, HOOK_FILES, TERMINATION
 from webhook.validation.tls import TLS
 from webhook.validation.units import OPT_IN_UPDATES, UNIT_UPDATES, UNITS
 from webhook.validation.updates import UPDATES, UPGRADE
-from webhook.validation.variables import VARIABLES
-from webhook.validation.versions import VERSIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
 FOLDER = PAGE.with_suffix("")

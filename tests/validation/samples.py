@@ -10,7 +10,14 @@ from typing import Any
 import yaml
 from msgspec import Struct, convert, field
 
-from tests.validation.builders import Built, Json, a_cluster, a_cron_job, a_job, a_service
+from tests.validation.builders import (
+    Built,
+    Json,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+)
 from webhook.validation.finding import Finding
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check, check_file, check_update

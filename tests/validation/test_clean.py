@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_cron_job, a_job, a_service, found
+from tests.validation.builders import (
+    Built,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    found,
+)
 
 IPPR = '{"groups": {"workers": {"max-cpu": "8", "max-memory": "8Gi", "resize-timeout": 60}}}'
 

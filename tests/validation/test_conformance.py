@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.validation.conformance import FOLDER, WITHOUT_CASES, files, findings
+from tests.validation.conformance import (
+    FOLDER,
+    WITHOUT_CASES,
+    files,
+    findings,
+)
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
-from webhook.validation.ruleset import RULES, check, check_file, check_update
+from webhook.validation.ruleset import (
+    RULES,
+    check,
+    check_file,
+    check_update,
+)
 
 Case = dict[str, Any]
 

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service
+from tests.validation.builders import (
+    Json,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+)
 from webhook.validation.decoding import fits, limits_of
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.ruleset import check, check_update

@@ -7,7 +7,7 @@ import pytest
 from tests.validation.builders import found, rules_and_paths
 from tests.validation.samples import Sample, base, samples
 from webhook.admission.codec import WARNING_MAX
-from webhook.admission.rays import render
+from webhook.admission.ray_handler import render
 from webhook.validation.finding import WARN, Finding
 from webhook.validation.ruleset import RULES
 

@@ -2,7 +2,12 @@
 
 import pytest
 
-from webhook.kube.release import Release, image_release, parse_release, same_release
+from webhook.api.release import (
+    Release,
+    image_release,
+    parse_release,
+    same_release,
+)
 from webhook.validation.field import Field, shortened
 
 OBJECT = Field(

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.validation.builders import Json, a_cluster, a_cron_job, a_job, a_service, found
+from tests.validation.builders import (
+    Json,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    found,
+)
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.ruleset import check
 

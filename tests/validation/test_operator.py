@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, a_job, found
+from tests.validation.builders import (
+    ClusterBuilder,
+    a_cluster,
+    a_job,
+    found,
+)
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 ON = RuleSettings(gates=dict.fromkeys(GATES, True))

@@ -4,9 +4,15 @@ applied.
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_job, a_service, found
-from webhook.groups.optins import OPT_INS, OptIn
-from webhook.kube import names
+from tests.validation.builders import (
+    Built,
+    a_cluster,
+    a_job,
+    a_service,
+    found,
+)
+from webhook.api import names
+from webhook.groups.annotations import OPT_INS, OptIn
 from webhook.validation.ruleset import RULES
 
 RULE = "annotation-value-invalid"

@@ -4,9 +4,22 @@ import re
 
 import pytest
 
-from tests.validation.page import FAMILIES, FOLDER, PAGE, VALIDATION_GO, explained, pages
+from tests.validation.page import (
+    FAMILIES,
+    FOLDER,
+    PAGE,
+    VALIDATION_GO,
+    explained,
+    pages,
+)
 from tests.validation.parity import PARITY
-from webhook.validation.rule import API_SERVER, KUBERAY, NOBODY, RAY, Rule
+from webhook.validation.rule import (
+    API_SERVER,
+    KUBERAY,
+    NOBODY,
+    RAY,
+    Rule,
+)
 from webhook.validation.ruleset import RULES
 
 # The functions of KubeRay 1.7's validation.go that refuse something, and the two places outside of

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import Json, a_cluster, a_job, found
+from tests.validation.builders import (
+    Json,
+    a_cluster,
+    a_job,
+    found,
+)
+from webhook.api import names
 from webhook.cli.files import read_files
-from webhook.kube import names
 from webhook.manifest.reader import Manifest
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.ruleset import check, check_file

@@ -18,10 +18,20 @@ from tests.validation.builders import (
     found_in_update,
     rules_and_paths,
 )
-from tests.validation.samples import Sample, base, samples, standing
+from tests.validation.samples import (
+    Sample,
+    base,
+    samples,
+    standing,
+)
 from webhook.validation.finding import OFF
 from webhook.validation.rule_settings import GATES, RuleSettings
-from webhook.validation.ruleset import RULES, check, check_update, unknown_names
+from webhook.validation.ruleset import (
+    RULES,
+    check,
+    check_update,
+    unknown_names,
+)
 
 ALL_GATES = RuleSettings(gates=dict.fromkeys(GATES, True))
 GARBAGE: list[Any] = [

@@ -17,7 +17,7 @@ from tests.validation.builders import (
     found,
     found_in_update,
 )
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.finding import WARN
 from webhook.validation.ruleset import check, check_update
 

@@ -4,7 +4,13 @@ one that is.
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_cron_job, a_service, found
+from tests.validation.builders import (
+    Built,
+    a_cluster,
+    a_cron_job,
+    a_service,
+    found,
+)
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import check

@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, found, found_in_update
+from tests.validation.builders import (
+    ClusterBuilder,
+    a_cluster,
+    found,
+    found_in_update,
+)
 
 ANNOTATION = "metadata.annotations[ray.io/ippr]"
 GROUP = "spec.workerGroupSpecs[0]"

@@ -4,9 +4,16 @@ no effect.
 
 import pytest
 
-from tests.validation.builders import ClusterBuilder, a_cluster, a_cron_job, a_job, a_service, found
-from webhook.groups.optins import GRANULARITIES
-from webhook.kube import names
+from tests.validation.builders import (
+    ClusterBuilder,
+    a_cluster,
+    a_cron_job,
+    a_job,
+    a_service,
+    found,
+)
+from webhook.api import names
+from webhook.groups.annotations import GRANULARITIES
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check
 

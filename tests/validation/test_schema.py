@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.validation.builders import Built, Json, a_cluster, a_job
+from tests.validation.builders import (
+    Built,
+    Json,
+    a_cluster,
+    a_job,
+)
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check_file

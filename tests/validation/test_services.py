@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.validation.builders import Built, a_cluster, a_job, a_service, found
+from tests.validation.builders import (
+    Built,
+    a_cluster,
+    a_job,
+    a_service,
+    found,
+)
 from webhook.validation.rule_settings import GATES, RuleSettings
 
 OPTIONS = "spec.upgradeStrategy.clusterUpgradeOptions"

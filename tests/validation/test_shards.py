@@ -11,7 +11,7 @@ from tests.validation.builders import (
     found,
     found_in_update,
 )
-from webhook.kube import names
+from webhook.api import names
 
 GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
 AT_GROUP, AT_INDEX = f"metadata.annotations[{GROUP}]", f"metadata.annotations[{INDEX}]"

@@ -13,7 +13,7 @@ from tests.validation.builders import (
     found,
     found_in_update,
 )
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.finding import DENY, WARN
 from webhook.validation.rule_settings import RuleSettings
 from webhook.validation.ruleset import check

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.validation.builders import a_cluster, found
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.ruleset import check_file
 
 RULE = ("grace-too-short", "spec.workerGroupSpecs[0].template.spec.terminationGracePeriodSeconds")

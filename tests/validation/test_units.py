@@ -4,7 +4,7 @@ import pytest
 
 from tests.validation.builders import ClusterBuilder, found
 from tests.validation.builders import a_cluster as a_bare_cluster
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.ruleset import check, check_update
 
 WITHOUT_EFFECT = "annotation-without-effect"

@@ -1,1 +1,1 @@
-"""What a TPU or a GPU is: the facts about devices that mutation and validation ask for."""
+"""Accelerators: TPU and GPU devices, TPU slices and topologies, and profiles of variables."""

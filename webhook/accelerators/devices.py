@@ -1,6 +1,6 @@
 """Devices: one row for each kind that the webhook knows, and how many of each a host has.
 
-To add an accelerator, add its names to `webhook/kube/names.py` and a row to `DEVICES`.
+To add an accelerator, add its names to `webhook/api/names.py` and a row to `DEVICES`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,10 +10,15 @@ from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from webhook.kube import names
-from webhook.kube.objects import ALWAYS, Container, PodSpec, TemplateContainer
-from webhook.kube.quantity import parse_count
-from webhook.kube.shapes import is_qualified_name
+from webhook.api import names
+from webhook.api.formats import is_qualified_name
+from webhook.api.objects import (
+    ALWAYS,
+    Container,
+    PodSpec,
+    TemplateContainer,
+)
+from webhook.api.quantity import parse_count
 
 A = TypeVar("A")
 

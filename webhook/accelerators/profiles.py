@@ -1,6 +1,6 @@
 """Profiles: the variables that frameworks read on the hosts of a replica, one row for each.
 
-To add a profile, add its variables to `webhook/kube/names.py` and a row to `PROFILES`.
+To add a profile, add its variables to `webhook/api/names.py` and a row to `PROFILES`.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.kube import names
+from webhook.api import names
 
 HOSTS: Final = "hosts"
 RANK: Final = "rank"

@@ -17,7 +17,7 @@ from webhook.accelerators.topology import (
     listed_with,
     parse_topology,
 )
-from webhook.kube import names
+from webhook.api import names
 
 # A level of GKE's topology that is a slice or a partition of one shape.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/tpu-dynamic-slicing

@@ -1,1 +1,1 @@
-"""Admission reviews: bytes in, a decision, bytes out."""
+"""AdmissionReview: from the bytes of a request to the bytes of its answer."""

@@ -7,8 +7,8 @@ https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-t
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from webhook.kube.objects import Strings
-from webhook.kube.review import ALLOWED, AdmissionRequest, Answer
+from webhook.api.objects import Strings
+from webhook.api.review import ALLOWED, AdmissionRequest, Answer
 from webhook.mutation.fold import encode, extended
 
 Labels = Callable[[str], Awaitable[Strings]]

@@ -8,11 +8,11 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.admission.errors import BadReview
-from webhook.kube import names
-from webhook.kube.objects import Bare, Pod
-from webhook.kube.printable import one_line
-from webhook.kube.review import (
+from webhook.admission.bad_review import BadReview
+from webhook.api import names
+from webhook.api.objects import Bare, Pod
+from webhook.api.printable import one_line
+from webhook.api.review import (
     API_VERSION,
     KIND,
     AdmissionRequest,

@@ -12,13 +12,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, field
 
+from webhook.api import names
+from webhook.api.formats import is_qualified_name
+from webhook.api.objects import Bare, ObjectMeta, Strings
+from webhook.api.paths import pointer
+from webhook.api.review import AdmissionRequest, Answer
+from webhook.groups.annotations import TOPOLOGY_KEY
 from webhook.groups.kueue import read_kueue
-from webhook.groups.optins import TOPOLOGY_KEY
-from webhook.kube import names
-from webhook.kube.objects import Bare, ObjectMeta, Strings
-from webhook.kube.paths import pointer
-from webhook.kube.review import AdmissionRequest, Answer
-from webhook.kube.shapes import is_qualified_name
 from webhook.mutation.fold import Operation, encode, extended
 
 _SAID: Final = (

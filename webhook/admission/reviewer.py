@@ -22,15 +22,21 @@ from webhook.admission.codec import (
     is_resize,
 )
 from webhook.admission.kueue_slices import with_slices
-from webhook.admission.pods import Apart, PodHandler
-from webhook.admission.rays import RayHandler
-from webhook.admission.resize import ResizeHandler
-from webhook.admission.shards import ShardHandler
-from webhook.groups.clusters import is_ignored
-from webhook.groups.reads import Read
-from webhook.groups.seating import is_labelled
-from webhook.kube import names
-from webhook.kube.review import ALLOWED, AdmissionRequest, Answer, Denied, NotNow
+from webhook.admission.pod_handler import Apart, PodHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.resize_handler import ResizeHandler
+from webhook.admission.shard_handler import ShardHandler
+from webhook.api import names
+from webhook.api.review import (
+    ALLOWED,
+    AdmissionRequest,
+    Answer,
+    Denied,
+    NotNow,
+)
+from webhook.groups.group_config import is_ignored
+from webhook.groups.identity_request import is_labelled
+from webhook.groups.required_reads import Read
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")

@@ -1,1 +1,1 @@
-"""The commands: parse, call, print. What a command does not need it does not import."""
+"""Commands: parse, call, print. Heavy imports are inside the commands."""

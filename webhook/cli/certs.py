@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from webhook.api.formats import is_dns_label
+from webhook.certs.issue import described, issue_authority, issue_server
 from webhook.cli.parsing import refuse
-from webhook.kube.shapes import is_dns_label
-from webhook.tls.issue import described, issue_authority, issue_server
 
 _ADVICE: Final = {
     "issue": "give --dir a folder that you may write to",

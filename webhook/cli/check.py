@@ -13,19 +13,35 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from webhook.api import names
+from webhook.cache.probes import Probes
+from webhook.certs.certificate_error import CertificateError
+from webhook.certs.validity import read_validity
+from webhook.check.installation_checks import (
+    Result,
+    after,
+    before,
+    where,
+)
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
-from webhook.cli.terminal import Text, console, grid, mark, style
-from webhook.follow.probes import Probes
-from webhook.groups.clusters import facts_of
-from webhook.kube import names
-from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import expand
+from webhook.cli.parsing import (
+    add_connection,
+    add_ignoring,
+    add_output,
+    add_wait,
+)
+from webhook.cli.terminal import (
+    Text,
+    console,
+    grid,
+    mark,
+    style,
+)
+from webhook.groups.group_config import facts_of
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
 from webhook.manifest.views import as_cluster
-from webhook.status.checks import Result, after, before, where
-from webhook.tls.errors import CertificateError
-from webhook.tls.validity import read_validity
 
 FINE: Final = 0
 WRONG: Final = 1

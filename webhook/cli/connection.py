@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from webhook.follow.client import Api
-from webhook.follow.errors import ApiError, ConfigurationError
-from webhook.follow.location import load_of, locate, namespace_of
-from webhook.kube import names
-from webhook.kube.printable import many_lines
-from webhook.manifest.errors import ManifestError
+from webhook.api import names
+from webhook.api.printable import many_lines
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError, ConfigurationError
+from webhook.kubeclient.location import load_of, locate, namespace_of
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 
 T = TypeVar("T")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import uvloop
 
+from webhook.app.controller import build
 from webhook.cli.parsing import refuse
 from webhook.cli.process import announce, live
-from webhook.follow.errors import ConfigurationError
-from webhook.settings_reader import WrongSettingsError, add_flags, read_settings
-from webhook.telemetry.log import DescriptorOutput
-from webhook.wiring.controller import build
+from webhook.config.sources import WrongSettingsError, add_flags, read_settings
+from webhook.kubeclient.errors import ConfigurationError
+from webhook.logging.log import DescriptorOutput
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

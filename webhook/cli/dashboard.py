@@ -7,21 +7,26 @@ from collections.abc import Sequence
 
 import uvloop
 
+from webhook.app.dashboard import (
+    Page,
+    build,
+    build_own,
+    build_stated,
+)
+from webhook.app.runtime import supervise
+from webhook.cache.snapshot import Snapshot
 from webhook.cli.connection import advice_on, place_of
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.parsing import port as port_number
 from webhook.cli.process import announce, live
-from webhook.cli.state import add_state, state_in
-from webhook.dashboard.access import OwnAccess
-from webhook.follow.client import Api
-from webhook.follow.errors import ApiError, ConfigurationError
-from webhook.follow.location import load_of
-from webhook.follow.snapshot import Snapshot
-from webhook.manifest.errors import ManifestError
-from webhook.runtime import supervise
-from webhook.settings_reader import WrongSettingsError, read_settings
-from webhook.telemetry.log import DescriptorOutput
-from webhook.wiring.dashboard import Page, build, build_own, build_stated
+from webhook.cli.state_option import add_state, state_in
+from webhook.config.sources import WrongSettingsError, read_settings
+from webhook.dashboard.sessions import OwnAccess
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError, ConfigurationError
+from webhook.kubeclient.location import load_of
+from webhook.logging.log import DescriptorOutput
+from webhook.manifest.manifest_error import ManifestError
 
 IN_CLUSTER = "--in-cluster"
 """The flag with which the command is a process with settings."""

@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from webhook.api import names
+from webhook.api.printable import one_line
 from webhook.cli.connection import UNREACHABLE, Cluster, look
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import (
@@ -20,14 +22,12 @@ from webhook.cli.parsing import (
     paths_of,
     refuse,
 )
-from webhook.follow.errors import ApiError
-from webhook.kube import names
-from webhook.kube.printable import one_line
-from webhook.manifest.errors import ManifestError
+from webhook.diagnostics.messages import counted
+from webhook.diff.comparison import Comparison, compare
+from webhook.kubeclient.errors import ApiError
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import problem_in
-from webhook.status.comparison import Comparison, compare
-from webhook.status.words import counted
 from webhook.validation.finding import Finding
 from webhook.validation.ruleset import check
 

@@ -13,20 +13,38 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from webhook.accelerators import profiles
+from webhook.api import names
+from webhook.cli.cluster_tree import shown_troubles
 from webhook.cli.connection import UNREACHABLE
-from webhook.cli.drawing import shown_troubles
-from webhook.cli.parsing import add_connection, add_ignoring, meant, refuse
-from webhook.cli.state import State, add_state, read_state
-from webhook.cli.terminal import Text, console, grid, mark, style
-from webhook.groups.optins import OPT_INS
-from webhook.kube import names
-from webhook.status.account import HAS, MISSING, Account, Given, seat_labels, tell
-from webhook.status.examination import DIAGNOSES, examine
-from webhook.status.objects import LivePod
-from webhook.status.observed import Lookups
-from webhook.status.standing import Cluster, stand
-from webhook.status.variables import given_variables
-from webhook.status.words import duration
+from webhook.cli.parsing import (
+    add_connection,
+    add_ignoring,
+    meant,
+    refuse,
+)
+from webhook.cli.state_option import State, add_state, read_state
+from webhook.cli.terminal import (
+    Text,
+    console,
+    grid,
+    mark,
+    style,
+)
+from webhook.diagnostics.assigned_pods import Cluster, stand
+from webhook.diagnostics.examination import DIAGNOSES, examine
+from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.messages import duration
+from webhook.diagnostics.observation import Lookups
+from webhook.explain.pod_explanation import (
+    HAS,
+    MISSING,
+    Account,
+    Given,
+    seat_labels,
+    tell,
+)
+from webhook.explain.variables import given_variables
+from webhook.groups.annotations import OPT_INS
 from webhook.validation.ruleset import RULES
 
 _KINDS: Final = ("pod", "rule", "variable", "diagnosis", "profile", "annotation")
@@ -208,7 +226,7 @@ def _profile(name: str) -> int:
 
 def _extend(file: str) -> str:
     """Add the profiles of a file with settings, and return what is wrong with it, or nothing."""
-    from webhook.settings_reader import WrongSettingsError, read_settings  # noqa: PLC0415
+    from webhook.config.sources import WrongSettingsError, read_settings  # noqa: PLC0415
 
     try:
         read_settings(["--config", file]).extend()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from webhook.cli.parsing import bug
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest, read
 
 STDIN: Final = "-"

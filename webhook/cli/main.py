@@ -12,7 +12,13 @@ from importlib import import_module
 from typing import Final
 
 from webhook import __version__
-from webhook.cli.parsing import WRONG, Parser, bug, refuse, unknown
+from webhook.cli.parsing import (
+    WRONG,
+    Parser,
+    bug,
+    refuse,
+    unknown,
+)
 
 # Command -> what it is for. Each is a module beside this one, imported only when its command runs.
 COMMANDS: Final = {

@@ -8,13 +8,29 @@ from typing import Any, Final
 
 import msgspec
 
+from webhook.cache.google_webhook import read_installed
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.parsing import add_connection, add_ignoring, add_output, add_wait
-from webhook.cli.terminal import Text, console, grid, mark, style
-from webhook.follow.former import read_installed
-from webhook.status.installation import FORMER
-from webhook.status.migration import GroupVerdict, Migration, Step, migration
-from webhook.status.words import counted
+from webhook.cli.parsing import (
+    add_connection,
+    add_ignoring,
+    add_output,
+    add_wait,
+)
+from webhook.cli.terminal import (
+    Text,
+    console,
+    grid,
+    mark,
+    style,
+)
+from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.messages import counted
+from webhook.migrate.migration import (
+    GroupVerdict,
+    Migration,
+    Step,
+    migration,
+)
 
 OVER: Final = 0
 LEFT: Final = 1

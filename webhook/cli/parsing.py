@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final, NoReturn
 
-from webhook.kube import names
-from webhook.kube.printable import many_lines
+from webhook.api import names
+from webhook.api.printable import many_lines
 
 WRONG: Final = 2
 """The exit status of a command that was not understood."""

@@ -11,22 +11,37 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import msgspec
 
-from webhook.admission.pods import Placement, PodHandler
+from webhook.admission.pod_handler import PodDecision, PodHandler
+from webhook.api import names
+from webhook.api.kinds import POD_KIND
+from webhook.api.objects import Pod, RayCluster
+from webhook.api.paths import dotted
+from webhook.api.printable import many_lines, one_line
+from webhook.api.review import Denied
 from webhook.cli.files import read_manifests
-from webhook.cli.parsing import NO_PATHS, add_paths, paths_of, refuse
+from webhook.cli.parsing import (
+    NO_PATHS,
+    add_paths,
+    paths_of,
+    refuse,
+)
 from webhook.cli.sharding import Sharded, sharded
 from webhook.cli.summary import table
-from webhook.kube import names
-from webhook.kube.kinds import POD_KIND
-from webhook.kube.objects import Pod, RayCluster
-from webhook.kube.paths import dotted
-from webhook.kube.printable import many_lines, one_line
-from webhook.kube.review import Denied
-from webhook.manifest.errors import ManifestError
-from webhook.manifest.kuberay import MOST_PODS, cluster_for, count_pods, expand
+from webhook.manifest.kuberay_pods import (
+    MOST_PODS,
+    cluster_for,
+    count_pods,
+    expand,
+)
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 from webhook.manifest.standalone import load_state
-from webhook.manifest.views import as_cluster, as_pod, problem_in, require_owner
+from webhook.manifest.views import (
+    as_cluster,
+    as_pod,
+    problem_in,
+    require_owner,
+)
 from webhook.manifest.writer import as_yaml
 from webhook.mutation.answer import edits, operations
 from webhook.mutation.edit import (
@@ -57,7 +72,7 @@ class _Result(NamedTuple):
     """
 
     pod: dict[str, Any]
-    placed: Placement | None = None
+    placed: PodDecision | None = None
     refused: str = ""
 
     @property
@@ -238,7 +253,7 @@ async def _result(handler: PodHandler, document: dict[str, Any], uid: str) -> _R
             document,
             refused="; ".join(f"{cause.field}: {cause.message}" for cause in denied.causes),
         )
-    if placed is None or isinstance(placed, Placement):
+    if placed is None or isinstance(placed, PodDecision):
         return _Result(document, placed)
     return _Result(
         document,
@@ -267,7 +282,7 @@ def _explain(number: int, result: _Result) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _where(placed: Placement) -> str:
+def _where(placed: PodDecision) -> str:
     """Return the place of a pod in its RayCluster."""
     if not placed.seated:
         return "head"

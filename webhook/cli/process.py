@@ -6,9 +6,9 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from webhook.runtime import Process, supervise
-from webhook.telemetry.log import DescriptorOutput, Log, as_json
-from webhook.telemetry.readable import Format, form_of
+from webhook.app.runtime import Process, supervise
+from webhook.logging.log import DescriptorOutput, Log, as_json
+from webhook.logging.text_format import Format, form_of
 
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3

@@ -9,8 +9,13 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from webhook import __version__
-from webhook.cli.report import Entry, Report, identity, relative
-from webhook.manifest.errors import ManifestError
+from webhook.cli.validation_report import (
+    Entry,
+    Report,
+    identity,
+    relative,
+)
+from webhook.manifest.manifest_error import ManifestError
 from webhook.validation.finding import DENY, Level
 from webhook.validation.ruleset import RULES
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import uvloop
 
+from webhook.app.serve import build
+from webhook.certs.certificate_error import CertificateError
 from webhook.cli.files import read_manifests
 from webhook.cli.parsing import refuse
 from webhook.cli.process import announce, live
-from webhook.follow.errors import ConfigurationError
-from webhook.manifest.errors import ManifestError
-from webhook.settings import Settings
-from webhook.settings_reader import WrongSettingsError, add_flags, read_settings
-from webhook.telemetry.log import DescriptorOutput
-from webhook.tls.errors import CertificateError
-from webhook.wiring.serve import build
+from webhook.config.configuration import Settings
+from webhook.config.sources import WrongSettingsError, add_flags, read_settings
+from webhook.kubeclient.errors import ConfigurationError
+from webhook.logging.log import DescriptorOutput
+from webhook.manifest.manifest_error import ManifestError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,8 @@ import argparse
 import json
 import sys
 
-from webhook.settings import schema
-from webhook.settings_reader import WrongSettingsError, read_settings
+from webhook.config.configuration import schema
+from webhook.config.sources import WrongSettingsError, read_settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -10,20 +10,25 @@ import jsonpatch
 import msgspec
 from msgspec.structs import replace
 
-from webhook.admission.kueue_slices import Templates, asks, joined, operations
+from webhook.admission.kueue_slices import (
+    Templates,
+    asks,
+    joined,
+    operations,
+)
 from webhook.admission.reviewer import decided
-from webhook.admission.shards import PATH as SHARD_INDEX
-from webhook.admission.shards import ShardHandler
-from webhook.groups.clusters import ClusterIndex, facts_of, is_ignored
-from webhook.kube import names
-from webhook.kube.objects import Bare
-from webhook.kube.review import (
+from webhook.admission.shard_handler import PATH as SHARD_INDEX
+from webhook.admission.shard_handler import ShardHandler
+from webhook.api import names
+from webhook.api.objects import Bare
+from webhook.api.review import (
     ALLOWED,
     AdmissionRequest,
     Denied,
     GroupVersionKind,
     GroupVersionResource,
 )
+from webhook.groups.group_config import ClusterIndex, facts_of, is_ignored
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster
 from webhook.reservation.indices import standalone_indices

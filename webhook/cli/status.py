@@ -11,21 +11,21 @@ from typing import Final
 
 from msgspec import structs
 
+from webhook.cache.cluster_cache import Observing
+from webhook.cache.snapshot import Snapshot
+from webhook.cli.cluster_tree import draw, drawing
 from webhook.cli.connection import UNREACHABLE, Cluster, look
-from webhook.cli.drawing import draw, drawing
 from webhook.cli.parsing import add_connection, add_ignoring, refuse
 from webhook.cli.screen import Screen
-from webhook.cli.state import add_state, read_state
+from webhook.cli.state_option import add_state, read_state
 from webhook.cli.terminal import console
-from webhook.dashboard.stated import state_of
-from webhook.follow.observing import Observing
-from webhook.follow.snapshot import Snapshot
+from webhook.dashboard.state_files import state_of
+from webhook.diagnostics.document import document
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.report import ClusterReport
 from webhook.manifest.writer import as_yaml
-from webhook.status.document import document
-from webhook.status.examination import examine
-from webhook.status.model import Picture
-from webhook.status.survey import Survey
-from webhook.status.world import World
 
 STATE: Final = "state"
 FINE: Final = 0
@@ -85,20 +85,20 @@ def run(arguments: argparse.Namespace) -> int:
     return _report(picture, arguments, _PRINTERS[arguments.output])
 
 
-async def _take(cluster: Cluster) -> Picture:
+async def _take(cluster: Cluster) -> ClusterReport:
     snapshot = Snapshot(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
     observed = await snapshot.take()
     return examine(observed, time.time(), snapshot.unread)
 
 
-async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> Picture:
+async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> ClusterReport:
     """Follow the cluster. Returns the last picture. Raises ApiError when the cluster cannot be
     looked at.
     """
     show = _follower(arguments.output)
     picture = only(await _take(cluster), arguments.raycluster)
     show(picture, True)  # noqa: FBT003 - a Callable has no names
-    survey = Survey(World(ignoring=cluster.ignoring))
+    survey = Examiner(ObjectCache(ignoring=cluster.ignoring))
     where = [cluster.namespace] if cluster.namespace else []
     observing = Observing(cluster.api, survey.world, where, person=True)
     following = asyncio.create_task(observing.run())
@@ -118,7 +118,7 @@ async def _watch(cluster: Cluster, arguments: argparse.Namespace) -> Picture:
     return picture
 
 
-def _follower(output: str) -> Callable[[Picture, bool], None]:
+def _follower(output: str) -> Callable[[ClusterReport, bool], None]:
     """Return what shows a picture, and is told whether it is new: on a terminal in place, else only
     what is new.
     """
@@ -127,7 +127,7 @@ def _follower(output: str) -> Callable[[Picture, bool], None]:
         screen = Screen(shown)
         return lambda picture, new: screen.show(drawing(picture, wide=output == "wide"), new=new)
 
-    def print_new(picture: Picture, new: bool) -> None:  # noqa: FBT001 - as above
+    def print_new(picture: ClusterReport, new: bool) -> None:  # noqa: FBT001 - as above
         if new:
             _PRINTERS[output](picture)
             sys.stdout.flush()
@@ -135,7 +135,7 @@ def _follower(output: str) -> Callable[[Picture, bool], None]:
     return print_new
 
 
-def _seen(survey: Survey, observing: Observing) -> Picture:
+def _seen(survey: Examiner, observing: Observing) -> ClusterReport:
     """Return the picture of what is known now."""
     now = time.time()
     survey.catch_up(now)
@@ -143,11 +143,11 @@ def _seen(survey: Survey, observing: Observing) -> Picture:
     return survey.picture(now, None, {**observing.unread, **stale})
 
 
-def _timeless(picture: Picture) -> Picture:
+def _timeless(picture: ClusterReport) -> ClusterReport:
     return structs.replace(picture, now=0.0)
 
 
-def only(picture: Picture, name: str) -> Picture:
+def only(picture: ClusterReport, name: str) -> ClusterReport:
     """Return the part of a picture that one RayCluster has, or all of it for an empty name."""
     if not name:
         return picture
@@ -157,9 +157,9 @@ def only(picture: Picture, name: str) -> Picture:
 
 
 def _report(
-    picture: Picture | None,
+    picture: ClusterReport | None,
     arguments: argparse.Namespace,
-    show: Callable[[Picture], None] | None = None,
+    show: Callable[[ClusterReport], None] | None = None,
 ) -> int:
     """Print a picture, and return the exit status that it has."""
     if picture is None:
@@ -179,23 +179,23 @@ def _report(
     return WAITS if chosen.waits else FINE
 
 
-def _table(picture: Picture) -> None:
+def _table(picture: ClusterReport) -> None:
     draw(console(), picture)
 
 
-def _wide(picture: Picture) -> None:
+def _wide(picture: ClusterReport) -> None:
     draw(console(), picture, wide=True)
 
 
-def _json(picture: Picture) -> None:
+def _json(picture: ClusterReport) -> None:
     sys.stdout.write(json.dumps(document(picture), indent=2) + "\n")
 
 
-def _yaml(picture: Picture) -> None:
+def _yaml(picture: ClusterReport) -> None:
     sys.stdout.write(as_yaml([document(picture)]))
 
 
-_PRINTERS: Final[dict[str, Callable[[Picture], None]]] = {
+_PRINTERS: Final[dict[str, Callable[[ClusterReport], None]]] = {
     "table": _table,
     "wide": _wide,
     "json": _json,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from webhook.kube import names
-from webhook.kube.objects import ray_container
+from webhook.api import names
+from webhook.api.objects import ray_container
 
 Object = dict[str, Any]
 

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.style import Style
 from rich.table import Table
 
-from webhook.kube.printable import one_line
+from webhook.api.printable import one_line
 
 _WIDE: Final = 400
 """Columns where nobody looks: lines are not broken in a file or a pipe."""

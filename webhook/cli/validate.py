@@ -10,14 +10,21 @@ from typing import Final, TextIO
 
 import msgspec
 
-from webhook.cli.checking import Outcome, check_documents, check_files
+from webhook.api.printable import many_lines
+from webhook.cli.file_checks import Outcome, check_documents, check_files
 from webhook.cli.files import listed
 from webhook.cli.parsing import add_connection, add_paths, paths_of
-from webhook.cli.report import WRITERS, Entry, Report, Skipped, coloured, without_known
-from webhook.kube.printable import many_lines
-from webhook.manifest.errors import ManifestError
+from webhook.cli.validation_report import (
+    WRITERS,
+    Entry,
+    Report,
+    Skipped,
+    coloured,
+    without_known,
+)
+from webhook.config.time_zones import TIME_ZONES
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
-from webhook.time_zones import TIME_ZONES
 from webhook.validation.finding import DENY, OFF, WARN
 from webhook.validation.rule_settings import RuleSettings, parse_kuberay
 from webhook.validation.ruleset import unknown_names

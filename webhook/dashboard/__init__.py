@@ -1,1 +1,1 @@
-"""The page: what is running in a cluster, what is missing, what to do, in a browser; read-only."""
+"""The read-only page that shows RayClusters and their problems, with its routes."""

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from webhook.dashboard.view import Instant, instant
-from webhook.status import model
-from webhook.status.objects import LiveEvent, LivePod
-from webhook.status.words import describe
+from webhook.diagnostics import report
+from webhook.diagnostics.live_objects import LiveEvent, LivePod
+from webhook.diagnostics.messages import describe
 
 _EVENTS: Final = 10
 """Events of a pod that are shown: the latest."""
@@ -17,7 +17,7 @@ https://docs.ray.io/en/latest/ray-observability/getting-started.html
 """
 
 
-def facts_of(pod: LivePod, cluster: model.Cluster | None) -> Iterator[tuple[str, str]]:
+def facts_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
     """Yield what is known of a pod, by name."""
     ray, status = pod.spec.ray, pod.ray_status
     every = {
@@ -32,7 +32,7 @@ def facts_of(pod: LivePod, cluster: model.Cluster | None) -> Iterator[tuple[str,
     yield from ((name, value) for name, value in every.items() if value)
 
 
-def commands_of(pod: LivePod, cluster: model.Cluster | None) -> Iterator[tuple[str, str]]:
+def commands_of(pod: LivePod, cluster: report.Cluster | None) -> Iterator[tuple[str, str]]:
     """Yield commands that read, each with what it shows."""
     namespace = pod.metadata.namespace or ""
     ray, status = pod.spec.ray, pod.ray_status

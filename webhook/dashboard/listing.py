@@ -6,15 +6,15 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 from msgspec import Struct
 
-from webhook.dashboard.board import Found
-from webhook.dashboard.drawing import HtmlDrawer
 from webhook.dashboard.feed import Shown
-from webhook.dashboard.live import Live
+from webhook.dashboard.live_updates import Live
 from webhook.dashboard.query import SORTS, Query, query_of
+from webhook.dashboard.rendered import Found
+from webhook.dashboard.routes import UserScope
+from webhook.dashboard.templates import HtmlDrawer
 from webhook.dashboard.view import HOST_STATES, STATES, told
-from webhook.http.site import Sight
-from webhook.status.diagnosis import ERROR, Trouble
-from webhook.status.words import counted
+from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.messages import counted
 
 
 class Chip(Struct, frozen=True):
@@ -33,7 +33,7 @@ class Listing:
         self._live = live
         self._drawer = drawer
 
-    def page(self, sight: Sight, parameters: Mapping[str, str]) -> str:
+    def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
         """Return the page."""
         query = query_of(parameters)
         found = self._live.board.find(query, sight.namespaces)
@@ -53,11 +53,11 @@ class Listing:
             states=HOST_STATES,
         )
 
-    def shown(self, sight: Sight, query: Query) -> Shown:
+    def shown(self, sight: UserScope, query: Query) -> Shown:
         """Return what a page shows now."""
         return self._with(sight, query, self._live.board.find(query, sight.namespaces))
 
-    def _with(self, sight: Sight, query: Query, found: Found) -> Shown:
+    def _with(self, sight: UserScope, query: Query, found: Found) -> Shown:
         options = self._options(query, found)
         around = {
             self._beside(sight, query, found): "outerMorph",
@@ -66,15 +66,15 @@ class Listing:
         }
         return Shown(found.shown, around)
 
-    def _problems(self, sight: Sight, query: Query, found: Found) -> int:
+    def _problems(self, sight: UserScope, query: Query, found: Found) -> int:
         """Return how many errors there are: those of RayClusters, and those that are none's."""
         return found.errors + sum(each.level == ERROR for each in self._troubles(sight, query))
 
-    def _troubles(self, sight: Sight, query: Query) -> tuple[Trouble, ...]:
+    def _troubles(self, sight: UserScope, query: Query) -> tuple[Trouble, ...]:
         everything = sight.namespaces is None and not query.namespace
         return self._live.survey.troubles if everything else ()
 
-    def _beside(self, sight: Sight, query: Query, found: Found) -> str:
+    def _beside(self, sight: UserScope, query: Query, found: Found) -> str:
         """Return what the page says of all RayClusters together, and of none of them."""
         live, states, troubles = self._live, found.states, self._troubles(sight, query)
         outage = (

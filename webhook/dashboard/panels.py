@@ -8,15 +8,20 @@ import msgspec
 from markupsafe import Markup
 
 from webhook.dashboard.detail import commands_of, events_of, facts_of
-from webhook.dashboard.drawing import HtmlDrawer
-from webhook.dashboard.live import Live
+from webhook.dashboard.live_updates import Live
+from webhook.dashboard.routes import UserScope
+from webhook.dashboard.templates import HtmlDrawer
 from webhook.dashboard.view import instant, told
-from webhook.http.site import Sight
-from webhook.status.account import Account, account_due, seat_labels, tell
-from webhook.status.diagnosis import Trouble
-from webhook.status.examination import DIAGNOSES
-from webhook.status.objects import LivePod
-from webhook.status.world import owner_of
+from webhook.diagnostics.diagnosis import Trouble
+from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.object_cache import owner_of
+from webhook.explain.pod_explanation import (
+    Account,
+    account_due,
+    seat_labels,
+    tell,
+)
 
 _NUMBER: Final = pattern(r"\d{1,6}")
 
@@ -40,7 +45,7 @@ class Panels:
         self._live = live
         self._drawer = drawer
 
-    def pod(self, sight: Sight, namespace: str, name: str, *, part: bool) -> str | None:
+    def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
         """Return what there is to tell of a pod."""
         story = self.story(sight, namespace, name)
         if story is None:
@@ -63,7 +68,7 @@ class Panels:
             given=account.given if account else (),
         )
 
-    def host(self, sight: Sight, place: dict[str, str], *, part: bool) -> str | None:
+    def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
         """Return what there is to tell of a host, which may have a pod by now: its place is its
         namespace, cluster, group, replica and host.
         """
@@ -111,7 +116,7 @@ class Panels:
             found.id, part=part, lines=[f"{found.level}, {when}"], text=[*text, page]
         )
 
-    def story(self, sight: Sight, namespace: str, name: str) -> PodStory | None:
+    def story(self, sight: UserScope, namespace: str, name: str) -> PodStory | None:
         """Return what there is to tell of a pod; None when it is not to be seen."""
         survey = self._live.survey
         pod = survey.pod(namespace, name) if sight.sees(namespace) else None

@@ -7,12 +7,17 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from webhook.dashboard.roles import BINDINGS, ROLES, Grants, Resource
-from webhook.dashboard.sharing import Shared
-from webhook.follow.client import Query
-from webhook.follow.errors import ApiError
-from webhook.http.site import NotNowError
-from webhook.kube import names
+from webhook.api import names
+from webhook.dashboard.roles import (
+    BINDINGS,
+    ROLES,
+    Grants,
+    Resource,
+)
+from webhook.dashboard.routes import NotNowError
+from webhook.dashboard.shared_values import Shared
+from webhook.kubeclient.client import Query
+from webhook.kubeclient.errors import ApiError
 
 ALLOWED_SECONDS: Final = 30.0
 """How long rights are kept before they are read again."""

@@ -11,11 +11,17 @@ from urllib.parse import urlencode
 
 from msgspec import Struct
 
+from webhook.api.times import text_of
 from webhook.dashboard.query import Query
-from webhook.kube.instants import text_of
-from webhook.status import model
-from webhook.status.diagnosis import ERROR, INFO, WARNING, Change, Trouble
-from webhook.status.words import counted
+from webhook.diagnostics import report
+from webhook.diagnostics.diagnosis import (
+    ERROR,
+    INFO,
+    WARNING,
+    Change,
+    Trouble,
+)
+from webhook.diagnostics.messages import counted
 
 COMPACT: Final = 12
 """Replicas of a group that have a line each; of more, those without problems share lines."""
@@ -45,12 +51,12 @@ STATES: Final = {
 """The states of RayClusters, the worst first, and what they are called."""
 
 HOST_STATES: Final = {
-    model.READY: "ready",
-    model.STARTING: "starts",
-    model.PENDING: "has no node",
-    model.MISSING: "missing",
-    model.FAILED: "has ended",
-    model.TWICE: "two pods",
+    report.READY: "ready",
+    report.STARTING: "starts",
+    report.PENDING: "has no node",
+    report.MISSING: "missing",
+    report.FAILED: "has ended",
+    report.TWICE: "two pods",
 }
 """What the state of a host is called."""
 
@@ -145,45 +151,45 @@ class _Place(NamedTuple):
 
     group: int
     id: str
-    replica: model.Replica
+    replica: report.Replica
     what: str
 
     @property
     def troubled(self) -> bool:
-        return bool(self.what) or self.replica.state in (model.WAITS, model.GONE)
+        return bool(self.what) or self.replica.state in (report.WAITS, report.GONE)
 
 
-def key_of(cluster: model.Cluster) -> str:
+def key_of(cluster: report.Cluster) -> str:
     """Return what the ids of the elements of a RayCluster have in common."""
     return blake2b(f"{cluster.namespace}/{cluster.name}".encode(), digest_size=5).hexdigest()
 
 
-def listed(cluster: model.Cluster) -> Section:
+def listed(cluster: report.Cluster) -> Section:
     """Return a RayCluster as the list shows it."""
     shown = [each for each in _places(cluster) if each.troubled][:LISTED_ROWS]
     return _section(cluster, shown, LISTED_TROUBLES, LISTED_CELLS, whole=False)
 
 
-def whole(cluster: model.Cluster, page: int) -> Section:
+def whole(cluster: report.Cluster, page: int) -> Section:
     """Return a RayCluster with a page of its replicas, those with problems first."""
     size = _page_size(cluster)
     shown = sorted(_places(cluster), key=lambda each: not each.troubled)
     return _section(cluster, shown[(page - 1) * size : page * size], TROUBLES, CELLS, whole=True)
 
 
-def pages_of(cluster: model.Cluster) -> int:
+def pages_of(cluster: report.Cluster) -> int:
     """Return how many pages a RayCluster has."""
     replicas = sum(len(group.replicas) for group in cluster.groups)
     return max(1, -(-replicas // _page_size(cluster)))
 
 
-def _page_size(cluster: model.Cluster) -> int:
+def _page_size(cluster: report.Cluster) -> int:
     hosts = max((min(group.hosts, CELLS) for group in cluster.groups), default=1)
     return PAGE_HOSTS // max(1, hosts)
 
 
 def _section(
-    cluster: model.Cluster, shown: list[_Place], troubles: int, cells: int, *, whole: bool
+    cluster: report.Cluster, shown: list[_Place], troubles: int, cells: int, *, whole: bool
 ) -> Section:
     key = key_of(cluster)
     place = _place(cluster)
@@ -215,9 +221,9 @@ def _section(
 
 
 def _group(
-    key: str, cluster: model.Cluster, group: model.Group, rows: tuple[Row, ...]
+    key: str, cluster: report.Cluster, group: report.Group, rows: tuple[Row, ...]
 ) -> GroupView:
-    complete = sum(replica.state == model.COMPLETE for replica in group.replicas)
+    complete = sum(replica.state == report.COMPLETE for replica in group.replicas)
     text = f"{complete} of {counted(len(group.replicas), 'replica')} complete"
     if not group.replicas:
         asked = not group.unseated and not cluster.deleting
@@ -231,7 +237,7 @@ def _group(
     return GroupView(key, group.name, text, note, len(rows) > COMPACT, rows)
 
 
-def _places(cluster: model.Cluster) -> Iterator[_Place]:
+def _places(cluster: report.Cluster) -> Iterator[_Place]:
     """Yield the replicas of a RayCluster."""
     wrong: dict[tuple[str, int | None], list[Trouble]] = {}
     for trouble in cluster.troubles:
@@ -247,7 +253,7 @@ def _places(cluster: model.Cluster) -> Iterator[_Place]:
             yield _Place(number, f"{key}-{number}-{place}-{again}", replica, what)
 
 
-def _row(place: _Place, cluster: model.Cluster, group: model.Group, most: int) -> Row:
+def _row(place: _Place, cluster: report.Cluster, group: report.Group, most: int) -> Row:
     replica = place.replica
     base = _place(cluster) | {"group": group.name}
     if replica.index is not None:
@@ -272,7 +278,7 @@ def _row(place: _Place, cluster: model.Cluster, group: model.Group, most: int) -
     )
 
 
-def _size_of(group: model.Group) -> str:
+def _size_of(group: report.Group) -> str:
     """Return how much room the hosts of a replica need, in words that the style sheet has."""
     for size, most in (("one", 1), ("few", 4), ("some", 8), ("many", 16)):
         if group.hosts <= most:
@@ -280,7 +286,7 @@ def _size_of(group: model.Group) -> str:
     return "most"
 
 
-def state_of(cluster: model.Cluster) -> str:
+def state_of(cluster: report.Cluster) -> str:
     """Return the state of a RayCluster. One that is being deleted is in progress, as one that
     starts.
     """
@@ -289,10 +295,10 @@ def state_of(cluster: model.Cluster) -> str:
     if any(trouble.level == WARNING for trouble in cluster.troubles):
         return WARNINGS
     replicas = [replica for group in cluster.groups for replica in group.replicas]
-    complete = all(replica.state == model.COMPLETE for replica in replicas)
+    complete = all(replica.state == report.COMPLETE for replica in replicas)
     if cluster.deleting:
         return PROGRESSING
-    return READY if complete and (cluster.head.state == model.READY) else PROGRESSING
+    return READY if complete and (cluster.head.state == report.READY) else PROGRESSING
 
 
 def told(trouble: Trouble) -> Told:
@@ -320,7 +326,7 @@ def instant(seconds: float | None) -> Instant | None:
     return Instant(machine, f"{at.day} {at:%b %H:%M} UTC")
 
 
-def _summary(cluster: model.Cluster) -> str:
+def _summary(cluster: report.Cluster) -> str:
     if cluster.failure:
         return "cannot be shown"
     errors = sum(trouble.level == ERROR for trouble in cluster.troubles)
@@ -334,7 +340,7 @@ def _summary(cluster: model.Cluster) -> str:
     }[state_of(cluster)]
 
 
-def _notes(cluster: model.Cluster) -> Iterator[str]:
+def _notes(cluster: report.Cluster) -> Iterator[str]:
     if cluster.owner:
         yield f"of {cluster.owner.replace('/', ' ', 1)}"
     if cluster.ray_version:
@@ -347,7 +353,7 @@ def _notes(cluster: model.Cluster) -> Iterator[str]:
         yield f"{counted(cluster.leaving, 'pod')} being deleted"
 
 
-def _pod_group(found: model.PodGroup) -> str:
+def _pod_group(found: report.PodGroup) -> str:
     needs = f", needs {found.needed} at once" if found.needed else ""
     if found.missing:
         return f"{found.name}: does not exist, {counted(found.pods, 'pod')} waiting for it"
@@ -355,11 +361,11 @@ def _pod_group(found: model.PodGroup) -> str:
     return f"{found.name}: {state}, {counted(found.pods, 'pod')}{needs}"
 
 
-def _place(cluster: model.Cluster) -> dict[str, str]:
+def _place(cluster: report.Cluster) -> dict[str, str]:
     return {"namespace": cluster.namespace, "cluster": cluster.name}
 
 
-def _cell(cell_id: str, host: model.Host, place: dict[str, str], called: str) -> Cell:
+def _cell(cell_id: str, host: report.Host, place: dict[str, str], called: str) -> Cell:
     label = f"{called}: {HOST_STATES[host.state]}"
     if host.pods:
         asked = {"namespace": place["namespace"], "name": host.pods[0]}

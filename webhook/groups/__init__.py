@@ -1,1 +1,1 @@
-"""Worker groups: their arithmetic, who holds which seat, and which seat comes next."""
+"""Worker groups: configuration, annotations, identities, and the indices that are taken."""

@@ -7,9 +7,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.groups.optins import KUEUE_SLICES
-from webhook.kube import names
-from webhook.kube.objects import Strings
+from webhook.api import names
+from webhook.api.objects import Strings
+from webhook.groups.annotations import KUEUE_SLICES
 
 
 class Kueue(Struct, frozen=True, gc=False):

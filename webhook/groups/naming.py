@@ -3,7 +3,7 @@
 from hashlib import blake2b
 from typing import Final
 
-from webhook.kube.shapes import LABEL_VALUE_MAX
+from webhook.api.formats import LABEL_VALUE_MAX
 
 # The letters of Kubernetes' generated suffixes: no vowels, and none that look alike.
 # https://github.com/kubernetes/apimachinery/blob/master/pkg/util/rand/rand.go

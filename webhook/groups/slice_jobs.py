@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from webhook.kube import names
+from webhook.api import names
 
 NUMBER_DIGITS: Final = 9
 """Digits of a number of slices; Python itself reads no number of more than 4,300."""

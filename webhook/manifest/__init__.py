@@ -1,3 +1,1 @@
-"""Manifests: objects from YAML or JSON that stand in for a cluster, and the pods that KubeRay would
-create for them.
-"""
+"""Manifests: YAML and JSON with positions, and the pods that KubeRay would create."""

@@ -20,11 +20,11 @@ from yaml.events import (
     ScalarEvent,
 )
 
-from webhook.manifest.errors import ManifestError
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.nesting import DEEPEST
 from webhook.manifest.positions import first_node
 from webhook.manifest.scalars import PLAIN, scalar
-from webhook.manifest.values import Converter
+from webhook.manifest.yaml_values import Converter
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _VERSION: Final = (1, 1)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from webhook.groups.adoption import seat_of
-from webhook.groups.clusters import ClusterIndex, facts_of
-from webhook.groups.membership import Membership
-from webhook.groups.seat import GroupKey
+from webhook.api import names
+from webhook.api.kinds import POD_KIND
+from webhook.api.objects import Pod
+from webhook.api.review import Denied
+from webhook.groups.google_labels import seat_of
+from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.identity import GroupKey
+from webhook.groups.identity_index import Membership
 from webhook.groups.shards import ShardKey, WantedIndex
-from webhook.kube import names
-from webhook.kube.kinds import POD_KIND
-from webhook.kube.objects import Pod
-from webhook.kube.review import Denied
 from webhook.manifest.reader import Manifest
 from webhook.manifest.views import as_cluster, as_pod, problem_in
 from webhook.reservation.identities import StandaloneIdentities

@@ -8,8 +8,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
-from webhook.kube.objects import ObjectMeta, Pod, PodSpec, RayCluster, Strings
-from webhook.manifest.errors import ManifestError
+from webhook.api.objects import (
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    RayCluster,
+    Strings,
+)
+from webhook.manifest.manifest_error import ManifestError
 from webhook.manifest.reader import Manifest
 
 T = TypeVar("T")

@@ -1,3 +1,1 @@
-"""What a seated worker pod receives: edits, one module per concern, and the fold that turns them
-into a JSON Patch.
-"""
+"""Edits of a Ray pod, one module per concern, and the fold to a JSON Patch."""

@@ -6,11 +6,19 @@ See docs/contributing/decisions/0009-apart-from-every-other-replica.md.
 from typing import Any
 
 from webhook.accelerators.devices import DEVICES, TPU
-from webhook.groups.optins import TOPOLOGY_KEY, WORKER_GROUP
-from webhook.kube import names
-from webhook.kube.objects import Affinity
-from webhook.mutation.edit import APART, TOGETHER, AppendTerm, Edit, Note, SetLabel, Warn
-from webhook.mutation.worker import Replica
+from webhook.api import names
+from webhook.api.objects import Affinity
+from webhook.groups.annotations import TOPOLOGY_KEY, WORKER_GROUP
+from webhook.mutation.edit import (
+    APART,
+    TOGETHER,
+    AppendTerm,
+    Edit,
+    Note,
+    SetLabel,
+    Warn,
+)
+from webhook.mutation.ray_pod import Replica
 
 
 def replica_edits(replica: Replica) -> list[Edit]:

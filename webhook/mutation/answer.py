@@ -3,12 +3,12 @@
 See docs/contributing/decisions/0022-one-patch-left-open.md.
 """
 
-from webhook.kube.review import Answer, Denied
+from webhook.api.review import Answer, Denied
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.feasibility import obstacles
 from webhook.mutation.fold import Operation, encode, fold
 from webhook.mutation.pipeline import host_edits, replica_edits
-from webhook.mutation.worker import Replica, Worker
+from webhook.mutation.preconditions import obstacles
+from webhook.mutation.ray_pod import Replica, Worker
 
 
 def edits(replica: Replica, host: int) -> list[Edit]:

@@ -7,12 +7,23 @@ See docs/contributing/decisions/0029-one-preemption-drain.md.
 
 from typing import Final
 
-from webhook.groups.drain import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
-from webhook.groups.optins import DRAIN_SECONDS
-from webhook.kube import names
-from webhook.kube.release import Release, image_release, parse_release
-from webhook.mutation.edit import Edit, Note, SetField, SetPreStop, Warn
-from webhook.mutation.worker import Replica, Variable, fill
+from webhook.api import names
+from webhook.api.release import Release, image_release, parse_release
+from webhook.groups.annotations import DRAIN_SECONDS
+from webhook.groups.drain_timeout import (
+    DEFAULT_GRACE,
+    MARGIN,
+    own_seconds,
+    read_seconds,
+)
+from webhook.mutation.edit import (
+    Edit,
+    Note,
+    SetField,
+    SetPreStop,
+    Warn,
+)
+from webhook.mutation.ray_pod import Replica, Variable, fill
 
 DRAINS_SINCE: Final[Release] = (2, 57)
 """The first Ray whose `ray start --block` drains its node on SIGTERM."""

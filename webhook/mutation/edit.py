@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.kube.objects import Strings
+from webhook.api.objects import Strings
 
 Value = str | int | Strings
 """What a field of `spec` may become."""

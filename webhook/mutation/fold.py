@@ -6,8 +6,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from webhook.kube.objects import Pod, Strings
-from webhook.kube.paths import escape
+from webhook.api.objects import Pod, Strings
+from webhook.api.paths import escape
 from webhook.mutation.edit import (
     AddClaim,
     AppendResizeRule,
@@ -19,7 +19,7 @@ from webhook.mutation.edit import (
     SetLabel,
     SetPreStop,
 )
-from webhook.mutation.worker import Replica
+from webhook.mutation.ray_pod import Replica
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _encode: Final = msgspec.json.Encoder().encode

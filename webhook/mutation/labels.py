@@ -6,11 +6,16 @@ https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/
 """
 
 from webhook.accelerators.devices import TPU
+from webhook.api import names
+from webhook.api.formats import LABEL_VALUE_MAX
 from webhook.groups.naming import slice_name
-from webhook.kube import names
-from webhook.kube.shapes import LABEL_VALUE_MAX
-from webhook.mutation.edit import Edit, SetAnnotation, SetLabel, Warn
-from webhook.mutation.worker import Replica, Worker
+from webhook.mutation.edit import (
+    Edit,
+    SetAnnotation,
+    SetLabel,
+    Warn,
+)
+from webhook.mutation.ray_pod import Replica, Worker
 
 
 def replica_edits(replica: Replica) -> list[Edit]:

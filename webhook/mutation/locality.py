@@ -8,9 +8,15 @@ from typing import Final
 
 import msgspec
 
-from webhook.kube import names
+from webhook.api import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
+from webhook.mutation.ray_pod import (
+    Replica,
+    Slot,
+    Variable,
+    Worker,
+    fill,
+)
 
 ZONES_SINCE: Final = (1, 35)
 """The first Kubernetes that copies zone and region from the Node to the pod, when it binds it.

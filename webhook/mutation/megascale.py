@@ -3,11 +3,16 @@
 from typing import Final
 
 from webhook.accelerators.devices import TPU
+from webhook.api import names
 from webhook.groups.naming import host_name
 from webhook.groups.slice_jobs import NUMBER_DIGITS, SliceJob
-from webhook.kube import names
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Replica, Variable, fill, in_multi_slice
+from webhook.mutation.ray_pod import (
+    Replica,
+    Variable,
+    fill,
+    in_multi_slice,
+)
 
 PORT: Final = 8081
 """libtpu's own default is 8080, where KubeRay exports metrics."""

@@ -4,7 +4,7 @@ one.
 
 from webhook.groups.naming import headless_service, host_name, long_nodename
 from webhook.mutation.edit import Edit, SetField, Warn
-from webhook.mutation.worker import Replica, Worker
+from webhook.mutation.ray_pod import Replica, Worker
 
 
 def replica_edits(replica: Replica) -> list[Edit]:

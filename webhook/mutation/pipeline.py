@@ -6,26 +6,26 @@ See docs/contributing/decisions/0012-workers-need-their-owner.md.
 from collections.abc import Callable
 from typing import Final
 
-from webhook.groups.clusters import ClusterFacts
-from webhook.groups.optins import COMPUTE_DOMAIN, SCHEDULING_GROUP, SHARD_GROUP
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.annotations import COMPUTE_DOMAIN, SCHEDULING_GROUP, SHARD_GROUP
+from webhook.groups.group_config import RayClusterConfig
 from webhook.mutation import (
     affinity,
-    domains,
     drain,
+    imex_claims,
     labels,
     locality,
     megascale,
     network,
     rendezvous,
-    resize,
-    scheduling,
-    shards,
+    resize_policy,
+    scheduling_group,
+    shard_variables,
     tpu,
 )
 from webhook.mutation.edit import Edit
 from webhook.mutation.policy import Policy
-from webhook.mutation.worker import Replica, Worker
+from webhook.mutation.ray_pod import Replica, Worker
 
 REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     labels.replica_edits,
@@ -33,21 +33,21 @@ REPLICA: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
     tpu.replica_edits,
     megascale.replica_edits,
     rendezvous.replica_edits,
-    shards.replica_edits,
+    shard_variables.replica_edits,
     affinity.replica_edits,
-    domains.replica_edits,
-    scheduling.replica_edits,
-    resize.replica_edits,
+    imex_claims.replica_edits,
+    scheduling_group.replica_edits,
+    resize_policy.replica_edits,
     drain.replica_edits,
     locality.replica_edits,
 )
 """What all hosts of a replica receive alike."""
 
 HEAD: Final[tuple[Callable[[Replica], list[Edit]], ...]] = (
-    shards.replica_edits,
-    domains.replica_edits,
-    scheduling.replica_edits,
-    resize.replica_edits,
+    shard_variables.replica_edits,
+    imex_claims.replica_edits,
+    scheduling_group.replica_edits,
+    resize_policy.replica_edits,
     locality.replica_edits,
 )
 """What the head of a RayCluster receives."""
@@ -63,7 +63,7 @@ region, and the resize policy of all pods, are settings.
 """
 
 
-def head_receives(cluster: ClusterFacts, policy: Policy) -> bool:
+def head_receives(cluster: RayClusterConfig, policy: Policy) -> bool:
     """Return whether heads of a RayCluster can receive anything, so that they have to be read."""
     return bool(
         cluster.shard_group

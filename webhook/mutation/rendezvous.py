@@ -10,9 +10,15 @@ from functools import lru_cache
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES
 from webhook.accelerators.profiles import Profile, Setting
-from webhook.groups.optins import PROFILES
+from webhook.groups.annotations import PROFILES
 from webhook.mutation.edit import Edit, Warn
-from webhook.mutation.worker import Replica, Slot, Variable, Worker, fill
+from webhook.mutation.ray_pod import (
+    Replica,
+    Slot,
+    Variable,
+    Worker,
+    fill,
+)
 
 
 def replica_edits(replica: Replica) -> list[Edit]:

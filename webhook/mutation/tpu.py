@@ -6,11 +6,21 @@ from typing import Final
 
 from webhook.accelerators.devices import TPU
 from webhook.accelerators.profiles import PROCESSES, SHAPE, of_slices
-from webhook.accelerators.topology import TopologyError, accelerator_type, chips_of, parse_topology
+from webhook.accelerators.topology import (
+    TopologyError,
+    accelerator_type,
+    chips_of,
+    parse_topology,
+)
+from webhook.api import names
 from webhook.groups.naming import slice_name
-from webhook.kube import names
 from webhook.mutation.edit import Edit, Note, Warn
-from webhook.mutation.worker import Replica, Variable, Worker, fill
+from webhook.mutation.ray_pod import (
+    Replica,
+    Variable,
+    Worker,
+    fill,
+)
 
 PROCESS_PORT: Final = 8471
 """The port of the first TPU process of a host; the next processes have the next ports."""

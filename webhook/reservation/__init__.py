@@ -1,1 +1,1 @@
-"""Reservations: the identities of worker pods and the indices of shards, each given once."""
+"""Reservations: identities of worker pods and indices of shards, each assigned once."""

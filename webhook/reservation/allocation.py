@@ -13,9 +13,9 @@ from typing import Annotated, Final, Protocol
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from webhook.groups.identity import MAX_HOSTS
 from webhook.groups.indexset import lowest_bit
 from webhook.groups.naming import replica_name
-from webhook.groups.seat import MAX_HOSTS
 
 BLOCK: Final = 16
 """Consecutive replica indices of a worker group that share a table."""

@@ -6,12 +6,17 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from webhook.groups.membership import Member, Membership
-from webhook.groups.reads import ReadGroup
-from webhook.groups.seat import GroupKey, Seat
-from webhook.groups.seating import Wanted as WantedIdentity
-from webhook.kube import names
-from webhook.kube.review import DUPLICATE, FORBIDDEN, Cause, Denied
+from webhook.api import names
+from webhook.api.review import (
+    DUPLICATE,
+    FORBIDDEN,
+    Cause,
+    Denied,
+)
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.identity_request import IdentityRequest as WantedIdentity
+from webhook.groups.required_reads import ReadGroup
 from webhook.reservation.allocation import (
     VACANT_SECONDS,
     Request,
@@ -20,12 +25,18 @@ from webhook.reservation.allocation import (
     pending,
     without_vacant,
 )
-from webhook.reservation.reservations import Found, Lists, Reservations, Times, Wanted
+from webhook.reservation.reservations import (
+    Found,
+    Lists,
+    ReservationRequest,
+    Reservations,
+    Times,
+)
 from webhook.reservation.stores import Key, MemoryStore
 
 T = TypeVar("T")
 
-Accept = Callable[[Seat, str], T]
+Accept = Callable[[HostIdentity, str], T]
 """Makes an answer of an identity and its holder. Raises Denied if the pod cannot work there."""
 
 
@@ -98,15 +109,15 @@ class Identities:
         """Return what `reserve` probably would, and reserve nothing. Raises Denied."""
         return self._reservations.preview(*self._asked(wanted, accept))
 
-    def carried(self, key: GroupKey, seat: Seat, request_uid: str) -> None:
+    def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
         """Do nothing for a pod that came with its identity: the watch shows it."""
 
-    def deleted(self, key: GroupKey, seat: Seat) -> None:
+    def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
         """Do nothing: the API server may still refuse the deletion."""
 
     def _asked(
         self, wanted: WantedIdentity, accept: Accept[T]
-    ) -> tuple[Wanted, Callable[[Found, list[Table]], T | ReadGroup]]:
+    ) -> tuple[ReservationRequest, Callable[[Found, list[Table]], T | ReadGroup]]:
         given = wanted.given
         request = Request(
             wanted.request_uid,
@@ -127,9 +138,9 @@ class Identities:
                     return ReadGroup(wanted.cluster, wanted.key)
                 _refuse_while_unseen(wanted, objects(), searched)
             name = found.name if wanted.hosts > 1 else ""
-            return accept(Seat(found.index, found.host, name), found.holder)
+            return accept(HostIdentity(found.index, found.host, name), found.holder)
 
-        return Wanted(self._lists, objects, wanted.key, request, wanted.cluster), answer
+        return ReservationRequest(self._lists, objects, wanted.key, request, wanted.cluster), answer
 
 
 class StandaloneIdentities(Identities):
@@ -140,12 +151,12 @@ class StandaloneIdentities(Identities):
     def __init__(self, members: Membership) -> None:
         times = Times(server=lambda: 0.0)
         super().__init__(members, Alone(), Reservations(MemoryStore(), times, inf))
-        self._pods: dict[tuple[GroupKey, Seat], str] = {}
+        self._pods: dict[tuple[GroupKey, HostIdentity], str] = {}
 
     async def reserve(self, wanted: WantedIdentity, accept: Accept[T]) -> T | ReadGroup:
         """Return what `accept` makes of an identity, once that is reserved. Raises Denied."""
 
-        def taking(seat: Seat, holder: str) -> tuple[T, Seat, str]:
+        def taking(seat: HostIdentity, holder: str) -> tuple[T, HostIdentity, str]:
             return accept(seat, holder), seat, holder
 
         found = await super().reserve(replace(wanted, read=True), taking)
@@ -159,17 +170,17 @@ class StandaloneIdentities(Identities):
         """Return what `reserve` would, and reserve nothing. Raises Denied."""
         return super().preview(replace(wanted, read=True), accept)
 
-    def carried(self, key: GroupKey, seat: Seat, request_uid: str) -> None:
+    def carried(self, key: GroupKey, seat: HostIdentity, request_uid: str) -> None:
         """Record the pod in a seat; of one seat only the first, as a reinvocation repeats it."""
         self._put(key, seat, request_uid, "")
 
-    def deleted(self, key: GroupKey, seat: Seat) -> None:
+    def deleted(self, key: GroupKey, seat: HostIdentity) -> None:
         """Forget the pod in a seat."""
         pod = self._pods.pop((key, seat), None)
         if pod is not None:
             self._members.remove(pod)
 
-    def _put(self, key: GroupKey, seat: Seat, request_uid: str, holder: str) -> None:
+    def _put(self, key: GroupKey, seat: HostIdentity, request_uid: str, holder: str) -> None:
         if self._pods.setdefault((key, seat), request_uid) == request_uid:
             self._members.put(request_uid, Member(key, seat, holder))
 

@@ -5,12 +5,24 @@ created.
 from collections.abc import Callable
 from math import inf
 
-from webhook.groups.clusters import ClusterFacts, ClusterIndex
-from webhook.groups.optins import read_index
-from webhook.groups.shards import COMING, Full, Holder, ShardKey, WantedIndex
+from webhook.groups.annotations import read_index
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.shards import (
+    COMING,
+    Full,
+    Holder,
+    ShardKey,
+    WantedIndex,
+)
 from webhook.reservation.allocation import Request, Table, Taken
 from webhook.reservation.identities import Alone
-from webhook.reservation.reservations import Found, Lists, Reservations, Times, Wanted
+from webhook.reservation.reservations import (
+    Found,
+    Lists,
+    ReservationRequest,
+    Reservations,
+    Times,
+)
 from webhook.reservation.stores import MemoryStore
 
 
@@ -74,7 +86,7 @@ class Indices:
         """Return what `reserve` probably would, and reserve nothing."""
         return self._reservations.preview(*self._asked(wanted))
 
-    def others(self, key: ShardKey, name: str) -> list[ClusterFacts]:
+    def others(self, key: ShardKey, name: str) -> list[RayClusterConfig]:
         """Return the known RayClusters of a group, but the one of that name."""
         return [
             facts
@@ -84,7 +96,7 @@ class Indices:
 
     def _asked(
         self, wanted: WantedIndex
-    ) -> tuple[Wanted, Callable[[Found, list[Table]], int | Holder | Full]]:
+    ) -> tuple[ReservationRequest, Callable[[Found, list[Table]], int | Holder | Full]]:
         given = None if wanted.given is None else (wanted.given, 0)
         request = Request(
             wanted.request_uid,
@@ -105,7 +117,7 @@ class Indices:
                 return Holder(found.holder or COMING)
             return found.index
 
-        return Wanted(self._lists, objects, wanted.key, request, wanted.name), answer
+        return ReservationRequest(self._lists, objects, wanted.key, request, wanted.name), answer
 
 
 def standalone_indices(clusters: ClusterIndex) -> Indices:

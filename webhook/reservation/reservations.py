@@ -13,9 +13,14 @@ from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
-from webhook.groups.reads import ReadGroup
+from webhook.api.review import (
+    FORBIDDEN,
+    Cause,
+    Denied,
+    NotNow,
+)
+from webhook.groups.required_reads import ReadGroup
 from webhook.groups.shards import Full
-from webhook.kube.review import FORBIDDEN, Cause, Denied, NotNow
 from webhook.reservation.allocation import (
     RENEW_SECONDS,
     VACANT_SECONDS,
@@ -30,7 +35,14 @@ from webhook.reservation.allocation import (
     owns,
     vacancy,
 )
-from webhook.reservation.stores import Conflict, Key, Store, Stored, StoreError, TableKey
+from webhook.reservation.stores import (
+    Conflict,
+    Key,
+    Store,
+    Stored,
+    StoreError,
+    TableKey,
+)
 
 T = TypeVar("T")
 
@@ -66,7 +78,7 @@ class Lists(Protocol):
         """List the objects of a group of a RayCluster live. Raises NotNow."""
 
 
-class Wanted(Struct, frozen=True):
+class ReservationRequest(Struct, frozen=True):
     """A request, its group, and how the objects of the group are known. `cluster` names the
     RayCluster for those who read the table.
     """
@@ -119,7 +131,7 @@ class Reservations:
         self._store = store
         self._times = times
         self._unseen_max = unseen_max
-        self._unseen: dict[Key, tuple[Wanted, dict[tuple[int, str, str], float]]] = {}
+        self._unseen: dict[Key, tuple[ReservationRequest, dict[tuple[int, str, str], float]]] = {}
         """By group: the entries that this process made, and when."""
         self._contended: set[Key] = set()
         """Groups that other processes write too: their tables are read before they are written."""
@@ -134,7 +146,7 @@ class Reservations:
         late = self._times.server() - LATE_SECONDS
         return sum(made <= late for key in [*self._unseen] for made in self._purged(key).values())
 
-    async def reserve(self, wanted: Wanted, accept: Accept[T]) -> T:
+    async def reserve(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
         """Return the answer for a place that is reserved by then. Raises Denied and NotNow."""
         begun = self._times.monotonic()
         turn = self._turns.setdefault(wanted.key, asyncio.Lock())
@@ -151,13 +163,13 @@ class Reservations:
         finally:
             self.counters.seconds += self._times.monotonic() - begun
 
-    def preview(self, wanted: Wanted, accept: Accept[T]) -> T:
+    def preview(self, wanted: ReservationRequest, accept: Accept[T]) -> T:
         """Return the answer for the place that `reserve` would probably reserve. Raises Denied."""
         found, _, searched = self._search(wanted, -inf, ())
         # At no time is anything overdue
         return accept(cast("Found", found), searched)
 
-    async def _reserve(self, wanted: Wanted, accept: Accept[T], deadline: float) -> T:
+    async def _reserve(self, wanted: ReservationRequest, accept: Accept[T], deadline: float) -> T:
         key = wanted.key
         tried: tuple[int, ...] = ()
         while self._times.monotonic() < deadline:
@@ -195,7 +207,7 @@ class Reservations:
         raise NotNow(msg)
 
     def _search(
-        self, wanted: Wanted, now: float, tried: tuple[int, ...]
+        self, wanted: ReservationRequest, now: float, tried: tuple[int, ...]
     ) -> tuple[Found | Overdue, int, list[Table]]:
         """Return the place, its block, and the tables of all blocks that were searched (steps 1 to
         4). `tried` are blocks that may have an entry of this request.
@@ -215,7 +227,7 @@ class Reservations:
                 return found, block, searched
             block += 1
 
-    async def _write(self, wanted: Wanted, block: int, table: Table) -> bool:
+    async def _write(self, wanted: ReservationRequest, block: int, table: Table) -> bool:
         """Write a table, and return whether that is certain (step 5). Otherwise read it. Raises
         NotNow.
         """
@@ -255,7 +267,7 @@ class Reservations:
             raise NotNow(str(error)) from error
         await self._times.sleep(_PAUSE_SECONDS)
 
-    async def _list(self, wanted: Wanted) -> None:
+    async def _list(self, wanted: ReservationRequest) -> None:
         self.counters.lists += 1
         await wanted.lists.relist(wanted.key, wanted.cluster)
 
@@ -272,7 +284,7 @@ class Reservations:
             self._contended.discard(oldest)
             del self._tables[oldest]
 
-    def _note(self, wanted: Wanted, place: Place, made: float) -> None:
+    def _note(self, wanted: ReservationRequest, place: Place, made: float) -> None:
         """Note an entry whose object has not appeared."""
         self.counters.reserved += 1
         if self._unseen_max < inf:

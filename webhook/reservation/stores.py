@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
-from webhook.groups.seat import GroupKey
+from webhook.groups.identity import GroupKey
 from webhook.groups.shards import ShardKey
 from webhook.reservation.allocation import Table
 

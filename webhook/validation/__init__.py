@@ -1,1 +1,1 @@
-"""Rules: from a Ray object as it was sent, and the one it replaces, to findings."""
+"""Rules: from a Ray object, and the one that it replaces, to findings."""

@@ -5,7 +5,13 @@ set by hand.
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.accelerators.devices import IDENTITIES, NEURON, NEURON_CORE, TPU, device_of
+from webhook.accelerators.devices import (
+    IDENTITIES,
+    NEURON,
+    NEURON_CORE,
+    TPU,
+    device_of,
+)
 from webhook.accelerators.topology import (
     GENERATIONS,
     LISTED,
@@ -17,10 +23,16 @@ from webhook.accelerators.topology import (
     listed_with,
     parse_topology,
 )
-from webhook.groups.addresses import ADDED_MAX, added_size, address_size, listed, too_large
-from webhook.groups.optins import PROFILES, TOPOLOGY_KEY
-from webhook.kube import names
-from webhook.kube.review import REQUIRED
+from webhook.api import names
+from webhook.api.review import REQUIRED
+from webhook.groups.addresses import (
+    ADDED_MAX,
+    added_size,
+    address_size,
+    listed,
+    too_large,
+)
+from webhook.groups.annotations import PROFILES, TOPOLOGY_KEY
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

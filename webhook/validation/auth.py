@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube import names
-from webhook.kube.release import parse_release
-from webhook.kube.review import FORBIDDEN
+from webhook.api import names
+from webhook.api.release import parse_release
+from webhook.api.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

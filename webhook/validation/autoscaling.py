@@ -4,15 +4,20 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube import names
-from webhook.kube.quantity import parse_quantity
-from webhook.kube.release import parse_release
-from webhook.kube.review import FORBIDDEN, REQUIRED
+from webhook.api import names
+from webhook.api.quantity import parse_quantity
+from webhook.api.release import parse_release
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject
-from webhook.validation.rule import KUBERAY, RAY, deny, warn
+from webhook.validation.rule import (
+    KUBERAY,
+    RAY,
+    deny,
+    warn,
+)
 
 PRIORITY_SINCE: Final = (2, 56)
 REQUESTS_SINCE: Final = (2, 41)

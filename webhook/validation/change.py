@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.ray_object import RayObject

@@ -18,11 +18,11 @@ from webhook.accelerators.devices import (
     number_of,
 )
 from webhook.accelerators.slices import Slice, read_slice
+from webhook.api import names
+from webhook.api.objects import ALWAYS, WorkerGroup
+from webhook.api.release import Release, image_release, parse_release
+from webhook.groups.annotations import HOST_NAMES, UNIT, is_unit
 from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
-from webhook.groups.optins import HOST_NAMES, UNIT, is_unit
-from webhook.kube import names
-from webhook.kube.objects import ALWAYS, WorkerGroup
-from webhook.kube.release import Release, image_release, parse_release
 from webhook.validation.field import Field
 from webhook.validation.rule_settings import RuleSettings
 

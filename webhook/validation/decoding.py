@@ -11,7 +11,12 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct, ValidationError, convert, defstruct, field
 
-from webhook.validation.crd import INT32, NUMBERS, Schema, schema_of
+from webhook.validation.crd import (
+    INT32,
+    NUMBERS,
+    Schema,
+    schema_of,
+)
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject

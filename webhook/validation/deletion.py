@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import Job

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from webhook.kube.review import INVALID
+from webhook.api.review import INVALID
 from webhook.validation.field import Field
 
 Level = Literal["off", "warn", "deny"]

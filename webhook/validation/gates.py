@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-from webhook.kube.review import FORBIDDEN
+from webhook.api.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

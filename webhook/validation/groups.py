@@ -4,6 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from webhook.api import names
+from webhook.api.formats import (
+    DNS_LABEL_MAX,
+    LABEL_VALUE_MAX,
+    is_dns_label,
+    is_label_value,
+)
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS
 from webhook.groups.naming import (
     REPLICA_NAME_GROUP_MAX,
     headless_service,
@@ -12,11 +21,12 @@ from webhook.groups.naming import (
     long_nodename,
     pod_prefix,
 )
-from webhook.groups.seat import MAX_HOSTS, MAX_REPLICAS
-from webhook.kube import names
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.kube.shapes import DNS_LABEL_MAX, LABEL_VALUE_MAX, is_dns_label, is_label_value
-from webhook.validation.cluster import GROUPS_MAX, UNBOUNDED, Cluster, Group
+from webhook.validation.cluster import (
+    GROUPS_MAX,
+    UNBOUNDED,
+    Cluster,
+    Group,
+)
 from webhook.validation.finding import Fault
 from webhook.validation.rule import KUBERAY, deny, warn
 

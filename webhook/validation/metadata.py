@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from webhook.groups.optins import ANNOTATIONS, OPT_INS
-from webhook.kube import names
-from webhook.kube.review import NOT_SUPPORTED
+from webhook.api import names
+from webhook.api.review import NOT_SUPPORTED
+from webhook.groups.annotations import ANNOTATIONS, OPT_INS
 from webhook.validation.duration import parse_duration
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import RayObject

@@ -4,8 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from webhook.accelerators.devices import TPU
-from webhook.groups.slice_jobs import UNKNOWN_ID, SliceJob, slice_group, slice_jobs
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.slice_jobs import (
+    UNKNOWN_ID,
+    SliceJob,
+    slice_group,
+    slice_jobs,
+)
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field

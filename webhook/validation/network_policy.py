@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube.review import FORBIDDEN, NOT_FOUND
-from webhook.kube.shapes import is_dns_label
+from webhook.api.formats import is_dns_label
+from webhook.api.review import FORBIDDEN, NOT_FOUND
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

@@ -5,12 +5,17 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final
 
-from webhook.kube.quantity import parse_quantity
-from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
-from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
-from webhook.validation.rule import KUBERAY, RAY, deny, warn
+from webhook.validation.rule import (
+    KUBERAY,
+    RAY,
+    deny,
+    warn,
+)
 
 # https://docs.ray.io/en/latest/cluster/cli.html#ray-start
 KNOWN: Final = frozenset({

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.optins import KUEUE_SLICES
-from webhook.kube import names
-from webhook.kube.review import FORBIDDEN
+from webhook.api import names
+from webhook.api.review import FORBIDDEN
+from webhook.groups.annotations import KUEUE_SLICES
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.finding import Fault
 from webhook.validation.rule import deny, warn

@@ -5,12 +5,12 @@ from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
 
-from webhook.kube import names
+from webhook.api import names
 from webhook.validation.cluster import Cluster, read_cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.pods.inspection import Pod
-from webhook.validation.pods.templates import head_and_workers, submitter
+from webhook.validation.pods.pod_templates import head_and_workers, submitter
 from webhook.validation.rule_settings import RuleSettings
 
 SIDECAR: Final = "SidecarMode"

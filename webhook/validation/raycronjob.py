@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Iterator
 from typing import Final
 
-from webhook.kube.review import REQUIRED
+from webhook.api.review import REQUIRED
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import CronJob
 from webhook.validation.rule import KUBERAY, deny

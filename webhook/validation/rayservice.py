@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED, REQUIRED
 from webhook.validation.change import INCREMENTAL, NEW_CLUSTER, NONE
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

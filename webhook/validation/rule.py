@@ -5,7 +5,14 @@ from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from webhook.validation.finding import ALWAYS, DENY, WARN, Fault, KubeRay, Level
+from webhook.validation.finding import (
+    ALWAYS,
+    DENY,
+    WARN,
+    Fault,
+    KubeRay,
+    Level,
+)
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.manifest.inline import Inline, read_map
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
-from webhook.kube.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
-from webhook.kube.shapes import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.review import DUPLICATE, NOT_SUPPORTED, REQUIRED
 from webhook.validation.crd import Part, Schema, schema_of
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube import names
-from webhook.kube.release import parse_release
+from webhook.api import names
+from webhook.api.release import parse_release
 from webhook.validation.cluster import Cluster
 from webhook.validation.finding import Fault
 from webhook.validation.rule import RAY, deny, warn

@@ -6,8 +6,8 @@ from decimal import Decimal
 from typing import Final
 
 from webhook.accelerators.topology import generation_of, nearest_accelerator
-from webhook.kube import names
-from webhook.kube.quantity import parse_quantity
+from webhook.api import names
+from webhook.api.quantity import parse_quantity
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

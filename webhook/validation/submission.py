@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube.review import NOT_SUPPORTED, REQUIRED
+from webhook.api.review import NOT_SUPPORTED, REQUIRED
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault
 from webhook.validation.ray_object import K8S_JOB, Job

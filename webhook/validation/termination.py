@@ -4,9 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.groups.drain import DEFAULT_GRACE, MARGIN, own_seconds, read_seconds
-from webhook.groups.optins import DRAIN_SECONDS
-from webhook.kube import names
+from webhook.api import names
+from webhook.groups.annotations import DRAIN_SECONDS
+from webhook.groups.drain_timeout import (
+    DEFAULT_GRACE,
+    MARGIN,
+    own_seconds,
+    read_seconds,
+)
 from webhook.validation.cluster import Cluster, Group
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

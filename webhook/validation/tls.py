@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from webhook.kube import names
-from webhook.kube.review import FORBIDDEN
+from webhook.api import names
+from webhook.api.review import FORBIDDEN
 from webhook.validation.cluster import Cluster
 from webhook.validation.field import Field
 from webhook.validation.finding import Fault

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from webhook.accelerators import profiles
 from webhook.accelerators.devices import DEVICES, TPU
-from webhook.groups.optins import (
+from webhook.api import names
+from webhook.groups.annotations import (
     DRAIN_SECONDS,
     HOST_NAMES,
     PROFILES,
@@ -20,7 +21,6 @@ from webhook.groups.optins import (
     OptIn,
     is_unit,
 )
-from webhook.kube import names
 from webhook.validation.change import Update
 from webhook.validation.cluster import Cluster, Container, Group
 from webhook.validation.finding import Fault

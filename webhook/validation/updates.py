@@ -5,8 +5,8 @@ and some are not what people expect.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from webhook.kube import names
-from webhook.kube.review import FORBIDDEN, NOT_SUPPORTED
+from webhook.api import names
+from webhook.api.review import FORBIDDEN, NOT_SUPPORTED
 from webhook.validation.change import (
     INCREMENTAL,
     NONE,

@@ -19,7 +19,12 @@ from tests.e2e.credentials import MASTERS
 from tests.e2e.gangs import NATIVE, counts, grouped
 from tests.e2e.kuberay import Operator
 from tests.e2e.process import free_port
-from tests.e2e.rays import HOSTS, slices, wait_for_workers, workers
+from tests.e2e.rays import (
+    HOSTS,
+    slices,
+    wait_for_workers,
+    workers,
+)
 from tests.e2e.seats import SEAT, told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook

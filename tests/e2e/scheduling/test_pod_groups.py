@@ -52,7 +52,7 @@ from tests.e2e.versions import chosen
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

@@ -8,17 +8,31 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.e2e.api import NODES, PODS, RAY_CLUSTERS, Api, Json, Objects
+from tests.e2e.api import (
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    Api,
+    Json,
+    Objects,
+)
 from tests.e2e.control_plane import ControlPlane
 from tests.e2e.kuberay import Operator
-from tests.e2e.rays import HOSTS, in_seat, seats, slices, whole, workers
+from tests.e2e.rays import (
+    HOSTS,
+    in_seat,
+    seats,
+    slices,
+    whole,
+    workers,
+)
 from tests.e2e.scheduling.component import scheduler
 from tests.e2e.scheduling.kwok import LABEL, Kwok
 from tests.e2e.scheduling.nodes import present
 from tests.e2e.waiting import until
 from tests.e2e.webhook_process import Webhook
 from tests.seats import seat_of
-from webhook.kube import names
+from webhook.api import names
 
 pytestmark = pytest.mark.e2e
 

@@ -20,7 +20,7 @@ from tests.e2e.seats import told
 from tests.e2e.waiting import until, until_equal
 from tests.e2e.webhook_process import Webhook
 from webhook.cli.main import main
-from webhook.status import ids
+from webhook.diagnostics import ids
 
 pytestmark = pytest.mark.e2e
 

@@ -1,1 +1,1 @@
-"""Pod templates of Ray objects: what the API server refuses of the pods that KubeRay makes."""
+"""Pod templates: what the API server would refuse of the pods that KubeRay creates."""

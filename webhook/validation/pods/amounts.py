@@ -5,11 +5,24 @@ from decimal import ROUND_CEILING, Decimal
 from functools import lru_cache
 from typing import Any, Final
 
-from webhook.kube.quantity import parse_quantity
-from webhook.kube.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
-from webhook.kube.shapes import is_dns_label, is_qualified_name
-from webhook.validation.pods.inspection import Pod, Way, entries, key, mapping, shown, text_of
-from webhook.validation.pods.values import DNS_LABEL_ADVICE, nearest
+from webhook.api.formats import is_dns_label, is_qualified_name
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import (
+    DUPLICATE,
+    FORBIDDEN,
+    NOT_FOUND,
+    REQUIRED,
+)
+from webhook.validation.pods.inspection import (
+    Pod,
+    Way,
+    entries,
+    key,
+    mapping,
+    shown,
+    text_of,
+)
+from webhook.validation.pods.value_checks import DNS_LABEL_ADVICE, nearest
 
 QUANTITIES: Final = "pod-quantity-invalid"
 LIMITS: Final = "pod-limit-invalid"

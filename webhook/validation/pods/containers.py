@@ -3,10 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.kube.objects import ALWAYS
-from webhook.kube.quantity import parse_quantity
-from webhook.kube.review import DUPLICATE, FORBIDDEN, NOT_FOUND, REQUIRED
-from webhook.kube.shapes import is_dns_label, is_dns_subdomain, is_qualified_name
+from webhook.api.formats import is_dns_label, is_dns_subdomain, is_qualified_name
+from webhook.api.objects import ALWAYS
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import (
+    DUPLICATE,
+    FORBIDDEN,
+    NOT_FOUND,
+    REQUIRED,
+)
 from webhook.validation.pods.inspection import (
     Examine,
     Pod,
@@ -17,7 +22,7 @@ from webhook.validation.pods.inspection import (
     shown,
     text_of,
 )
-from webhook.validation.pods.values import (
+from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     PORT_MAX,
     SUBDOMAIN_ADVICE,

@@ -2,12 +2,8 @@
 
 from typing import Any, Final
 
-from webhook.kube.review import FORBIDDEN, REQUIRED
-from webhook.kube.shapes import (
-    is_dns_subdomain,
-    is_label_value,
-    is_qualified_name,
-)
+from webhook.api.formats import is_dns_subdomain, is_label_value, is_qualified_name
+from webhook.api.review import FORBIDDEN, REQUIRED
 from webhook.validation.pods.amounts import (
     LIMITS,
     QUANTITIES,
@@ -62,8 +58,13 @@ from webhook.validation.pods.placement import (
     toleration,
     weighted_term,
 )
-from webhook.validation.pods.security import SECURITY, container_context, host, pod_context
-from webhook.validation.pods.values import (
+from webhook.validation.pods.security import (
+    SECURITY,
+    container_context,
+    host,
+    pod_context,
+)
+from webhook.validation.pods.value_checks import (
     INT32_MAX,
     KEY_ADVICE,
     PORT_MAX,

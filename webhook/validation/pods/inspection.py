@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct, field
 
-from webhook.kube.review import INVALID
+from webhook.api.review import INVALID
 from webhook.validation.field import Field, Key
 from webhook.validation.finding import Fault
 

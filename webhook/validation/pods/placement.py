@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.kube.shapes import (
+from webhook.api.formats import (
     is_dns_label,
     is_dns_subdomain,
     is_label_value,
     is_qualified_name,
 )
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.pods.inspection import (
     Examine,
     Pod,
@@ -20,7 +20,7 @@ from webhook.validation.pods.inspection import (
     shown,
     text_of,
 )
-from webhook.validation.pods.values import KEY_ADVICE, VALUE_ADVICE
+from webhook.validation.pods.value_checks import KEY_ADVICE, VALUE_ADVICE
 
 PLACEMENT: Final = "pod-placement-invalid"
 

@@ -4,9 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.validation.pods.inspection import Pod, Way, entries, mapping, shown, text_of
-from webhook.validation.pods.values import descends
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
+from webhook.validation.pods.inspection import (
+    Pod,
+    Way,
+    entries,
+    mapping,
+    shown,
+    text_of,
+)
+from webhook.validation.pods.value_checks import descends
 
 SECURITY: Final = "pod-security-invalid"
 

@@ -3,12 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from webhook.kube.quantity import parse_quantity
-from webhook.kube.review import DUPLICATE, FORBIDDEN, REQUIRED
-from webhook.kube.shapes import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import DUPLICATE, FORBIDDEN, REQUIRED
 from webhook.validation.pods.containers import field_ref, resource_ref
-from webhook.validation.pods.inspection import Pod, Way, entries, mapping, number_in, shown, text_of
-from webhook.validation.pods.values import (
+from webhook.validation.pods.inspection import (
+    Pod,
+    Way,
+    entries,
+    mapping,
+    number_in,
+    shown,
+    text_of,
+)
+from webhook.validation.pods.value_checks import (
     DNS_LABEL_ADVICE,
     SUBDOMAIN_ADVICE,
     climbs,

@@ -1,0 +1,167 @@
+"""A real HTTPS listener on loopback, in a thread, whose certificate a keeper looks after; and
+clients that look at it.
+"""
+
+import asyncio
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Self
+
+from cryptography import x509
+from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
+
+from webhook.certs.certificate_files import CertificateFiles
+from webhook.certs.certificate_watcher import CertificateWatcher
+from webhook.certs.context import SwappingContext
+from webhook.certs.issue import Pair, issue_authority, issue_server
+from webhook.httpserver.protocol import Limits
+from webhook.httpserver.server import HttpServer
+
+POLL_SECONDS = 0.02
+REFUSED = (ssl.SSLError, ConnectionError)
+REQUEST = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+class Notes:
+    """Remembers what the keeper tells."""
+
+    def __init__(self) -> None:
+        self.loads: list[datetime] = []
+        self.rejections: list[str] = []
+        self.recoveries = 0
+
+    def loaded(self, expires: datetime) -> None:
+        """Note a pair."""
+        self.loads.append(expires)
+
+    def rejected(self, reason: str) -> None:
+        """Note a pair that is kept out."""
+        self.rejections.append(reason)
+
+    def recovered(self) -> None:
+        """Note the return of the served pair."""
+        self.recoveries += 1
+
+
+class Listener:
+    """Serves `ok` with the pair in `directory`, verifying clients when it is told an authority for
+    them.
+    """
+
+    def __init__(
+        self, directory: Path, client_ca: Path | None = None, client_names: tuple[str, ...] = ()
+    ) -> None:
+        self.notes = Notes()
+        self.context = SwappingContext(verify_clients=client_ca is not None)
+        files = CertificateFiles(directory / "tls.crt", directory / "tls.key")
+        self._keeper = CertificateWatcher(files, self.context, self.notes, client_ca, POLL_SECONDS)
+        limits = Limits(client_names=frozenset(client_names))
+        self._server = HttpServer(
+            _application(), "127.0.0.1", 0, self.context.listening, limits=limits
+        )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        """Listen, without waiting for a certificate."""
+        self.port = self._server.bind()
+        self._stop = asyncio.Event()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+
+    async def _serve(self) -> None:
+        tasks = [asyncio.create_task(self._server.run()), asyncio.create_task(self._keeper.run())]
+        await self._stop.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _application() -> FastAPI:
+    app = FastAPI()
+
+    @app.get("/")
+    async def root() -> PlainTextResponse:
+        return PlainTextResponse("ok")
+
+    return app
+
+
+def authority() -> Pair:
+    """Return a new authority."""
+    return issue_authority("test authority", 10)
+
+
+def server_pair(signer: Pair, now: datetime | None = None) -> Pair:
+    """Return a new pair for localhost, valid for a day from `now`."""
+    return issue_server(signer, ["localhost", "127.0.0.1"], 1, now)
+
+
+def write(directory: Path, pair: Pair) -> None:
+    """Write a pair as files."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "tls.crt").write_bytes(pair.certificate)
+    (directory / "tls.key").write_bytes(pair.key)
+
+
+def serial(pair: Pair) -> int:
+    """Return the serial number of a certificate, by which it is told apart."""
+    return x509.load_pem_x509_certificate(pair.certificate).serial_number
+
+
+def trusting(signer: Pair, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
+    """Return a client's context that trusts one authority and speaks one version."""
+    context = ssl.create_default_context(cadata=signer.certificate.decode())
+    if version is not None:
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+def ask(port: int, context: ssl.SSLContext, *, name: str | None = "localhost") -> tuple[int, bytes]:
+    """Return the serial number of the server's certificate and the answer to one request on a new
+    connection.
+
+    Without a `name`, none is sent. Raises OSError, of which ssl.SSLError is one, when there is no
+    answer.
+    """
+    context.check_hostname = name is not None
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=5) as raw,
+        context.wrap_socket(raw, server_hostname=name) as connection,
+    ):
+        connection.sendall(REQUEST)
+        answer = connection.recv(4096)
+        if not answer:
+            raise ConnectionResetError("closed without an answer")
+        found = x509.load_der_x509_certificate(connection.getpeercert(binary_form=True) or b"")
+        return found.serial_number, answer
+
+
+def until(condition: Callable[[], bool], seconds: float = 180) -> None:
+    """Wait for a condition. Raises TimeoutError."""
+    end = monotonic() + seconds
+    while not condition():
+        if monotonic() > end:
+            raise TimeoutError("it did not come true")
+        sleep(0.01)

@@ -1,0 +1,245 @@
+"""Certificates that the webhook makes for itself: over years, with several replicas, and beside
+what others do.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+
+from webhook.certs.certificate_error import CertificateError
+from webhook.certs.context import SwappingContext
+from webhook.certs.issue import Pair, issue_authority, issue_server
+from webhook.certs.renewal import (
+    PUBLISHED_FIRST,
+    Holdings,
+    advance,
+    read_holdings,
+    write_holdings,
+)
+from webhook.certs.self_signed import SelfSigned
+from webhook.certs.validity import read_validity
+
+NAMES = ["ray-webhook.ray-webhook.svc", "ray-webhook.ray-webhook.svc.cluster.local"]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class MemoryVault:
+    """A Secret and webhook configurations in memory, which refuses writes to an older version as
+    the API server does.
+    """
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.version = 0
+        self.bundle = b""
+        self.writes = 0
+
+    async def read(self) -> tuple[Mapping[str, bytes], str]:
+        """Return the data, after others had a turn."""
+        found = dict(self.data), str(self.version)
+        await asyncio.sleep(0)
+        return found
+
+    async def write(self, data: Mapping[str, bytes], version: str) -> bool:
+        """Replace the data unless they were replaced since."""
+        await asyncio.sleep(0)
+        if version != str(self.version):
+            return False
+        self.data, self.version, self.writes = dict(data), self.version + 1, self.writes + 1
+        return True
+
+    async def publish(self, bundle: bytes) -> bool:
+        """Note the bundle."""
+        former, self.bundle = self.bundle, bundle
+        return former == bundle
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return self.now
+
+
+def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) -> SelfSigned:
+    """Return the source of one replica, whose clock is ahead."""
+    source = SelfSigned(vault, NAMES, ConnectionError)
+    source._clock = lambda: clock() + ahead  # noqa: SLF001 - as a test sets time
+    source._timer = lambda: clock().timestamp()  # noqa: SLF001 - likewise
+    return source
+
+
+def trusted_by(bundle: bytes, pair: Pair, now: datetime) -> bool:
+    """Tell whether a client that trusts `bundle` accepts the pair at `now`."""
+    leaf = x509.load_pem_x509_certificate(pair.certificate)
+    valid = [
+        ca
+        for ca in x509.load_pem_x509_certificates(bundle)
+        if ca.not_valid_before_utc <= now < ca.not_valid_after_utc
+    ]
+    return leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc and any(
+        _issued(leaf, ca) for ca in valid
+    )
+
+
+def _issued(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def test_over_twelve_years_every_pair_is_trusted_by_the_bundle_of_a_minute_before() -> None:
+    vault, clock = MemoryVault(), Clock()
+    sources = [replica(vault, clock), replica(vault, clock)]
+    authorities, leaves = set(), set()
+    asyncio.run(sources[0].fetch())
+    while clock.now < START + timedelta(days=12 * 365):
+        for source in sources:
+            before = vault.bundle
+            pair = asyncio.run(source.fetch())
+            assert trusted_by(before, pair, clock.now)
+            assert trusted_by(vault.bundle, pair, clock.now)
+            authorities.add(vault.data["ca.crt"])
+            leaves.add(pair.certificate)
+            clock.now += timedelta(minutes=1)
+        clock.now += timedelta(days=7)
+    assert len(authorities) == 2
+    assert 60 < len(leaves) < 85
+    assert vault.writes <= len(authorities) + len(leaves)
+
+
+def test_replicas_that_start_at_once_agree_on_one_pair() -> None:
+    vault, clock = MemoryVault(), Clock()
+
+    async def start() -> list[Pair]:
+        return await asyncio.gather(*(replica(vault, clock).fetch() for _ in range(4)))
+
+    pairs = asyncio.run(start())
+    assert len({pair.certificate for pair in pairs}) == 1
+    assert vault.writes == 1
+    SwappingContext().load(pairs[0])
+
+
+def test_nothing_is_written_when_nothing_is_due() -> None:
+    vault, clock = MemoryVault(), Clock()
+    source = replica(vault, clock)
+    first = asyncio.run(source.fetch())
+    clock.now += timedelta(days=40)
+    assert asyncio.run(source.fetch()) == first
+    assert vault.writes == 1
+
+
+def test_a_bundle_that_someone_removed_is_published_again() -> None:
+    vault, clock = MemoryVault(), Clock()
+    source = replica(vault, clock)
+    asyncio.run(source.fetch())
+    published, vault.bundle = vault.bundle, b""
+    asyncio.run(source.fetch())
+    assert vault.bundle == published
+
+
+def test_a_new_authority_is_published_beside_the_old_one_before_it_signs() -> None:
+    held = advance(None, NAMES, START)
+    late = read_validity(held.authority.certificate).end - timedelta(days=100)
+    renewed = advance(held, NAMES, late)
+    assert renewed.bundle == renewed.authority.certificate + held.authority.certificate
+    lasting = renewed._replace(
+        server=issue_server(held.authority, NAMES, 90, late - timedelta(days=80))
+    )
+    soonest = late + PUBLISHED_FIRST
+    assert advance(lasting, NAMES, late, PUBLISHED_FIRST - timedelta(seconds=1)) == lasting
+    signed = advance(lasting, NAMES, soonest, PUBLISHED_FIRST)
+    assert signed.server != lasting.server
+    assert trusted_by(signed.authority.certificate, signed.server, soonest)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(), timedelta(minutes=5), timedelta(minutes=-5)])
+def test_the_first_leaf_of_a_new_authority_waits_until_its_bundle_was_published_for_its_time(
+    ahead: timedelta,
+) -> None:
+    vault, clock = MemoryVault(), Clock()
+    source, other = replica(vault, clock), replica(vault, clock, ahead)
+    first = asyncio.run(source.fetch())
+    clock.now = read_validity(vault.data["ca.crt"]).end - timedelta(days=100)
+    data = vault.data = {**vault.data, "tls.crt": _worn(vault, clock.now)}
+    asyncio.run(source.fetch())
+    assert vault.data["ca.crt"] != data["ca.crt"]
+    for minutes in range(20):
+        clock.now += timedelta(minutes=1)
+        if minutes == 6:  # a tool takes the bundle away, and it is published again
+            vault.bundle = b""
+        pair = asyncio.run(other.fetch())
+        signed = pair.certificate != data["tls.crt"]
+        assert signed is (minutes >= 16)
+    assert trusted_by(vault.data["ca.crt"], pair, clock.now)
+    assert pair != first
+
+
+def _worn(vault: MemoryVault, now: datetime) -> bytes:
+    """Return a leaf of the authority in the Secret that is due for renewal."""
+    authority = Pair(vault.data["ca.crt"], vault.data["ca.key"])
+    return issue_server(authority, NAMES, 90, now - timedelta(days=80)).certificate
+
+
+def test_the_old_authority_leaves_the_bundle_when_it_has_expired() -> None:
+    held = advance(None, NAMES, START)
+    expired = issue_authority("old", 1, START - timedelta(days=9))
+    assert advance(held._replace(previous=expired.certificate), NAMES, START).previous == b""
+
+
+def test_a_leaf_for_other_names_is_replaced_at_once() -> None:
+    held = advance(None, ["old.ray-webhook.svc"], START)
+    moved = advance(held, NAMES, START)
+    assert moved.authority == held.authority
+    assert moved.server != held.server
+    assert advance(moved, NAMES, START) == moved
+
+
+def test_after_a_long_sleep_everything_is_issued_afresh() -> None:
+    vault, clock = MemoryVault(), Clock()
+    source = replica(vault, clock)
+    first = asyncio.run(source.fetch())
+    clock.now += timedelta(days=20 * 365)
+    again = asyncio.run(source.fetch())
+    assert again != first
+    assert trusted_by(vault.bundle, again, clock.now)
+
+
+def test_an_unreachable_vault_is_a_complaint_and_no_end() -> None:
+    class Unreachable(MemoryVault):
+        async def read(self) -> tuple[Mapping[str, bytes], str]:
+            raise ConnectionError("refused")
+
+    with pytest.raises(CertificateError, match="refused"):
+        asyncio.run(replica(Unreachable(), Clock()).fetch())
+
+
+def test_holdings_survive_the_secret() -> None:
+    held = advance(None, NAMES, START)._replace(previous=b"previous")
+    assert read_holdings(write_holdings(held)) == held
+    assert read_holdings({}) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({"password": b"x"}, r"no ca\.crt, ca\.key, tls\.crt, tls\.key"),
+        (write_holdings(Holdings(Pair(b"x", b"x"), Pair(b"x", b"x"))), "no certificate in PEM"),
+    ],
+)
+def test_a_secret_that_is_not_ours_is_not_overwritten(data: dict[str, bytes], text: str) -> None:
+    vault, clock = MemoryVault(), Clock()
+    vault.data = data
+    with pytest.raises(CertificateError, match=text):
+        asyncio.run(replica(vault, clock).fetch())
+    assert vault.writes == 0

@@ -1,0 +1,62 @@
+"""Worker groups of four hosts, with their records, as several looks find them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from webhook.controller.repair.plan import (
+    Limits,
+    Memory,
+    Plan,
+    plan,
+)
+from webhook.controller.repair.repair_model import (
+    EMPTY,
+    Group,
+    Host,
+    Record,
+)
+from webhook.groups.identity import HostIdentity
+
+N = 4
+"""Hosts of a replica."""
+DATE = 1_800_000_000.0
+"""Seconds since the epoch at time 0 of the clock."""
+
+
+def a_replica(name: str, index: int = 0) -> list[Host]:
+    """Return the pods of a replica that runs."""
+    return [
+        Host(
+            f"{name}-{n}",
+            f"uid-{name}-{n}",
+            "1",
+            HostIdentity(index, n, name),
+            ours=True,
+            runs=True,
+        )
+        for n in range(N)
+    ]
+
+
+def recorded(*replicas: Sequence[Host], **fields: Any) -> Record:  # noqa: ANN401 - those of Record
+    """Return the record of replicas that were complete with these pods."""
+    whole = {pods[0].seat.name: {host.id: host.restarts for host in pods} for pods in replicas}
+    return Record(whole=whole, **fields)
+
+
+def a_group(pods: Sequence[Host], **fields: Any) -> Group:  # noqa: ANN401 - those of Group
+    """Return a group that asks for repair."""
+    known = {"version": "1", "hosts": N, "desired": 1, "repair": True, "head": True}
+    return Group(**{**known, **fields}, pods=(*pods,))
+
+
+def look(group: Group, record: Record, memory: Memory, limits: Limits, now: float) -> Plan:
+    """Return the plan of one look, with a date that moves as the clock does."""
+    return plan(group, record, memory, limits, now, DATE + now)
+
+
+def looks(group: Group, record: Record = EMPTY, times: Sequence[float] = (0.0,)) -> Plan:
+    """Return the last plan of several looks at the same."""
+    memory = Memory()
+    found = [look(group, record, memory, Limits(), now) for now in times]
+    return found[-1]

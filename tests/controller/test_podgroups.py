@@ -1,0 +1,215 @@
+"""What should exist for a RayCluster: which PodGroups, of how many pods, and when there is a
+Workload.
+"""
+
+import pytest
+
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    a_cluster,
+    facts,
+    uid_of,
+)
+from webhook.api import names
+from webhook.groups.annotations import CLUSTER, REPLICA, WORKER_GROUP
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.pod_groups import (
+    BASIC,
+    TEMPLATES_MAX,
+    Desired,
+    PodGroup,
+    desired_of,
+    occupied,
+)
+
+
+def asking(granularity: str) -> ClusterBuilder:
+    """Return a RayCluster `c` that asks for a gang."""
+    return a_cluster("c").annotated(names.ANNOTATION_SCHEDULING_GROUP, granularity)
+
+
+def desired(cluster: ClusterBuilder, members: Membership | None = None) -> Desired:
+    known = facts(cluster)
+    return desired_of(known, occupied(known, members or Membership()))
+
+
+def with_pods(*seats: tuple[str, HostIdentity]) -> Membership:
+    """Return a membership with pods in seats of groups of the RayCluster `c`."""
+    members = Membership()
+    for number, (group, seat) in enumerate(seats):
+        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), seat))
+    return members
+
+
+def counts(found: Desired) -> dict[str, int]:
+    """Return the minimal count of each PodGroup by its name."""
+    return {group.name: group.min_count for group in found.pod_groups}
+
+
+def templates(found: Desired) -> dict[str, int]:
+    """Return the minimal count of each template, nothing without a Workload."""
+    return (
+        {template.name: template.min_count for template in found.workload.templates}
+        if found.workload
+        else {}
+    )
+
+
+def test_a_whole_cluster_waits_for_its_head_and_every_desired_pod() -> None:
+    found = desired(asking(CLUSTER).group("a", hosts=4, replicas=2).group("b", replicas=3))
+    assert counts(found) == {"c-all": 12}
+    assert templates(found) == {"cluster": 12}
+
+
+def test_each_worker_group_waits_for_its_own_and_the_head_for_nobody() -> None:
+    found = desired(asking(WORKER_GROUP).group("a", hosts=4, replicas=2).group("b", replicas=3))
+    assert counts(found) == {"c-head": BASIC, "c-worker-a": 8, "c-worker-b": 3}
+    assert templates(found) == {"head": BASIC, "worker-a": 8, "worker-b": 3}
+    assert found.workload is not None
+    assert found.workload.name == "c.gang"
+
+
+def test_a_worker_group_that_is_a_unit_is_scheduled_as_one_replica() -> None:
+    cluster = asking(REPLICA).annotated(names.ANNOTATION_UNIT, "a=worker-group")
+    found = desired(cluster.group("a", replicas=4).group("b", hosts=2).group("single"))
+    assert counts(found) == {"c-worker-a": 4}
+    assert templates(found) == {"worker-a": 4, "worker-b": 2}
+
+
+def test_a_worker_group_that_autoscales_waits_for_the_pods_that_it_has_at_least() -> None:
+    cluster = asking(WORKER_GROUP).spec(enableInTreeAutoscaling=True)
+    cluster.group("a", hosts=4, replicas=3, minReplicas=2).group("b", replicas=2, minReplicas=0)
+    found = desired(cluster.group("none", replicas=0))
+    assert counts(found) == {"c-head": BASIC, "c-worker-a": 8, "c-worker-b": BASIC}
+    assert templates(found) == {
+        "head": BASIC,
+        "worker-a": 8,
+        "worker-b": BASIC,
+        "worker-none": 1,
+    }
+
+
+def test_units_are_preempted_together_and_placed_within_their_domain() -> None:
+    cluster = asking(REPLICA).annotated(names.ANNOTATION_UNIT, "a=worker-group")
+    cluster.annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack").group("a", replicas=4)
+    members = with_pods(("b", HostIdentity(0, 0, "b-xxxxx")))
+    found = desired(cluster.group("b", hosts=2), members).pod_groups
+    assert [(each.name, each.unit, each.topology_key) for each in found] == [
+        ("c-worker-a", True, "rack"),
+        ("c-worker-b-xxxxx", True, "rack"),
+    ]
+    grouped = asking(WORKER_GROUP).annotated(names.ANNOTATION_TOPOLOGY_KEY, "rack")
+    for each in desired(grouped.group("b", hosts=2)).pod_groups:
+        assert (each.unit, each.topology_key) == (False, "")
+
+
+@pytest.mark.parametrize("fields", [{"replicas": 0}, {"suspend": True}, {"maxReplicas": 0}])
+def test_a_group_that_wants_no_pods_has_a_template_but_no_pod_group(fields: dict[str, int]) -> None:
+    found = desired(asking(WORKER_GROUP).group("a", **{"hosts": 4, "replicas": 2} | fields))
+    assert counts(found) == {"c-head": BASIC}
+    assert templates(found) == {"head": BASIC, "worker-a": 1}
+
+
+def test_the_desired_count_is_kept_within_its_bounds() -> None:
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=9, maxReplicas=2, hosts=3)))[
+            "c-worker-a"
+        ]
+        == 6
+    )
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=1, minReplicas=5)))["c-worker-a"]
+        == 5
+    )
+
+
+def test_a_count_fits_into_what_the_api_takes() -> None:
+    assert (
+        counts(desired(asking(WORKER_GROUP).group("a", replicas=2147483647, hosts=64)))[
+            "c-worker-a"
+        ]
+        == 2147483647
+    )
+
+
+def test_each_replica_of_several_hosts_has_its_own_as_soon_as_a_seat_of_it_is_taken() -> None:
+    cluster = asking(REPLICA).group("tpu", hosts=4, replicas=2).group("cpu", replicas=3)
+    assert counts(desired(cluster)) == {}
+    assert templates(desired(cluster)) == {"worker-tpu": 4}
+    members = with_pods(
+        ("tpu", HostIdentity(0, 0, "tpu-bcdfg")),
+        ("tpu", HostIdentity(0, 1, "tpu-bcdfg")),
+        ("cpu", HostIdentity(0, 0, "")),
+    )
+    members.put(
+        "p", Member(GroupKey(NAMESPACE, uid_of("c"), "tpu"), HostIdentity(1, 0, "tpu-hjklm"))
+    )
+    assert counts(desired(cluster, members)) == {"c-worker-tpu-bcdfg": 4, "c-worker-tpu-hjklm": 4}
+    assert desired(cluster, members).live == {"c-worker-tpu-bcdfg", "c-worker-tpu-hjklm"}
+
+
+def test_a_cluster_of_single_hosts_that_asks_for_replicas_gets_nothing() -> None:
+    assert desired(asking(REPLICA).group("cpu", replicas=3)) == Desired(uid_of("c"))
+
+
+def test_pod_groups_have_the_priority_of_their_pods() -> None:
+    template = {"spec": {"priorityClassName": "low"}}
+    found = desired(
+        asking(WORKER_GROUP).head(priorityClassName="low").group("a", template=template)
+    )
+    assert found.pod_groups == (
+        PodGroup("c-head", "head", BASIC, "low"),
+        PodGroup("c-worker-a", "worker-a", 1, "low"),
+    )
+    assert found.workload is not None
+    assert found.workload.priority_class == "low"
+
+
+def test_there_is_no_workload_when_priorities_differ_as_the_api_server_refuses_it() -> None:
+    found = desired(asking(WORKER_GROUP).head(priorityClassName="high").group("a"))
+    assert found.workload is None
+    assert set(counts(found)) == {"c-head", "c-worker-a"}
+
+
+@pytest.mark.parametrize(("groups", "fits"), [(TEMPLATES_MAX - 1, True), (TEMPLATES_MAX, False)])
+def test_there_is_no_workload_for_more_groups_than_it_has_templates(
+    groups: int,
+    fits: bool,  # noqa: FBT001
+) -> None:
+    cluster = asking(WORKER_GROUP)
+    for number in range(groups):
+        cluster.group(f"g{number}")
+    found = desired(cluster)
+    assert (found.workload is not None) == fits
+    assert len(found.pod_groups) == groups + 1
+
+
+def test_a_suspended_cluster_keeps_its_workload_alone() -> None:
+    found = desired(asking(WORKER_GROUP).group("a", hosts=4).spec(suspend=True))
+    assert counts(found) == {}
+    assert templates(found) == {"head": BASIC, "worker-a": 4}
+
+
+def test_nothing_is_wanted_for_a_cluster_that_asks_for_nothing_or_cannot_have_it() -> None:
+    assert desired(a_cluster("c").group("a")) == Desired(uid_of("c"))
+    assert desired(asking(CLUSTER).group("a").spec(enableInTreeAutoscaling=True)) == Desired(
+        uid_of("c")
+    )
+
+
+def test_live_are_the_pod_groups_whose_workers_are_known_and_of_heads_nothing_is_known() -> None:
+    members = with_pods(("a", HostIdentity(0, 0, "")))
+    found = desired(asking(WORKER_GROUP).group("a").group("b"), members)
+    assert (found.live, found.heads) == (frozenset({"c-worker-a"}), frozenset({"c-head"}))
+    found = desired(asking(CLUSTER).group("a"), members)
+    assert (found.live, found.heads) == (frozenset({"c-all"}), frozenset({"c-all"}))
+
+
+def test_pods_of_a_former_cluster_of_the_same_name_do_not_count() -> None:
+    members = Membership()
+    members.put(
+        "p", Member(GroupKey(NAMESPACE, "another-uid", "tpu"), HostIdentity(0, 0, "tpu-bcdfg"))
+    )
+    assert counts(desired(asking(REPLICA).group("tpu", hosts=2), members)) == {}

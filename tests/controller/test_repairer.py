@@ -1,0 +1,551 @@
+"""The repairer against an API server of dictionaries: what it reads, what it writes, what it says
+when it cannot.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import jsonpatch
+import msgspec
+import pytest
+
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Object,
+    a_cluster,
+    a_pod,
+    facts,
+    uid_of,
+)
+from webhook.api import names
+from webhook.api.uid_marker import mark
+from webhook.controller.repair.plan import (
+    CHANGING,
+    LOST,
+    SPENT,
+    Limits,
+)
+from webhook.controller.repair.repair_model import Record
+from webhook.controller.repair.repair_reconciler import RepairReconciler
+from webhook.controller.repair.repair_records import RepairRecords
+from webhook.controller.repair.repair_store import RepairStore
+from webhook.diagnostics.tracker import EventRequest, Key
+from webhook.groups.group_config import ClusterIndex
+from webhook.kubeclient.client import Query
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Clock
+
+HOSTS = 2
+SELECTOR = "ray.io/cluster=c,ray.io/node-type in (head,worker)"
+CONFIG_MAPS = "/api/v1/namespaces/ray-webhook/configmaps"
+RECORDS = f"{CONFIG_MAPS}/records"
+
+
+class Server:
+    """Pods, one RayCluster and the ConfigMap with the records, and the events that were written."""
+
+    def __init__(self, *, ours: bool = True, **annotations: str) -> None:
+        asked = annotations or {names.ANNOTATION_REPAIR: "true"}
+        cluster = a_cluster("c").group("g", hosts=HOSTS)
+        for key, value in asked.items():
+            cluster = cluster.annotated(key, value)
+        self.cluster = cluster
+        self.document = cluster.build()
+        self.document["metadata"]["generation"] = 1
+        self.pods: dict[str, Object] = {}
+        self.heads: dict[str, Object] = {}
+        self.records: Object | None = None
+        self.policies: dict[str, Object] = {
+            "validatingadmissionpolicies": {"failurePolicy": "Fail"},
+            "validatingadmissionpolicybindings": {"validationActions": ["Deny"]},
+        }
+        self.events: list[EventRequest] = []
+        self.refusals: list[str] = []
+        self.versions = 0
+        self.add_head("head")
+        for host in range(HOSTS):
+            self.add(f"p{host}", host, ours=ours)
+
+    def add_head(self, name: str) -> None:
+        """Add the head pod."""
+        built = a_pod().of("c").head().build()
+        built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        self.heads[name] = self._stored(built)
+
+    def add(self, name: str, host: int, *, ours: bool = True) -> None:
+        """Add a pod that runs."""
+        pod = a_pod().of("c").worker("g").seat(0, host, "g-abcde")
+        if ours:
+            pod = pod.annotated(names.ANNOTATION_SEAT, names.SEAT_ASSIGNED)
+        built = pod.build()
+        built["metadata"] |= {"name": name, "uid": f"uid-{name}"}
+        running = {"name": "ray-worker", "restartCount": 0, "state": {"running": {}}}
+        built["status"] = {"phase": "Running", "containerStatuses": [running]}
+        self.pods[name] = self._stored(built)
+
+    def _stored(self, pod: Object) -> Object:
+        self.versions += 1
+        pod["metadata"]["resourceVersion"] = str(self.versions)
+        return pod
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return a list, or the ConfigMap."""
+        del deadline
+        if path == RECORDS:  # refusals are those of lists
+            if self.records is None:
+                raise ApiError("missing", "no")
+            return msgspec.json.encode(self.records)
+        if path.startswith("/apis/admissionregistration"):
+            if (kind := path.split("/")[4]) not in self.policies:
+                raise ApiError("missing", "no")
+            return msgspec.json.encode({"spec": self.policies[kind]})
+        if self.refusals:
+            raise ApiError(self.refusals.pop(0), "no")
+        if path.endswith("/rayclusters"):
+            assert dict(query)["fieldSelector"] == "metadata.name=c"
+            items = [self.document]
+        else:
+            assert path == f"/api/v1/namespaces/{NAMESPACE}/pods"
+            assert dict(query)["labelSelector"] == SELECTOR
+            items = [*self.heads.values(), *self.pods.values()]
+        return msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    async def patch(
+        self, path: str, operations: Sequence[Mapping[str, object]], deadline: float
+    ) -> None:
+        """Patch a pod, or the ConfigMap, of the version that the first operation names."""
+        del deadline
+        name = path.rpartition("/")[2]
+        known = self.records if path == RECORDS else self.pods[name]
+        assert known is not None
+        if cast("dict[str, object]", operations[0])["value"] != version_of(known):
+            raise ApiError("conflict", "another version")
+        changed = self._stored(jsonpatch.apply_patch(known, [dict(each) for each in operations]))
+        if path == RECORDS:
+            self.records = changed
+        else:
+            self.pods[name] = changed
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create the ConfigMap."""
+        del deadline
+        assert path == CONFIG_MAPS
+        self.records = self._stored(msgspec.json.decode(msgspec.json.encode(body)))
+        return msgspec.json.encode(self.records)
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete a pod that is still what was seen."""
+        del deadline
+        pod = self.pods[path.rpartition("/")[2]]
+        meta = pod["metadata"]
+        if (meta["uid"], meta["resourceVersion"]) != (uid, version):
+            raise ApiError("conflict", "another pod")
+        del self.pods[meta["name"]]
+
+    async def record(self, notices: Iterable[EventRequest], now: float) -> None:
+        """Take events."""
+        assert now > 0
+        self.events += notices
+
+    def labels(self, key: str) -> list[str]:
+        """The values of a label on all pods."""
+        return [pod["metadata"]["labels"].get(key, "") for pod in self.pods.values()]
+
+    def kept(self, group: str = "g") -> Record:
+        """The record of a worker group."""
+        data = (self.records or {}).get("data") or {}
+        text = data.get(uid_of("c"), "{}")
+        return msgspec.json.decode(text, type=dict[str, Record]).get(group, Record())
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the replica is recorded as one that was whole."""
+        return "g-abcde" in self.kept().whole
+
+
+def version_of(stored: Object) -> object:
+    """The version of an object."""
+    return stored["metadata"]["resourceVersion"]
+
+
+class _Synced:
+    synced = True
+
+
+def looked(
+    server: Server,
+    *times: float,
+    per_hour: int = 6,
+    ignoring: bool = True,
+    others: Sequence[ClusterBuilder] = (),
+) -> RepairReconciler:
+    """Let a repairer that begins look at these times, at other RayClusters first, and return it."""
+    clusters = ClusterIndex(ignoring=ignoring)
+    for cluster in (*others, server.cluster):
+        clusters.put(facts(cluster))
+    left = list(times)
+    now = [left.pop(0)]
+
+    async def sleep(_: float) -> None:
+        if not left:
+            raise asyncio.CancelledError
+        now[0] = left.pop(0)
+
+    limits = Limits(per_hour=per_hour)
+    world = Clock(clock=lambda: now[0], sleep=sleep)
+    store = stored(server, ignoring=ignoring)
+    repairer = RepairReconciler(_Synced(), clusters, store, server, limits, world)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(repairer.run())
+    return repairer
+
+
+def stored(server: Server, *, ignoring: bool = True) -> RepairStore:
+    """Return what a repairer sees of a server."""
+    records = RepairRecords(server, "ray-webhook", "records")
+    return RepairStore(server, records, ignoring=ignoring)
+
+
+def test_a_whole_replica_is_recorded_once_and_stays() -> None:
+    server = Server()
+    looked(server, 0.0)
+    assert (server.recorded, len(server.kept().whole["g-abcde"])) == (True, HOSTS)
+    first = server.records
+    looked(server, 0.0, 50.0, 100.0)
+    assert server.records is first
+    assert len(server.pods) == HOSTS
+
+
+def test_the_rest_of_a_broken_replica_is_marked_deleted_and_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    with caplog.at_level(logging.INFO, "webhook.controller"):
+        repairer = looked(server, 0.0, 31.0)
+    assert server.pods == {}
+    assert repairer.counters.deleted == {"host-lost": 1}
+    (event,) = server.events
+    assert event.key == Key(uid_of("c"), ("g", "g-abcde"), "ReplicaReplaced")
+    assert event.note == "replica g-abcde is replaced, host-lost: deleted p1"
+    assert any("deleted pod team/p1" in message for message in caplog.messages)
+    assert any(CHANGING in message for message in caplog.messages)
+
+
+def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    patched = server.patch
+
+    async def overtaken(path: str, operations: Sequence[Mapping[str, object]], d: float) -> None:
+        if path.endswith("p1"):
+            server._stored(server.pods["p1"])  # noqa: SLF001 - somebody writes it
+            server.patch = patched  # type: ignore[method-assign]
+        await patched(path, operations, d)
+
+    server.patch = overtaken  # type: ignore[assignment, method-assign]
+    looked(server, 0.0, 31.0)
+    assert server.labels(names.LABEL_CONDEMNED) in ([], [""])
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
+def test_the_budget_of_the_hour_is_that_of_all_controllers() -> None:
+    server = Server()
+    for number in range(3):
+        for host in range(HOSTS):
+            server.add(f"p{host}", host)
+            labels = server.pods[f"p{host}"]["metadata"]["labels"]
+            labels[names.LABEL_REPLICA_NAME] = f"g-{number}"
+        looked(server, 0.0)
+        if number < 2:
+            del server.pods["p0"]
+            looked(server, 0.0, 31.0, per_hour=2)
+            assert server.pods == {}
+    assert server.kept().replaced.keys() == {"g-0", "g-1"}
+    del server.pods["p0"]
+    repairer = looked(server, 0.0, 31.0, 62.0, per_hour=2)
+    assert [*server.pods] == ["p1"]
+    assert repairer.waiting == {(uid_of("c"), "g"): {"g-2": SPENT}}
+
+
+def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    recorded, patched = server.records, server.patch
+
+    async def late(path: str, operations: Sequence[Mapping[str, object]], d: float) -> None:
+        if path == RECORDS:
+            raise ApiError("conflict", "another controller leads")
+        await patched(path, operations, d)
+
+    server.patch = late  # type: ignore[assignment, method-assign]
+    repairer = looked(server, 0.0, 31.0, 40.0)
+    assert repairer.counters.failures == {"conflict": 2}  # one for each time that it was due
+    assert (server.labels(names.LABEL_CONDEMNED), server.records) == ([""], recorded)
+    server.patch = patched  # type: ignore[method-assign]
+    looked(server, 0.0, 31.0)
+    assert ([*server.pods], [*server.kept().replaced]) == ([], ["g-abcde"])
+
+
+def test_a_deletion_that_meets_a_conflict_is_tried_again_and_spends_the_budget_once() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    delete, refused = server.delete, list[str]()
+
+    async def overtaken(path: str, uid: str, version: str, deadline: float) -> None:
+        if len(refused) < 4:
+            refused.append(path)
+            raise ApiError("conflict", "another version")
+        await delete(path, uid, version, deadline)
+
+    server.delete = overtaken  # type: ignore[method-assign]
+    looked(server, 0.0, 31.0, per_hour=1)
+    assert ([*server.pods], server.kept().replaced) == (["p1"], {})
+    looked(server, 0.0, 5.0, per_hour=1)
+    assert ([*server.pods], [*server.kept().replaced]) == ([], ["g-abcde"])
+
+
+def test_nothing_is_replaced_while_no_head_pod_lasts() -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    head = server.heads["head"]
+    head["status"] = {"phase": "Failed"}
+    looked(server, 0.0, 31.0)
+    head["status"] = {"phase": "Running"}
+    head["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    looked(server, 0.0, 31.0)
+    del server.heads["head"]
+    looked(server, 0.0, 31.0)
+    assert server.labels(names.LABEL_CONDEMNED) == [""]
+    server.add_head("head")
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
+def test_pods_of_a_replica_are_deleted_at_once_and_reported_though_one_deletion_fails() -> None:
+    server = Server(ours=True, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+    looked(server, 0.0)
+    server.pods["p0"]["status"]["containerStatuses"][0]["restartCount"] = 1
+    delete, asked = server.delete, list[str]()
+
+    async def slow(path: str, uid: str, version: str, deadline: float) -> None:
+        asked.append(path[-2:])
+        await asyncio.sleep(0)
+        assert len(asked) == HOSTS
+        if asked[0] == path[-2:]:
+            raise ApiError("unavailable", "no")
+        await delete(path, uid, version, deadline)
+
+    server.delete = slow  # type: ignore[method-assign]
+    repairer = looked(server, 0.0, 31.0)
+    assert repairer.counters.failures == {"unavailable": 1}
+    assert [event.note for event in server.events] == [
+        "replica g-abcde is replaced, container-restarted: deleted p1"
+    ]
+
+
+def test_a_pod_made_by_hand_with_the_identity_of_another_is_deleted_and_the_others_stay() -> None:
+    server = Server()
+    looked(server, 0.0)
+    server.add("by-hand", 0)
+    looked(server, 0.0, 50.0, 100.0)
+    assert [*server.pods] == ["p0", "p1"]
+    assert (server.recorded, server.kept().replaced) == (True, {})
+    (event,) = server.events
+    assert event.key.reason == "DuplicateDeleted"
+    assert event.note == "replica g-abcde is complete without by-hand: deleted, host-duplicate"
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        {"validatingadmissionpolicies": None},
+        {"validatingadmissionpolicybindings": None},
+        {"validatingadmissionpolicybindings": {"validationActions": ["Audit"]}},
+    ],
+)
+def test_without_the_policy_for_tenants_repair_is_off_and_says_so(
+    absent: dict[str, Object | None], caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    looked(server, 0.0)
+    del server.pods["p0"]
+    known = server.policies
+    server.policies = {key: each for key, each in (known | absent).items() if each is not None}
+    repairer = looked(server, 0.0, 31.0, 62.0, 100.0)
+    assert [*server.pods] == ["p1"]
+    assert repairer.counters.failures == {"unprotected": 2}
+    (told,) = [text for text in caplog.messages if "repair is off" in text]
+    assert "ray-webhook-seat-labels" in told
+    assert "kubectl apply -k manifests/policies/tenants" in told
+    server.policies = known
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+
+
+def test_each_group_of_a_cluster_is_repaired_at_one_look() -> None:
+    server = Server()
+    server.document["spec"]["workerGroupSpecs"].append(
+        {**server.document["spec"]["workerGroupSpecs"][0], "groupName": "other"}
+    )
+    server.add("q0", 0)
+    server.add("q1", 1)
+    for name in ("q0", "q1"):
+        server.pods[name]["metadata"]["labels"] |= {
+            names.LABEL_GROUP: "other",
+            names.LABEL_REPLICA_NAME: "other-abcde",
+        }
+    looked(server, 0.0)
+    del server.pods["p0"], server.pods["q0"]
+    looked(server, 0.0, 31.0)
+    assert server.pods == {}
+    assert server.kept("g").replaced.keys() == {"g-abcde"}
+    assert server.kept("other").replaced.keys() == {"other-abcde"}
+
+
+def test_the_record_of_a_cluster_that_asks_for_nothing_any_more_is_removed() -> None:
+    server = Server()
+    looked(server, 0.0)
+    server.cluster = a_cluster("c").group("g", hosts=HOSTS)
+    looked(server, 0.0)
+    assert (server.records or {})["data"] == {}
+
+
+def test_a_cluster_that_was_recreated_or_is_being_deleted_is_left_alone() -> None:
+    for change in ({"uid": "another"}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}):
+        server = Server()
+        looked(server, 0.0)
+        del server.pods["p0"]
+        server.document["metadata"] |= change
+        looked(server, 0.0, 31.0)
+        assert [*server.pods] == ["p1"]
+
+
+def test_a_cluster_that_wants_to_be_ignored_is_left_alone_where_it_may_want_that() -> None:
+    for ignoring in (True, False):
+        server = Server()
+        server.cluster.labelled(names.LABEL_IGNORE, "true")
+        server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+        looked(server, 0.0, ignoring=ignoring)
+        assert server.recorded is not ignoring
+
+
+@pytest.mark.parametrize("ignoring", [True, False])
+def test_a_label_that_came_meanwhile_leaves_a_cluster_alone_where_labels_may(
+    *, ignoring: bool
+) -> None:
+    server = Server()
+    known = facts(server.cluster)
+    server.document["metadata"]["labels"] = {names.LABEL_IGNORE: "true"}
+    found = asyncio.run(stored(server, ignoring=ignoring).groups(known))
+    assert list(found) == ([] if ignoring else ["g"])
+
+
+def test_a_failure_is_counted_said_once_and_over_with_the_next_look(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    server.refusals = ["forbidden", "forbidden"]
+    repairer = looked(server, 0.0, 5.0, 10.0)
+    assert repairer.counters.failures == {"forbidden": 2}
+    assert sum("forbidden" in message for message in caplog.messages) == 1
+    assert server.recorded
+
+
+@pytest.mark.parametrize("count", [1, HOSTS])
+def test_a_label_written_by_hand_deletes_nothing_and_is_removed(count: int) -> None:
+    server = Server()
+    looked(server, 0.0)
+    for name in ("p0", "p1")[:count]:
+        server.pods[name]["metadata"]["labels"][names.LABEL_CONDEMNED] = mark(LOST, f"uid-{name}")
+    looked(server, 0.0, 50.0, 100.0)
+    assert [*server.pods] == ["p0", "p1"]
+    assert server.labels(names.LABEL_CONDEMNED) == ["", ""]
+    assert server.events == []
+
+
+@pytest.mark.parametrize("label", [LOST, mark(LOST, "uid-of-a-former-pod")])
+def test_a_label_that_a_pod_template_carries_is_none(label: str) -> None:
+    server = Server()
+    for pod in server.pods.values():
+        pod["metadata"]["labels"][names.LABEL_CONDEMNED] = label
+    looked(server, 0.0, 50.0)
+    assert [*server.pods] == ["p0", "p1"]
+    assert server.labels(names.LABEL_CONDEMNED) == [label, label]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"g": {"whole": 1}}'])
+def test_a_record_that_cannot_be_read_is_replaced(
+    text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    looked(server, 0.0)
+    assert server.records is not None
+    server.records["data"][uid_of("c")] = text
+    assert looked(server, 0.0, 5.0).counters.failures == {}
+    assert server.recorded
+    assert "is not a record of this version" in caplog.text
+
+
+def test_a_bug_that_one_cluster_brings_out_keeps_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server()
+    seen = server.get
+
+    async def broken(path: str, query: Query, deadline: float) -> bytes:
+        if ("fieldSelector", "metadata.name=b") in query:
+            raise ValueError("a bug")
+        return await seen(path, query, deadline)
+
+    server.get = broken  # type: ignore[method-assign]
+    other = a_cluster("b").group("g", hosts=HOSTS).annotated(names.ANNOTATION_REPAIR, "true")
+    repairer = looked(server, 0.0, 5.0, others=[other])
+    assert server.recorded
+    assert repairer.counters.failures == {"unexpected": 2}
+    (told,) = [record for record in caplog.records if "a bug" in record.message]
+    assert told.exc_info
+
+
+def test_another_bug_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server()
+    bugs = [ValueError("a bug"), ValueError("a bug"), KeyError("a bug")]
+    seen = server.get
+
+    async def broken(path: str, query: Query, deadline: float) -> bytes:
+        if bugs and path.endswith("/rayclusters"):
+            raise bugs.pop(0)
+        return await seen(path, query, deadline)
+
+    server.get = broken  # type: ignore[method-assign]
+    repairer = looked(server, 0.0, 5.0, 10.0, 15.0)
+    assert server.recorded
+    assert repairer.counters.failures == {"unexpected": 3}
+    first, other = (message for message in caplog.messages if "a bug" in message)
+    assert "ValueError" in first
+    assert "KeyError" in other
+
+
+def test_a_proxy_in_front_of_ray_may_restart_and_ray_behind_it_may_not() -> None:
+    server = Server(ours=True, **{names.ANNOTATION_RESTART: names.RESTART_REPLICA})
+    for pod in server.pods.values():
+        pod["spec"]["containers"].insert(0, {"name": "proxy", "image": "proxy"})
+        proxy = {"name": "proxy", "restartCount": 0, "state": {"running": {}}}
+        pod["status"]["containerStatuses"].insert(0, proxy)
+    looked(server, 0.0)
+    proxy, ray = server.pods["p0"]["status"]["containerStatuses"]
+    proxy["restartCount"] = 1
+    looked(server, 0.0, 31.0)
+    assert server.events == []
+    proxy["restartCount"], ray["restartCount"] = 0, 1
+    looked(server, 0.0, 31.0)
+    assert server.events != []

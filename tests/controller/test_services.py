@@ -1,0 +1,129 @@
+"""The headless services of RayClusters whose single hosts need names, over loopback."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.builders import ClusterBuilder, a_cluster
+from tests.kubeclient.fake_api import (
+    RAYCLUSTERS,
+    SERVICES,
+    FakeApi,
+    Object,
+)
+from tests.kubeclient.following import (
+    QUICK,
+    beside,
+    eventually,
+    plain,
+)
+from webhook.api import names
+from webhook.cache.cluster_cache import Observing
+from webhook.controller.group_index import GroupIndex
+from webhook.controller.headless_services import HeadlessServices, ServiceTiming
+from webhook.diagnostics.object_cache import ObjectCache as Objects
+from webhook.kubeclient.client import Api
+
+
+def a_unit() -> ClusterBuilder:
+    """Return a RayCluster whose group of single hosts is a unit."""
+    cluster = a_cluster("c").group("g", replicas=4)
+    return cluster.annotated(names.ANNOTATION_UNIT, "worker-group")
+
+
+@asynccontextmanager
+async def keeping(api: FakeApi, again: float = 600.0) -> AsyncIterator[None]:
+    """Create services at a fake API server, until the end of the block."""
+    connection, objects = Api(plain(api)), Objects()
+    observing = Observing(connection, objects, (), QUICK, beside=())
+    timing = ServiceTiming(poll=0.01, again=again, delay=0.01)
+    services = HeadlessServices(observing, GroupIndex(objects).clusters, timing)
+    await connection.open()
+    try:
+        async with beside(observing.run()), beside(services.run()):
+            yield
+    finally:
+        await connection.close()
+
+
+def created(api: FakeApi) -> list[Object]:
+    """Return the services that exist."""
+    return list(api.objects(SERVICES).values())
+
+
+def test_a_unit_of_single_hosts_has_the_service_that_kuberay_would_create() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.put(RAYCLUSTERS, a_unit().build())
+            async with keeping(api):
+                await eventually(lambda: created(api))
+            (service,) = created(api)
+            assert service["metadata"]["name"] == "c-headless"
+            assert service["metadata"]["namespace"] == "team"
+            assert service["metadata"]["labels"] == {names.LABEL_HEADLESS_SERVICE: "c"}
+            (owner,) = service["metadata"]["ownerReferences"]
+            assert (owner["kind"], owner["uid"], owner["controller"]) == (
+                "RayCluster",
+                "uid-of-c",
+                True,
+            )
+            assert service["spec"] == {
+                "clusterIP": "None",
+                "publishNotReadyAddresses": True,
+                "selector": {names.LABEL_CLUSTER: "c", names.LABEL_NODE_TYPE: "worker"},
+            }
+
+    asyncio.run(story())
+
+
+def test_a_service_that_was_deleted_is_created_again() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.put(RAYCLUSTERS, a_unit().build())
+            async with keeping(api, again=0.02):
+                await eventually(lambda: created(api))
+                await eventually(lambda: api.count("create", SERVICES) > 2)
+                api.delete(SERVICES, "c-headless", "team")
+                await eventually(lambda: created(api))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        a_cluster("c").group("g", replicas=4),
+        a_unit().group("several", hosts=2),
+        a_unit().labelled(names.LABEL_IGNORE, "true"),
+    ],
+    ids=["nothing asks for names", "KubeRay creates it", "left alone"],
+)
+def test_no_other_raycluster_gets_one(cluster: ClusterBuilder) -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.put(RAYCLUSTERS, cluster.build())
+            other = a_cluster("other").group("g").annotated(names.ANNOTATION_HOST_NAMES, "true")
+            async with keeping(api):
+                await eventually(lambda: api.count("list", RAYCLUSTERS))
+                api.put(RAYCLUSTERS, other.build())
+                await eventually(lambda: created(api))
+            assert [each["metadata"]["name"] for each in created(api)] == ["other-headless"]
+
+    asyncio.run(story())
+
+
+def test_a_failure_is_tried_again_and_keeps_no_other() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            refused = iter([403, 500])
+            api.before = lambda request: (
+                next(refused, 0) if (request.verb, request.resource) == ("create", SERVICES) else 0
+            )
+            api.put(RAYCLUSTERS, a_unit().build())
+            async with keeping(api):
+                await eventually(lambda: created(api))
+            assert api.count("create", SERVICES) == 3
+
+    asyncio.run(story())

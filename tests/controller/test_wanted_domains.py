@@ -1,0 +1,81 @@
+"""What ComputeDomains should exist for a RayCluster."""
+
+import pytest
+
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    a_cluster,
+    facts,
+    uid_of,
+)
+from webhook.api import names
+from webhook.controller.podgroups.wanted_domains import desired_domains
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.groups.pod_groups import occupied
+from webhook.groups.scheduling_groups import digest
+
+UID = digest(uid_of("c"))
+GPU = {
+    "spec": {"containers": [{"name": "ray-worker", "resources": {"limits": {"nvidia.com/gpu": 4}}}]}
+}
+
+
+def asking(unit: str) -> ClusterBuilder:
+    """Return a RayCluster with GPUs in a group of two hosts and in one of single hosts."""
+    return (
+        a_cluster("c")
+        .group("g", hosts=2, replicas=2, template=GPU)
+        .group("single", replicas=16, template=GPU)
+        .group("cpu", hosts=2)
+        .annotated(names.ANNOTATION_COMPUTE_DOMAIN, unit)
+    )
+
+
+def domains(cluster: ClusterBuilder, *seats: tuple[str, HostIdentity]) -> list[str]:
+    """Return the names of the ComputeDomains that should exist, with pods in these seats."""
+    members, known = Membership(), facts(cluster)
+    for number, (group, seat) in enumerate(seats):
+        members.put(f"pod-{number}", Member(GroupKey(NAMESPACE, uid_of("c"), group), seat))
+    found = desired_domains(known, occupied(known, members))
+    assert found.workload is None
+    return [each.name for each in found.pod_groups]
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("cluster", [f"c-all-{UID}"]),
+        ("worker-group", [f"c-worker-g-{UID}", f"c-worker-single-{UID}"]),
+        ("replica", []),
+        ("", []),
+        ("pods", []),
+    ],
+)
+def test_domains_of_groups_and_clusters_exist_as_long_as_they_are_asked_for(
+    unit: str, expected: list[str]
+) -> None:
+    assert domains(asking(unit)) == expected
+
+
+def test_a_replica_of_several_hosts_has_a_domain_from_its_first_pod_on() -> None:
+    seats = [
+        ("g", HostIdentity(0, 0, "g-bcdfg")),
+        ("g", HostIdentity(1, 1, "g-hjklm")),
+        ("single", HostIdentity(0, 0, "")),
+        ("cpu", HostIdentity(0, 0, "cpu-bcdfg")),
+    ]
+    assert domains(asking("replica"), *seats) == ["c-worker-g-bcdfg", "c-worker-g-hjklm"]
+
+
+def test_a_cluster_whose_head_alone_has_gpus_has_a_domain() -> None:
+    cluster = a_cluster("c").head(**GPU["spec"]).group("cpu")
+    assert domains(cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, "cluster")) == [
+        f"c-all-{UID}"
+    ]
+
+
+def test_a_cluster_without_gpus_has_none() -> None:
+    cluster = a_cluster("c").group("cpu")
+    assert domains(cluster.annotated(names.ANNOTATION_COMPUTE_DOMAIN, "cluster")) == []

@@ -1,0 +1,60 @@
+"""The examples of the diagnoses: in short, what is changed in a scene in which all is well."""
+
+from pathlib import Path
+
+import yaml
+from msgspec import Struct, convert, field
+
+from tests.diagnostics.scenes import Object, Scene, merged
+
+FILE = Path(__file__).with_name("examples.yaml")
+
+
+class Sample(Struct, forbid_unknown_fields=True):
+    """One example: overlays by pod, `told` variables, and `also` diagnoses that follow from it."""
+
+    cluster: Object = field(default_factory=dict)
+    without: list[str] = field(default_factory=list)
+    pods: dict[str, Object] = field(default_factory=dict)
+    told: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    nodes: dict[str, Object] = field(default_factory=dict)
+    namespaces: list[Object] = field(default_factory=list)
+    services: list[str] | None = None
+    events: list[Object] = field(default_factory=list)
+    pod_groups: list[Object] = field(default_factory=list)
+    webhooks: list[Object] = field(default_factory=list)
+    also: list[str] = field(default_factory=list)
+
+    def scene(self) -> Scene:
+        """Return the scene with its changes."""
+        scene = Scene()
+        scene.cluster = merged(scene.cluster, self.cluster)
+        scene.without(*self.without)
+        for name, overlay in self.pods.items():
+            scene.changed(name, **overlay)
+        for name, variables in self.told.items():
+            scene.told(name, **variables)
+        scene.nodes = [
+            merged(node, self.nodes.get(node["metadata"]["name"], {})) for node in scene.nodes
+        ]
+        if self.namespaces:
+            scene.namespaces = self.namespaces
+        if self.services is not None:
+            scene.services = [
+                each for each in scene.services if each["metadata"]["name"] in self.services
+            ]
+        scene.events += self.events
+        scene.pod_groups += self.pod_groups
+        scene.webhooks += self.webhooks
+        return scene
+
+
+def samples() -> dict[str, Sample]:
+    """Return the examples by the diagnosis' id."""
+    return {name: convert(value, Sample) for name, value in written().items()}
+
+
+def written() -> dict[str, Object]:
+    """Return the examples as they are written, without what only the tests need."""
+    found: dict[str, Object] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return found

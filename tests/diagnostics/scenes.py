@@ -1,0 +1,200 @@
+"""Scenes: a live cluster as the API server would show it, in which something may be wrong."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+import yaml
+
+from tests.builders import (
+    NAMESPACE,
+    ClusterBuilder,
+    Webhook,
+    a_cluster,
+    manifest,
+)
+from webhook.api import names
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.live_objects import (
+    LiveCluster,
+    LiveEvent,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.report import ClusterReport
+from webhook.manifest.kuberay_pods import expand
+from webhook.manifest.views import as_cluster
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+NOW = 1_795_262_400.0
+"""2026-11-21, noon."""
+
+CREATED = "2026-11-21T11:00:00Z"
+MUTATING = Path(__file__).parent / "mutating.yaml"
+"""The MutatingWebhookConfiguration as the chart renders it; `tests/manifests` compares both."""
+
+
+def instant(seconds: float) -> str:
+    """Return an instant of the scene's day, `seconds` before now."""
+    minutes, second = divmod(12 * 3600 - int(seconds), 60)
+    return f"2026-11-21T{minutes // 60:02d}:{minutes % 60:02d}:{second:02d}Z"
+
+
+def llama(replicas: int = 2, **spec: object) -> ClusterBuilder:
+    """Return a builder of a RayCluster of TPU v5p slices of four hosts."""
+    selector = {names.NODE_TPU_ACCELERATOR: "tpu-v5p-slice", names.NODE_TPU_TOPOLOGY: "2x2x4"}
+    amounts = {names.RESOURCE_TPU: "4"}
+    container: Object = {"name": "ray-worker", "image": "rayproject/ray:2.54.0"}
+    container["resources"] = {"limits": amounts, "requests": amounts}
+    template = {"spec": {"nodeSelector": selector, "containers": [container]}}
+    group = a_cluster("llama").group("tpu", hosts=4, replicas=replicas, template=template)
+    return group.spec(**spec)
+
+
+class Scene:
+    """Everything of one RayCluster, an hour after its start: all is well. Then it changes."""
+
+    def __init__(
+        self,
+        cluster: ClusterBuilder | None = None,
+        *,
+        indexed: bool = False,
+        policy: Policy = DEFAULT_POLICY,
+    ) -> None:
+        document = (cluster or llama()).build()
+        document["metadata"]["creationTimestamp"] = CREATED
+        self.cluster = document
+        self.pods: dict[str, Object] = {}
+        self.nodes: list[Object] = []
+        self.events: list[Object] = []
+        self.pod_groups: list[Object] = []
+        name = document["metadata"]["name"]
+        self.services = [_named(f"{name}-headless"), _named(f"{name}-head-svc")]
+        self.namespaces = [_named(NAMESPACE)]
+        self.webhooks = [yaml.safe_load(MUTATING.read_text())]
+        for entry in self.webhooks[0]["webhooks"]:
+            if entry["name"] != names.PROBE_WEBHOOK:  # as the webhook leaves it
+                entry["failurePolicy"] = "Fail"
+        self._start(policy, indexed=indexed)
+
+    def without(self, *pods: str) -> Self:
+        """Take pods away."""
+        for pod in pods:
+            del self.pods[pod]
+        return self
+
+    def changed(self, pod: str, **overlay: object) -> Self:
+        """Change a pod. Maps are merged; `null` removes a field."""
+        self.pods[pod] = merged(self.pods[pod], overlay)
+        return self
+
+    def told(self, pod: str, **variables: str | None) -> Self:
+        """Give variables of all containers of a pod another value, or none."""
+        spec = self.pods[pod]["spec"]
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            kept = [entry for entry in container["env"] if entry["name"] not in variables]
+            given = [
+                {"name": name, "value": value}
+                for name, value in variables.items()
+                if value is not None
+            ]
+            container["env"] = given + kept
+        return self
+
+    def observed(self) -> Observed:
+        """Return what a reader of the API server would see."""
+        return Observed(
+            clusters=_views([self.cluster], LiveCluster),
+            pods=_views(list(self.pods.values()), LivePod),
+            pod_groups=_views(self.pod_groups, LivePodGroup),
+            events=_views(self.events, LiveEvent),
+            services=_views(self.services, Named),
+            nodes=_views(self.nodes, Named),
+            namespaces=_views(self.namespaces, Named),
+            configurations=_views(self.webhooks, WebhookConfiguration),
+        )
+
+    def examined(self, now: float = NOW) -> ClusterReport:
+        """Return the picture of it."""
+        return examine(self.observed(), now)
+
+    def ids(self, now: float = NOW) -> list[str]:
+        """Return the ids of all troubles, the worst first."""
+        return [trouble.id for trouble in self.examined(now).every_trouble]
+
+    def _start(self, policy: Policy, *, indexed: bool) -> None:
+        """Play KubeRay, the API server with this webhook, and the scheduler."""
+        webhook = Webhook(self.cluster, policy=policy)
+        view = as_cluster(manifest(self.cluster))
+        for document in expand(self.cluster, view, indexed=indexed):
+            pod = webhook.admit(document).pod
+            labels = pod["metadata"]["labels"]
+            index, host = (
+                labels.get(names.LABEL_REPLICA_INDEX),
+                labels.get(names.LABEL_HOST_INDEX, "0"),
+            )
+            place = f"{index}-{host}" if index else "head"
+            name = (
+                f"{view.metadata.name}-{labels[names.LABEL_GROUP]}-worker-{place}"
+                if index
+                else "llama-head"
+            )
+            node = f"node-{place}"
+            pod["metadata"] |= {"name": name, "uid": f"uid-of-{name}", "creationTimestamp": CREATED}
+            pod["spec"]["nodeName"] = node
+            pod["status"] = {
+                "phase": "Running",
+                "conditions": [{"type": "Ready", "status": "True"}],
+            }
+            self.pods[name] = pod
+            pool = {names.NODE_POOL: f"pool-{index or 'cpu'}"}
+            self.nodes.append({"metadata": {"name": node, "labels": pool}})
+
+
+def merged(under: Any, over: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
+    """Return JSON with other JSON over it: maps are merged, all else is replaced, null removes."""
+    if not isinstance(under, dict) or not isinstance(over, dict):
+        return copy.deepcopy(over)
+    result = copy.deepcopy(under)
+    for key, value in over.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+def llama_of(template: Object, *replicas: int) -> ClusterBuilder:
+    """Return a RayCluster of four-host slices, with more in their templates, in a group for each
+    number of replicas.
+    """
+    (group,) = llama().build()["spec"]["workerGroupSpecs"]
+    cluster = a_cluster("llama")
+    for index, count in enumerate(replicas):
+        over = merged(group["template"], template)
+        cluster.group(f"tpu-{index}", hosts=4, replicas=count, template=over)
+    return cluster
+
+
+def job(*replicas: int, told: int = 2) -> Scene:
+    """Return a job over slices whose containers were told their number."""
+    (group,) = llama().build()["spec"]["workerGroupSpecs"]
+    (container,) = group["template"]["spec"]["containers"]
+    container["env"] = [{"name": names.MEGASCALE_NUM_SLICES, "value": str(told)}]
+    return Scene(llama_of({"spec": {"containers": [container]}}, *replicas))
+
+
+def _named(name: str) -> Object:
+    return {"metadata": {"name": name, "namespace": NAMESPACE}}
+
+
+def _views(documents: list[Object], kind: type[T]) -> list[T]:
+    return [msgspec.json.decode(json.dumps(document), type=kind) for document in documents]

@@ -1,0 +1,119 @@
+"""Causes: a problem that another one explains is not shown beside it, and no other is hidden."""
+
+import pytest
+
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import Object, Scene, llama
+from webhook.diagnostics import ids
+from webhook.diagnostics.causes import EXPLAINS
+from webhook.diagnostics.examination import DIAGNOSES
+
+HOST = "llama-tpu-worker-0-{}"
+EDITED = "2026-11-21T11:30:00Z"
+BEFORE, AFTER = "2026-11-21T11:00:00Z", "2026-11-21T11:45:00Z"
+UNSEATED: Object = {
+    "metadata": {
+        "labels": {
+            "ray.io/worker-group-replica-index": None,
+            "ray.io/worker-group-replica-name": None,
+            "ray.io/replica-host-index": None,
+            "replicaIndex": None,
+        }
+    }
+}
+UNNAMED: Object = {"spec": {"hostname": None}}
+
+
+def refused() -> Scene:
+    """Return a scene in which KubeRay is refused the pods of a replica."""
+    return samples()["pod-refused"].scene()
+
+
+def doubled() -> Scene:
+    """Return a scene in which one pod has the index of another one."""
+    labels = {"ray.io/replica-host-index": "2"}
+    return Scene().changed(HOST.format(3), metadata={"labels": labels})
+
+
+CASES: dict[str, tuple[Scene, set[str]]] = {
+    "a pod with the index of another": (doubled(), {ids.SEAT_HELD_TWICE}),
+    "and a host that really is missing": (
+        doubled().without(HOST.format(1)),
+        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING},
+    ),
+    "and a pod of that replica that was given another place": (
+        doubled().told(HOST.format(0), TPU_WORKER_ID="1"),
+        {ids.SEAT_HELD_TWICE, ids.WORKER_ID_DIFFERS},
+    ),
+    "and a host that is missing in another replica": (
+        doubled().without("llama-tpu-worker-1-3"),
+        {ids.SEAT_HELD_TWICE, ids.HOST_MISSING},
+    ),
+    "a pod without a place": (Scene().changed(HOST.format(3), **UNSEATED), {ids.POD_WITHOUT_SEAT}),
+    "and one that is missing": (
+        Scene().changed(HOST.format(3), **UNSEATED).without("llama-tpu-worker-1-0"),
+        {ids.POD_WITHOUT_SEAT, ids.HOST_MISSING},
+    ),
+    "a pod of a group that there is not": (
+        Scene().changed(HOST.format(3), metadata={"labels": {"ray.io/group": "gone"}}),
+        {ids.POD_WITHOUT_GROUP},
+    ),
+    "a pod that was made without the webhook": (
+        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(3), **UNNAMED),
+        {ids.WORKER_ID_DIFFERS},
+    ),
+    "and another one without a name": (
+        Scene().told(HOST.format(3), TPU_WORKER_ID=None).changed(HOST.format(2), **UNNAMED),
+        {ids.WORKER_ID_DIFFERS, ids.HOSTNAME_DIFFERS},
+    ),
+    "pods that are refused": (refused(), {ids.POD_REFUSED}),
+    "and a host": (refused().without(HOST.format(3)), {ids.POD_REFUSED}),
+    "and the head": (refused().without("llama-head"), {ids.POD_REFUSED}),
+}
+
+
+@pytest.mark.parametrize(("scene", "shown"), CASES.values(), ids=CASES)
+def test_a_cause_is_shown_without_its_consequences_and_nothing_else_is_hidden(
+    scene: Scene, shown: set[str]
+) -> None:
+    assert set(scene.ids()) == shown
+
+
+def test_a_replica_whose_problem_is_explained_is_still_not_complete() -> None:
+    (cluster,) = refused().without(HOST.format(3)).examined().clusters
+    assert [replica.state for replica in cluster.groups[0].replicas] == ["waits", "missing"]
+
+
+def test_the_table_has_ids_that_exist_and_no_circle() -> None:
+    known = {each.id for each in DIAGNOSES}
+    for cause, consequences in EXPLAINS.items():
+        assert {cause, *consequences} <= known
+        for each in consequences:
+            assert cause not in EXPLAINS.get(each, ())
+
+
+def test_of_one_cluster_the_problem_that_began_first_is_first() -> None:
+    scene = samples()["container-waits"].scene()
+    scene.changed("llama-tpu-worker-1-0", **samples()["pod-ended"].pods[HOST.format(3)])
+    found = scene.examined().every_trouble
+    times = [each.since for each in found if each.since is not None]
+    assert len(times) > 1
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(("created", "deletes"), [(BEFORE, True), (AFTER, False)])
+def test_a_deletion_is_not_advised_where_the_template_gives_the_number_of_hosts(
+    created: str, *, deletes: bool
+) -> None:
+    scene = Scene(llama(replicas=1))
+    hosts = ",".join(f"tpu-0-{host}.llama-headless" for host in range(8))
+    for name in scene.pods:
+        scene.changed(name, metadata={"creationTimestamp": created})
+        if name != "llama-head":
+            scene.told(name, TPU_WORKER_HOSTNAMES=hosts)
+    scene.cluster["metadata"]["managedFields"] = [
+        {"manager": "kubectl", "operation": "Update", "time": EDITED, "fieldsV1": {"f:spec": {}}}
+    ]
+    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    assert ("delete" in found.remedy) == deletes
+    assert ("TPU_WORKER_HOSTNAMES from the template" in found.remedy) != deletes

@@ -1,0 +1,90 @@
+"""The document for programs: what it says, and its JSON Schema."""
+
+import re
+from typing import Any
+
+import jsonschema
+import pytest
+from msgspec import structs
+
+from tests.diagnostics.page import SCHEMA, schema_text
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import NOW, Scene
+from webhook.diagnostics import ids
+from webhook.diagnostics.document import document, schema
+
+SAMPLES = samples()
+VALIDATOR = jsonschema.Draft202012Validator(
+    schema(), format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER
+)
+
+
+def conditions(scene: Scene) -> dict[str, Any]:
+    """Return the conditions of the RayCluster of a scene, by type."""
+    (cluster,) = document(scene.examined())["clusters"]
+    return {each["type"]: each for each in cluster["conditions"]}
+
+
+def test_the_schema_in_the_docs_is_up_to_date() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == schema_text(), (
+        "run: python -m tests.diagnostics.page"
+    )
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_document_of_every_example_has_the_schema(name: str) -> None:
+    VALIDATOR.validate(document(SAMPLES[name].scene().examined()))
+
+
+def test_the_schema_refuses_another_kind_and_times_in_seconds() -> None:
+    found = document(Scene().examined())
+    assert VALIDATOR.is_valid(found)
+    assert not VALIDATOR.is_valid(found | {"kind": "Status"})
+    assert not VALIDATOR.is_valid(found | {"now": NOW})
+
+
+def test_it_has_a_version_and_times_as_the_kubernetes_api_writes_them() -> None:
+    found = document(SAMPLES[ids.HOST_RESTARTED].scene().examined())
+    assert (found["apiVersion"], found["kind"]) == ("admission.ray.io/v1alpha1", "RayStatus")
+    assert found["now"] == "2026-11-21T12:00:00Z"
+    (cluster,) = found["clusters"]
+    assert cluster["head"]["since"] == "2026-11-21T11:00:00Z"
+    assert cluster["troubles"][0]["since"] == "2026-11-21T11:40:00Z"
+    assert not re.search(r"'(since|now)': [0-9]", str(found))
+
+
+def test_a_raycluster_in_which_all_is_well_is_ready_and_not_degraded() -> None:
+    found = conditions(Scene())
+    assert {name: each["status"] for name, each in found.items()} == {
+        "Ready": "True",
+        "Degraded": "False",
+    }
+    assert found["Ready"]["message"] == "2 of 2 replicas complete"
+
+
+def test_a_problem_degrades_its_raycluster_with_reason_message_and_time() -> None:
+    found = conditions(SAMPLES[ids.HOST_RESTARTED].scene())
+    assert found["Ready"]["status"] == "False"
+    degraded = found["Degraded"]
+    assert (degraded["status"], degraded["reason"]) == ("True", "HostRestarted")
+    assert degraded["lastTransitionTime"] == "2026-11-21T11:40:00Z"
+    assert degraded["message"].startswith("host 3 of replica 0 ")
+
+
+def test_a_raycluster_that_is_deleted_is_not_ready_and_one_that_failed_is_unknown() -> None:
+    deleted = conditions(SAMPLES[ids.BEING_DELETED].scene())
+    assert deleted["Ready"]["reason"] == "BeingDeleted"
+    picture = Scene().examined()
+    (cluster,) = picture.clusters
+    failed = structs.replace(cluster, groups=(), troubles=(), failure="ValueError")
+    found = document(structs.replace(picture, clusters=(failed,)))
+    VALIDATOR.validate(found)
+    assert {each["status"] for each in found["clusters"][0]["conditions"]} == {"Unknown"}
+
+
+def test_a_time_that_no_calendar_has_is_left_out() -> None:
+    picture = Scene().examined()
+    (cluster,) = picture.clusters
+    late = structs.replace(cluster, head=structs.replace(cluster.head, since=1e18))
+    found = document(structs.replace(picture, clusters=(late,)))
+    assert "since" not in found["clusters"][0]["head"]

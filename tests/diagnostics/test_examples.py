@@ -1,0 +1,76 @@
+"""Each diagnosis makes its example out, and nothing else does."""
+
+from typing import Any
+
+import pytest
+
+from tests.diagnostics.samples import samples
+from tests.diagnostics.scenes import NOW, Scene
+from webhook.diagnostics import ids
+from webhook.diagnostics.diagnosis import Diagnosis
+from webhook.diagnostics.examination import DIAGNOSES
+
+SAMPLES = samples()
+
+
+def test_nothing_is_wrong_where_all_is_well() -> None:
+    picture = Scene().examined()
+    assert picture.every_trouble == []
+    assert not picture.waits
+
+
+def test_every_id_has_one_row() -> None:
+    named = [value for name, value in vars(ids).items() if name.isupper()]
+    assert sorted(named) == sorted(diagnosis.id for diagnosis in DIAGNOSES)
+
+
+def test_every_diagnosis_has_an_example() -> None:
+    assert SAMPLES.keys() == {diagnosis.id for diagnosis in DIAGNOSES}
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_the_example_shows_the_diagnosis(diagnosis: Diagnosis[Any]) -> None:
+    sample = SAMPLES[diagnosis.id]
+    found = sample.scene().ids()
+    assert set(found) == {diagnosis.id, *sample.also}
+
+
+@pytest.mark.parametrize(
+    "diagnosis",
+    [diagnosis for diagnosis in DIAGNOSES if diagnosis.seconds],
+    ids=lambda diagnosis: diagnosis.id,
+)
+def test_a_diagnosis_does_not_count_before_its_time(diagnosis: Diagnosis[Any]) -> None:
+    scene = SAMPLES[diagnosis.id].scene()
+    trouble = next(each for each in scene.examined().every_trouble if each.id == diagnosis.id)
+    begin = NOW - 3600 if trouble.since is None else trouble.since  # with the pods, an hour ago
+    due = begin + diagnosis.seconds
+    assert due < NOW
+    assert diagnosis.id in scene.ids(due)
+    assert diagnosis.id not in scene.ids(due - 1)
+
+
+@pytest.mark.parametrize("diagnosis", DIAGNOSES, ids=lambda diagnosis: diagnosis.id)
+def test_a_trouble_says_where_it_is_and_what_to_do(diagnosis: Diagnosis[Any]) -> None:
+    for trouble in SAMPLES[diagnosis.id].scene().examined().every_trouble:
+        assert trouble.remedy
+        assert trouble.command.startswith(("kubectl describe ", "kubectl get "))
+        assert trouble.change is None or trouble.level == "error", "none on a warning"
+        assert trouble.page == f"docs/diagnoses.md#{trouble.id}"
+        if trouble.id != ids.SECOND_WEBHOOK:
+            assert (trouble.namespace, trouble.cluster) == ("team", "llama")
+
+
+def test_a_deletion_is_marked_and_says_what_it_takes_with_it() -> None:
+    scene = SAMPLES[ids.SEAT_HELD_TWICE].scene()
+    (found,) = scene.examined().every_trouble
+    assert found.command.startswith("kubectl get pod -n team -o wide llama-tpu-worker-0-2 ")
+    assert found.change is not None
+    assert found.change.command.startswith("kubectl delete pod -n team llama-tpu-worker-0-2 ")
+    assert found.change.does == "deletes 2 pods, and ends what runs in them"
+
+
+def test_the_second_webhook_is_migrated_from_and_not_deleted() -> None:
+    (found,) = SAMPLES[ids.SECOND_WEBHOOK].scene().examined().every_trouble
+    assert "`ray-webhook migrate --from kuberay-tpu-webhook`" in found.remedy
+    assert found.change is None

@@ -1,0 +1,139 @@
+"""What processes keep of the objects that they follow has a budget for each kind."""
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.bench.reviews import managed
+from tests.diagnostics.scenes import Scene
+from tests.kubeclient.fake_api import Object
+from webhook.api import names
+from webhook.cache import resources, worker_pods
+from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.wire import Codec
+
+COUNT = 1000
+PAGE = 250
+KIB = 1024
+CONDITIONS = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+)
+HOSTS = 4
+
+
+def hosts() -> Iterator[Object]:
+    """Yield worker pods as an API server has them, 2 containers with 25 variables each."""
+    (template,) = (
+        json.dumps(pod) for name, pod in Scene().pods.items() if name == "llama-tpu-worker-0-0"
+    )
+    for number in range(COUNT):
+        replica, host = divmod(number, HOSTS)
+        text = template.replace("tpu-s6kpg", f"tpu-{replica:05}").replace(
+            "tpu-0-0", f"tpu-0-{host}"
+        )
+        pod = json.loads(
+            text.replace('"TPU_WORKER_ID", "value": "0"', f'"TPU_WORKER_ID", "value": "{host}"')
+        )
+        pod["metadata"] |= metadata("llama-tpu-worker", number)
+        pod["metadata"]["annotations"] = {names.ANNOTATION_HOLDER: f"{number:012x}"}
+        pod["status"]["conditions"] = [
+            {
+                "type": kind,
+                "status": "True",
+                "lastTransitionTime": f"2026-11-24T10:{number % 60:02}:00Z",
+            }
+            for kind in CONDITIONS
+        ]
+        yield pod
+
+
+def nodes() -> Iterator[Object]:
+    """Yield nodes with 30 labels and an annotation of 1 KiB."""
+    for number in range(COUNT):
+        labels = {f"cloud.google.com/label-{each}": f"value-{each}" for each in range(28)}
+        own = {"kubernetes.io/hostname": f"node-{number}", "topology.kubernetes.io/zone": "a"}
+        meta = {"labels": labels | own, "annotations": {"node.alpha/volumes": f"{number:1024}"}}
+        yield {"metadata": meta | metadata("node", number)}
+
+
+def metadata(prefix: str, number: int) -> Object:
+    """Return metadata that no other object has, and those of field managers."""
+    return {
+        "name": f"{prefix}-{number:05}",
+        "uid": f"01234567-89ab-cdef-0000-{number:012}",
+        "resourceVersion": f"{number + 1}",
+        "managedFields": [managed()],
+    }
+
+
+def kept(codec: Codec[Any], objects: Iterator[Object], put: Callable[[Any], None]) -> float:
+    """Return how much memory objects take that come in pages, in KiB each."""
+    every = list(objects)
+    pages = [
+        json.dumps({"metadata": {"resourceVersion": "9"}, "items": every[start : start + PAGE]})
+        for start in range(0, COUNT, PAGE)
+    ]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for page in pages:
+            for item in codec.page(page.encode())[1]:
+                put(item)
+            item = None
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] / COUNT / KIB
+    finally:
+        tracemalloc.stop()
+
+
+def test_of_a_pod_the_controller_and_the_dashboard_keep_4_kib() -> None:
+    world = ObjectCache()
+    assert kept(resources.POD, hosts(), lambda pod: world.pods.put(pod.metadata.uid, pod)) < 4
+    assert len(world.pods.all) == COUNT
+
+
+def test_of_a_node_they_keep_2_kib() -> None:
+    world = ObjectCache()
+    assert kept(resources.NAMED, nodes(), lambda node: world.nodes.put(node.metadata.uid, node)) < 2
+    assert len(world.nodes.all) == COUNT
+
+
+def test_of_a_pod_the_process_that_answers_reviews_keeps_350_bytes() -> None:
+    members = Membership()
+    assert kept(worker_pods.CODEC, hosts(), worker_pods.PodFeed(members).put) < 0.35
+    assert len(members) == COUNT
+
+
+def test_a_node_of_which_only_annotations_change_has_not_changed() -> None:
+    world = ObjectCache()
+    scene = Scene()
+    for pod in scene.observed().pods:
+        world.pods.put(pod.metadata.uid or "", pod)
+    world.begin()
+    for version, text in enumerate(("a", "b")):
+        meta = {**scene.nodes[0]["metadata"], "uid": "u", "resourceVersion": f"{version}"}
+        page = json.dumps(
+            {"metadata": {}, "items": [{"metadata": meta | {"annotations": {"a": text}}}]}
+        )
+        world.nodes.put("u", resources.NAMED.page(page.encode())[1][0])
+        assert world.take_changed() == ({"uid-of-llama"} if version == 0 else set())
+
+
+@pytest.mark.parametrize("scene", [Scene(), Scene().changed("llama-tpu-worker-0-0", status={})])
+def test_what_is_kept_of_a_pod_is_equal_to_it(scene: Scene) -> None:
+    world = ObjectCache()
+    for pod in scene.pods.values():
+        given = resources.POD.page(json.dumps({"metadata": {}, "items": [pod]}).encode())[1][0]
+        world.pods.put(given.metadata.uid or "", given)
+        assert isinstance(given, LivePod)
+        assert world.pods.get(pod["metadata"]["uid"]) == given

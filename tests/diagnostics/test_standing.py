@@ -1,0 +1,367 @@
+"""Where pods stand, and how hosts and replicas are shown."""
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import structs
+
+from tests.builders import a_cluster
+from tests.diagnostics.scenes import (
+    NOW,
+    Scene,
+    instant,
+    llama,
+)
+from webhook.api import names
+from webhook.diagnostics import ids
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.live_objects import Selector
+from webhook.diagnostics.observation import Observed
+from webhook.diagnostics.report import Host, Replica
+
+SEAT = dict.fromkeys(names.SEAT_LABELS)
+LEGACY = {names.LABEL_LEGACY_REPLICA_INDEX: None}
+
+
+def replica(scene: Scene, number: int = 0) -> Replica:
+    """Return a replica of the only group."""
+    return scene.examined().clusters[0].groups[0].replicas[number]
+
+
+def host(scene: Scene, number: int = 3) -> Host:
+    """Return a host of the first replica."""
+    return replica(scene).hosts[number]
+
+
+def test_all_hosts_of_all_replicas_are_shown_in_order() -> None:
+    group = Scene().examined().clusters[0].groups[0]
+    assert [each.index for each in group.replicas] == [0, 1]
+    assert [[place.index for place in each.hosts] for each in group.replicas] == [[0, 1, 2, 3]] * 2
+    assert {each.state for each in group.replicas} == {"complete"}
+
+
+def test_a_host_says_its_pod_and_node() -> None:
+    found = host(Scene())
+    assert (found.pods, found.node) == (("llama-tpu-worker-0-3",), "node-0-3")
+
+
+def test_a_pod_that_is_being_deleted_is_counted_and_no_more() -> None:
+    scene = Scene().changed("llama-tpu-worker-0-3", metadata={"deletionTimestamp": instant(60)})
+    cluster = scene.examined().clusters[0]
+    assert cluster.leaving == 1
+    assert host(scene).state == "missing"
+
+
+def test_a_pod_without_a_node_is_pending_and_one_with_a_node_starts() -> None:
+    waits = {"phase": "Pending", "conditions": None}
+    scene = Scene().changed("llama-tpu-worker-0-3", status=waits, spec={"nodeName": None})
+    assert host(scene).state == "pending"
+    assert (
+        host(scene.changed("llama-tpu-worker-0-3", spec={"nodeName": "node"})).state == "starting"
+    )
+
+
+def test_a_pod_that_has_ended_is_shown_as_failed() -> None:
+    scene = Scene().changed("llama-tpu-worker-0-3", status={"phase": "Failed", "conditions": None})
+    assert host(scene).state == "failed"
+
+
+def test_a_replica_that_comes_up_is_not_called_waiting() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    for name in scene.pods:
+        scene.changed(name, metadata={"creationTimestamp": instant(5)})
+    assert replica(scene).state == "coming"
+    assert not scene.examined().waits
+    assert scene.examined(NOW + 60).waits
+
+
+def test_a_replica_that_is_missing_is_shown_without_an_index() -> None:
+    scene = Scene().without(*(f"llama-tpu-worker-1-{each}" for each in range(4)))
+    found = replica(scene, 1)
+    assert (found.index, found.state, found.ready, len(found.hosts)) == (None, "missing", 0, 4)
+
+
+def test_the_end_of_a_pod_says_since_when_its_host_is_missing() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3")
+    about = {"kind": "Pod", "name": "llama-tpu-worker-x7k2p", "uid": "uid-of-it"}
+    end = {"reason": "Killing", "involvedObject": about, "lastTimestamp": instant(720)}
+    scene.events.append({"metadata": {"name": "end", "namespace": "team"}, **end})
+    (trouble,) = scene.examined().every_trouble
+    assert trouble.since == NOW - 720
+
+
+def test_a_suspended_raycluster_lacks_nothing() -> None:
+    scene = Scene(llama(suspend=True)).without(*Scene(llama()).pods)
+    assert scene.ids() == []
+
+
+def test_the_seats_that_a_former_webhook_gave_count() -> None:
+    scene = Scene()
+    for number in range(4):
+        scene.changed(f"llama-tpu-worker-0-{number}", metadata={"labels": SEAT})
+    assert replica(scene).name == "tpu-0"
+    assert scene.ids() == []
+
+
+def test_pods_of_a_group_with_single_hosts_have_one_label() -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=3))
+    group = scene.examined().clusters[0].groups[0]
+    assert [each.index for each in group.replicas] == [0, 1, 2]
+    assert scene.ids() == []
+
+
+def test_seats_that_kuberay_gave_are_as_good_as_ours() -> None:
+    assert Scene(indexed=True).ids() == []
+
+
+def test_what_could_not_be_read_is_not_missed() -> None:
+    scene = Scene()
+    scene.services.clear()
+    assert scene.ids() == [ids.HEADLESS_SERVICE_MISSING]
+    unread = structs.replace(scene.observed(), services=None)
+    assert examine(unread, NOW).every_trouble == []
+
+
+def test_a_single_host_without_a_tpu_needs_no_seat() -> None:
+    scene = Scene(a_cluster("llama").group("cpu", replicas=2))
+    for name in [name for name in scene.pods if name != "llama-head"]:
+        scene.changed(name, metadata={"labels": {names.LABEL_REPLICA_INDEX: None}})
+    assert scene.ids() == []
+    assert len(scene.examined().clusters[0].groups[0].unseated) == 2
+
+
+def a_seatless_host(amount: str, **spec: object) -> Scene:
+    """Return a single host without a seat, whose Ray container asks for an amount of TPUs."""
+    limits = {names.RESOURCE_TPU: amount} if amount else {}
+    container = {"name": "ray-worker", "resources": {"limits": limits}}
+    template = {"spec": {"containers": [container], **spec}}
+    scene = Scene(a_cluster("llama").group("one", replicas=1, template=template))
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    labels = {**SEAT, names.LABEL_LEGACY_REPLICA_INDEX: None}
+    return scene.changed(name, metadata={"labels": labels})
+
+
+def test_a_single_host_that_asks_for_no_tpu_at_all_needs_no_seat() -> None:
+    assert a_seatless_host("4").ids() == [ids.POD_WITHOUT_SEAT]
+    assert a_seatless_host("0").ids() == []
+
+
+def test_a_pod_whose_identity_labels_were_removed_is_said_to_have_had_them() -> None:
+    scene = a_seatless_host("4")
+    (name,) = [name for name in scene.pods if name != "llama-head"]
+    scene.changed(name, metadata={"annotations": {names.ANNOTATION_HOLDER: "0123456789ab"}})
+    (trouble,) = scene.examined().every_trouble
+    assert "labels were removed" in trouble.message
+
+
+def test_a_single_host_whose_tpus_are_in_a_sidecar_needs_a_seat() -> None:
+    sidecar = {
+        "name": "side",
+        "restartPolicy": "Always",
+        "resources": {"limits": {names.RESOURCE_TPU: "4"}},
+    }
+    assert a_seatless_host("", initContainers=[sidecar]).ids() == [ids.POD_WITHOUT_SEAT]
+
+
+def test_a_raycluster_that_is_being_deleted_lacks_nothing() -> None:
+    scene = Scene().without(*Scene().pods)
+    assert scene.ids() == [ids.HEAD_MISSING, ids.REPLICA_MISSING]
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    assert scene.ids() == [ids.BEING_DELETED]
+
+
+def test_a_raycluster_that_is_being_deleted_says_so_and_does_not_come_up() -> None:
+    scene = Scene().without("llama-tpu-worker-0-3", "llama-head")
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    picture = scene.examined()
+    (cluster,) = picture.clusters
+    (trouble,) = cluster.troubles
+    assert (trouble.id, trouble.level, trouble.since) == (ids.BEING_DELETED, "info", NOW - 60)
+    assert cluster.deleting
+    assert [each.state for each in cluster.groups[0].replicas] == ["leaving"] * 2
+    assert not picture.waits
+
+
+def test_replicas_of_a_raycluster_that_is_being_deleted_are_not_missing() -> None:
+    scene = Scene().without(*Scene().pods)
+    scene.cluster["metadata"]["deletionTimestamp"] = instant(60)
+    assert scene.examined().clusters[0].groups[0].replicas == ()
+
+
+def test_a_finalizer_that_holds_a_raycluster_for_long_is_named() -> None:
+    scene = Scene()
+    finalizers = ["example.com/audit", "foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(300), "finalizers": finalizers}
+    assert scene.ids() == [ids.BEING_DELETED]
+    picture = scene.examined(NOW + 300)
+    held = picture.every_trouble[0]
+    assert held.message == (
+        "the RayCluster is being deleted, and finalizers hold it: example.com/audit, "
+        "foregroundDeletion"
+    )
+    assert picture.waits
+
+
+def test_pods_of_a_group_that_was_removed_are_shown() -> None:
+    scene = Scene()
+    for number in range(4):
+        labels = {names.LABEL_GROUP: "former"}
+        scene.changed(f"llama-tpu-worker-1-{number}", metadata={"labels": labels})
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 1
+    (trouble,) = scene.examined().every_trouble
+    assert trouble.id == ids.POD_WITHOUT_GROUP
+    assert trouble.message.startswith("4 pods of former, which is no worker group")
+    assert trouble.pods == tuple(f"llama-tpu-worker-1-{number}" for number in range(4))
+    assert trouble.command.endswith(" ".join(trouble.pods))
+
+
+def test_the_work_of_an_examination_grows_with_the_pods_and_no_faster() -> None:
+    few, many = (calls(Scene(llama(replicas=count)).observed()) for count in (50, 250))
+    assert many < 6 * few
+
+
+def calls(observed: Observed) -> int:
+    """Return how many functions of Python an examination calls, which finds nothing."""
+    count = 0
+
+    def profile(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        picture = examine(observed, NOW)
+    finally:
+        sys.setprofile(None)
+    assert picture.every_trouble == []
+    return count
+
+
+def test_a_raycluster_that_asks_for_more_than_there_can_be_is_looked_at_in_no_time() -> None:
+    most = 2**31 - 1
+    overlay = {"replicas": most, "maxReplicas": most, "numOfHosts": most}
+    scene = Scene()
+    (group,) = scene.cluster["spec"]["workerGroupSpecs"]
+    group.update(overlay)
+    (cluster,) = scene.examined().clusters
+    (shown,) = cluster.groups
+    assert shown.desired == most
+    assert sum(len(replica.hosts) for replica in shown.replicas) < 40_000
+    group.update(numOfHosts=0)
+    (cluster,) = scene.examined().clusters
+    assert sum(len(replica.hosts) for replica in cluster.groups[0].replicas) < 40_000
+    assert len(cluster.groups[0].replicas) < 40_000
+
+
+def opted_in(**labels: str) -> Scene:
+    """Return a RayCluster with a pod without a seat, in a namespace with these labels, where the
+    webhook is asked about namespaces that are labelled for it alone.
+    """
+    scene = Scene()
+    scene.changed("llama-tpu-worker-0-3", metadata={"labels": SEAT | LEGACY})
+    wanted = {"key": "admission.ray.io/enabled", "operator": "In", "values": ["true"]}
+    for webhook in scene.webhooks[0]["webhooks"]:
+        webhook["namespaceSelector"].setdefault("matchExpressions", []).append(wanted)
+    scene.namespaces[0]["metadata"]["labels"] = labels
+    return scene
+
+
+def test_a_namespace_that_the_webhook_is_not_asked_about_is_left_alone() -> None:
+    assert ids.POD_WITHOUT_SEAT in opted_in(**{"admission.ray.io/enabled": "true"}).ids()
+    (trouble,) = opted_in().examined().clusters[0].troubles
+    assert trouble.id == "ignored"
+    assert "mutatingwebhookconfiguration ray-webhook does not select" in trouble.message
+
+
+@pytest.mark.parametrize(
+    ("requirement", "labels", "selected"),
+    [
+        ({"operator": "In", "values": ["a"]}, {"k": "a"}, True),
+        ({"operator": "In", "values": ["a"]}, {}, False),
+        ({"operator": "NotIn", "values": ["a"]}, {}, True),
+        ({"operator": "NotIn", "values": ["a"]}, {"k": "a"}, False),
+        ({"operator": "Exists"}, {"k": ""}, True),
+        ({"operator": "Exists"}, {}, False),
+        ({"operator": "DoesNotExist"}, {}, True),
+        ({"operator": "DoesNotExist"}, {"k": "a"}, False),
+    ],
+)
+def test_a_selector_selects_as_kubernetes_says(
+    requirement: dict[str, Any], labels: dict[str, str], *, selected: bool
+) -> None:
+    text = json.dumps({"matchExpressions": [{"key": "k", **requirement}]})
+    selector = msgspec.json.decode(text, type=Selector)
+    assert selector.selects(labels) is selected
+    assert structs.replace(selector, match_labels={"x": "y"}).selects(labels) is False
+
+
+def test_a_pod_that_a_finalizer_holds_is_told_with_it() -> None:
+    scene = Scene()
+    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
+    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
+    assert trouble.message.endswith("KubeRay waits for it: example.com/held is not removed")
+    assert trouble.command == "kubectl describe pod -n team llama-tpu-worker-0-3"
+
+
+def test_a_pod_that_still_has_time_to_end_is_no_trouble() -> None:
+    scene = Scene()
+    meta = {"deletionTimestamp": instant(-60), "deletionGracePeriodSeconds": 90}
+    scene.changed("llama-tpu-worker-0-3", metadata=meta)
+    assert ids.POD_STUCK_TERMINATING not in scene.ids()
+
+
+def test_a_pod_on_a_lost_node_holds_up_the_deletion_of_its_raycluster() -> None:
+    scene = Scene().changed(
+        "llama-tpu-worker-0-3",
+        metadata={"deletionTimestamp": instant(4000), "deletionGracePeriodSeconds": 30},
+    )
+    finalizers = ["foregroundDeletion"]
+    scene.cluster["metadata"] |= {"deletionTimestamp": instant(5000), "finalizers": finalizers}
+    found = {each.id: each for each in scene.examined().every_trouble}
+    assert set(found) == {ids.POD_STUCK_TERMINATING, ids.DELETION_HELD, ids.BEING_DELETED}
+    assert "node node-0-3, and the deletion waits" in found[ids.POD_STUCK_TERMINATING].message
+    assert found[ids.DELETION_HELD].command == "kubectl get pods -n team -l ray.io/cluster=llama"
+    finalizers.append("example.com/held")
+    (trouble,) = [each for each in scene.examined().every_trouble if each.id == ids.DELETION_HELD]
+    assert trouble.command == "kubectl get raycluster -n team llama -o yaml"
+
+
+def test_a_pod_that_found_no_node_and_is_held_is_told_without_one() -> None:
+    meta = {"deletionTimestamp": instant(120), "finalizers": ["example.com/held"]}
+    spec, status = {"nodeName": None}, {"phase": "Pending", "conditions": None}
+    scene = Scene().changed("llama-tpu-worker-0-3", metadata=meta, spec=spec, status=status)
+    (trouble,) = [each for each in scene.examined().every_trouble if "stuck" in each.id]
+    assert trouble.message == (
+        "llama-tpu-worker-0-3 is still Terminating, and KubeRay waits for it: example.com/held is "
+        "not removed"
+    )
+
+
+def test_pods_that_have_lost_the_label_of_their_group_are_told_apart() -> None:
+    scene = Scene(llama(replicas=3))
+    for host in range(4):
+        labels = {names.LABEL_GROUP: None if host < 3 else "former"}
+        scene.changed(f"llama-tpu-worker-2-{host}", metadata={"labels": labels})
+    scene.cluster["spec"]["workerGroupSpecs"][0]["replicas"] = 2
+    former, none = scene.examined().every_trouble
+    assert former.message.startswith("1 pod of former, which is no worker group of the RayCluster")
+    assert none.message.startswith("3 pods without the label ray.io/group: KubeRay does not look")
+    assert none.remedy == "delete them"
+    assert none.pods == tuple(f"llama-tpu-worker-2-{host}" for host in range(3))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "what"),
+    [(8, "was told TPU_WORKER_HOSTNAMES=tpu-0-0."), (2, "it has hosts 2-3")],
+    ids=["grew", "shrank"],
+)
+def test_replicas_of_a_group_whose_number_of_hosts_changed_are_found(hosts: int, what: str) -> None:
+    scene = Scene(llama(replicas=1))
+    scene.cluster["spec"]["workerGroupSpecs"][0]["numOfHosts"] = hosts
+    (found,) = (each for each in scene.examined().every_trouble if each.id == ids.HOSTS_CHANGED)
+    assert f"was made for another numOfHosts than {hosts}: " in found.message
+    assert what in found.message

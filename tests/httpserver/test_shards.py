@@ -1,0 +1,107 @@
+"""Shards and resizes over HTTPS, standalone: a RayCluster that was told its index counts as
+created.
+"""
+
+import base64
+import copy
+import json
+from collections.abc import Iterator
+
+import httpx
+import jsonpatch
+import pytest
+import yaml
+
+from tests.apiserver import (
+    ApiServer,
+    Object,
+    object_review,
+    pod_review,
+)
+from tests.builders import (
+    NAMESPACE,
+    a_cluster,
+    a_pod,
+    env_of,
+)
+from tests.server import serving
+from webhook.api import names
+
+GROUP, INDEX = names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX
+IPPR = json.dumps({"groups": {"g": {"max-cpu": 4, "max-memory": "8Gi", "resize-timeout": 60}}})
+THERE = (
+    a_cluster("there")
+    .group("g")
+    .annotated(GROUP, "search")
+    .annotated(INDEX, "1")
+    .annotated(names.ANNOTATION_IPPR, IPPR)
+)
+
+
+@pytest.fixture(name="client", scope="module")
+def _client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """A kube-apiserver, and a webhook that knows one RayCluster, which is shard 1."""
+    folder = tmp_path_factory.mktemp("shards")
+    state = folder / "state.yaml"
+    state.write_text(yaml.safe_dump(THERE.build()))
+    with (
+        serving(folder, [state], "--resize.beyond", "deny") as running,
+        ApiServer(running.url, running.authority) as api,
+    ):
+        yield api
+
+
+def told(client: ApiServer, cluster: Object, old: Object | None = None) -> str:
+    """Return the index that a RayCluster has after its review."""
+    response = client.review(object_review(cluster, old=old))
+    patched = jsonpatch.apply_patch(
+        copy.deepcopy(cluster), json.loads(base64.b64decode(response.get("patch", "W10=")))
+    )
+    index: str = patched["metadata"]["annotations"][INDEX]
+    return index
+
+
+def test_each_cluster_gets_its_own_index_and_keeps_it(client: ApiServer) -> None:
+    clusters = [
+        a_cluster(name).group("g").annotated(GROUP, "search").build() for name in ("a", "b", "a")
+    ]
+    assert [told(client, cluster) for cluster in clusters] == ["0", "2", "0"]
+    old = a_cluster("a").group("g").annotated(GROUP, "search").annotated(INDEX, "0").build()
+    assert told(client, clusters[0], old) == "0"
+
+
+def test_an_index_that_is_taken_is_refused(client: ApiServer) -> None:
+    taken = a_cluster("c").annotated(GROUP, "search").annotated(INDEX, "1").build()
+    status = client.review(object_review(taken))["status"]
+    assert (status["reason"], status["code"]) == ("Invalid", 422)
+    assert "there has index 1" in status["message"]
+
+
+def test_pods_of_the_cluster_learn_their_shard(client: ApiServer) -> None:
+    for node_type in ("head", "worker"):
+        pod, _ = client.admit(
+            a_pod().worker("g").of("there").label(names.LABEL_NODE_TYPE, node_type).build()
+        )
+        values = env_of(pod)
+        assert (values[names.RAY_SHARD_INDEX], values[names.RAY_SHARD_GROUP]) == ("1", "search")
+
+
+def test_a_resize_beyond_the_maxima_is_refused(client: ApiServer) -> None:
+    for cpu, allowed in (("4", True), ("5", False)):
+        review = pod_review(
+            a_pod().worker("g").of("there").resource("cpu", cpu).build(), operation="UPDATE"
+        )
+        review["request"] |= {
+            "subResource": "resize",
+            "oldObject": a_pod().worker("g").of("there").resource("cpu", "1").build(),
+        }
+        assert client.review(review, "/validate")["allowed"] is allowed
+
+
+@pytest.mark.parametrize("pod", [None, 7, {"spec": {"containers": {}}}])
+def test_a_malformed_resize_is_400(client: ApiServer, pod: object) -> None:
+    review = pod_review({"metadata": {"namespace": NAMESPACE}}, operation="UPDATE")
+    review["request"] |= {"subResource": "resize", "object": pod}
+    assert (
+        client.post("/validate", json.dumps(review).encode()).status_code == httpx.codes.BAD_REQUEST
+    )

@@ -1,0 +1,413 @@
+"""Faults of the API server: the feeds recover, do not hammer it, lose and duplicate nobody, and say
+once what happened.
+"""
+
+import asyncio
+import logging
+from functools import partial
+
+import pytest
+
+from tests.kubeclient.fake_api import (
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Fault,
+)
+from tests.kubeclient.following import (
+    QUICK,
+    Following,
+    eventually,
+    following,
+    plain,
+)
+from tests.kubeclient.objects import (
+    KEY,
+    a_pod,
+    a_raycluster,
+    terminating,
+)
+from webhook.cache.informer import ListWatch
+from webhook.cache.worker_pods import PodFeed, WorkerPod, pods_in
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import Backoff, Clock, Timing
+
+BROKEN_WATCHES = {
+    Fault.RESET: "disconnected",
+    Fault.SILENCE: "timeout",
+    Fault.UNAUTHORIZED: "unauthorized",
+    Fault.FORBIDDEN: "forbidden",
+    Fault.BROKEN: "server",
+    Fault.EXPIRED: "expired",
+    Fault.EXPIRED_EVENT: "expired",
+    Fault.STRANGE_EVENT: "server",
+    Fault.GARBAGE: "garbled",
+    Fault.TRUNCATED: "truncated",
+    Fault.CUT: "disconnected",
+}
+BROKEN_LISTS = {
+    fault: BROKEN_WATCHES[fault]
+    for fault in (
+        Fault.RESET,
+        Fault.SILENCE,
+        Fault.UNAUTHORIZED,
+        Fault.FORBIDDEN,
+        Fault.BROKEN,
+        Fault.EXPIRED,
+        Fault.GARBAGE,
+        Fault.CUT,
+    )
+}
+
+
+def seat(host: int, replica: int = 0) -> HostIdentity:
+    return HostIdentity(replica, host, f"tpu-{replica}")
+
+
+def pod_lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "webhook.cache" and "pods" in record.getMessage()
+    ]
+
+
+@pytest.mark.parametrize("fault", [each for each in BROKEN_WATCHES if each is not Fault.SILENCE])
+def test_a_watch_that_fails_once_is_resumed_and_nobody_is_lost_or_held_twice(
+    fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.cache")
+
+    async def story() -> Following:
+        async with FakeApi().serving() as api:
+            for host in range(3):
+                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            if fault in (Fault.UNAUTHORIZED, Fault.RESET):
+                api.plan(
+                    "watch", fault
+                )  # repeated once: with credentials loaded again, on another connection
+            api.plan("watch", fault)
+            async with following(api) as f:
+                await eventually(lambda: f.synced)
+                api.delete(PODS, "pod-0")
+                api.put(PODS, a_pod("pod-3", seat(3)))
+                api.put(PODS, a_pod("pod-4", seat(0)))
+                await eventually(lambda: f.pods.errors and len(f.members) == 4)
+                assert f.seats(KEY) == [seat(0), seat(1), seat(2), seat(3)]
+                api.put(PODS, terminating(a_pod("pod-4", seat(0))))
+                await eventually(lambda: len(f.members) == 3)
+                while "watching again" not in pod_lines(caplog)[-1]:
+                    api.put(PODS, terminating(a_pod("pod-3", seat(3))))  # a healthy watch delivers
+                    await asyncio.sleep(0.02)
+                return f
+
+    f = asyncio.run(story())
+    assert set(f.pods.errors) == {BROKEN_WATCHES[fault]}
+    assert f.pods.relists == ("expired" in f.pods.errors)
+    first, trouble, *_, again = pod_lines(caplog)
+    assert "listed" in first
+    assert f"({BROKEN_WATCHES[fault]})" in trouble
+    assert "watching again" in again
+
+
+@pytest.mark.parametrize(("silences", "reported"), [(1, False), (2, True)])
+def test_a_watch_that_is_silent_for_too_long_is_opened_again_and_reported_when_the_next_is_too(
+    silences: int, caplog: pytest.LogCaptureFixture, *, reported: bool
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.cache")
+
+    async def story() -> Following:
+        async with FakeApi().serving() as api:
+            api.plan("watch", *[Fault.SILENCE] * silences)
+            async with following(api) as f:
+                await eventually(lambda: f.pods.errors.get("timeout") == silences)
+                api.put(PODS, a_pod("pod-0", seat(0)))
+                await eventually(lambda: len(f.members) == 1)
+                return f
+
+    f = asyncio.run(story())
+    assert (set(f.pods.errors), f.pods.relists) == ({"timeout"}, 0)
+    lines = [line for line in pod_lines(caplog) if "listed" not in line]
+    assert any("sent nothing for" in line for line in lines) is reported
+    assert bool(lines) is reported
+
+
+@pytest.mark.parametrize("fault", BROKEN_LISTS)
+def test_a_list_that_fails_is_repeated_until_it_comes(
+    fault: Fault, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.cache")
+
+    async def story() -> Following:
+        async with FakeApi().serving() as api:
+            api.put(PODS, a_pod("pod-0", seat(0)))
+            api.always("list", fault)
+            async with following(api) as f:
+                await eventually(lambda: sum(f.pods.errors.values()) >= 3)
+                assert not f.synced
+                api.always("list", None)
+                await eventually(lambda: f.synced and len(f.members) == 1)
+                return f
+
+    f = asyncio.run(story())
+    assert set(f.pods.errors) == {BROKEN_LISTS[fault]}
+    assert len([line for line in pod_lines(caplog) if "next" in line]) == 1
+
+
+@pytest.mark.parametrize("fault", [*BROKEN_WATCHES, Fault.BRIEF])
+def test_a_watch_that_always_fails_does_not_make_us_hammer_the_server(fault: Fault) -> None:
+    async def story() -> float:
+        async with FakeApi().serving() as api:
+            api.always("watch", fault)
+            async with following(api, timing=PATIENT) as f:
+                await eventually(lambda: f.synced)
+                begun = asyncio.get_running_loop().time()
+                await eventually(lambda: api.count("watch") + api.count("list") > 12)
+                return asyncio.get_running_loop().time() - begun
+
+    # Delays of 0.05 to 0.1, 0.1 to 0.2, 0.2 to 0.4 s; a watch that ends properly comes every 0.1 s;
+    # 401 and 410 double requests.
+    assert asyncio.run(story()) >= 0.3
+
+
+PATIENT = Timing(
+    page_deadline=0.3, idle=0.3, watch_interval=0.1, first_delay=0.1, longest_delay=5.0
+)
+
+
+def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if sum(pauses) > 600:
+            raise asyncio.CancelledError
+
+    async def story() -> ListWatch[WorkerPod]:
+        fake = FakeApi()
+        async with fake.serving():
+            pass  # a port where nobody listens
+
+        api = Api(plain(fake))
+        await api.open()
+        watch = ListWatch(
+            api,
+            pods_in(""),
+            PodFeed(Membership()),
+            Timing(),
+            Clock(random=lambda: 0.5, sleep=sleep),
+        )
+        try:
+            await watch.run()
+        except asyncio.CancelledError:
+            await api.close()
+        return watch
+
+    watch = asyncio.run(story())
+    assert watch.counters.errors == {"refused": len(pauses)}
+    assert 20 <= len(pauses) <= 40
+    assert max(pauses) <= 30
+
+
+def test_delays_double_up_to_a_limit_are_spread_by_chance_and_start_again() -> None:
+    backoff = Backoff(1.0, 10.0, lambda: 0.0)
+    assert [backoff.next() for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 5.0, 5.0]
+    assert backoff.next(at_least=7.0) == 7.0
+    assert backoff.next(at_least=3600.0) == 10.0
+    backoff.reset()
+    assert backoff.next() == 0.5
+    assert Backoff(1.0, 10.0, lambda: 1.0).next() == 1.0
+
+
+def test_a_server_that_asks_for_a_pause_gets_it() -> None:
+    async def story() -> float:
+        async with FakeApi().serving() as api:
+            api.plan("list", Fault.THROTTLED)
+            async with following(api, timing=PATIENT) as f:
+                await eventually(lambda: f.synced)
+                times = [
+                    request.at
+                    for request in api.requests
+                    if request.verb == "list" and request.resource == PODS
+                ]
+                assert f.pods.errors == {"throttled": 1}
+                return times[1] - times[0]
+
+    assert asyncio.run(story()) >= 0.99
+
+
+def test_a_watch_that_ends_every_second_is_opened_again_at_once_from_where_it_was() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.always("watch", Fault.BRIEF)
+            async with following(api) as f:
+                await eventually(lambda: f.synced)
+                for host in range(4):
+                    api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+                    await eventually(partial(lambda expected: len(f.members) == expected, host + 1))
+                await eventually(lambda: f.pods.watches >= 6)
+                assert f.pods.events == 4
+                assert f.pods.lists == 1
+                assert not f.pods.errors
+
+    asyncio.run(story())
+
+
+def test_a_server_that_goes_away_and_comes_back_is_followed_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "webhook.cache")
+
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.put(PODS, a_pod("pod-0", seat(0)))
+            async with following(api) as f:
+                await eventually(lambda: api.watching == 2)
+                await api.down()
+                await eventually(lambda: f.pods.errors.get("refused", 0) >= 8)
+                assert f.synced
+                assert len(f.members) == 1
+                api.put(PODS, a_pod("pod-1", seat(1)))
+                await api.up()
+                await eventually(lambda: len(f.members) == 2)
+                assert f.pods.lists == 1
+
+    asyncio.run(story())
+    reasons = [line.rsplit("(", 1)[1].split(")")[0] for line in pod_lines(caplog) if "next" in line]
+    assert reasons in (["disconnected", "refused"], ["refused"])
+
+
+def test_after_a_compaction_whoever_went_meanwhile_is_gone_and_whoever_came_is_there() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            for host in range(4):
+                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            async with following(api) as f:
+                await eventually(lambda: api.watching == 2)
+                await api.down()
+                api.delete(PODS, "pod-1")
+                api.delete(PODS, "pod-2")
+                api.put(PODS, a_pod("pod-5", seat(1)))
+                api.compact()
+                await api.up()
+                await eventually(lambda: f.pods.relists)
+                assert f.seats(KEY) == [seat(0), seat(1), seat(3)]
+                assert f.pods.errors["expired"] == 1
+
+    asyncio.run(story())
+
+
+def test_a_list_in_pages_whose_token_expires_begins_again() -> None:
+    async def story() -> None:
+        async with FakeApi(page_limit=3, continue_expires=2).serving() as api:
+            for replica in range(10):
+                api.put(PODS, a_pod(f"pod-{replica}", seat(0, replica)))
+            async with following(api) as f:
+                await eventually(lambda: f.synced)
+                assert len(f.seats(KEY)) == 10
+                assert f.pods.errors == {"expired": 2}
+                assert f.pods.lists == 3
+
+    asyncio.run(story())
+
+
+def test_a_list_that_is_too_slow_is_given_up_and_one_that_is_just_slow_is_waited_for() -> None:
+    async def story() -> None:
+        async with FakeApi(list_delay=QUICK.page_deadline * 2).serving() as api:
+            api.put(PODS, a_pod("pod-0", seat(0)))
+            async with following(api) as f:
+                await eventually(lambda: f.pods.errors.get("timeout"))
+                api.list_delay = QUICK.page_deadline / 2
+                await eventually(lambda: f.synced)
+                assert len(f.members) == 1
+
+    asyncio.run(story())
+
+
+def test_bookmarks_move_the_place_to_resume_from() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api, following(api) as f:
+            await eventually(lambda: api.watching == 2)
+            api.put(RAYCLUSTERS, a_raycluster())  # nothing that the pod feed is told of
+            (pods,) = f.state.pods
+            before = pods.heard_at
+            api.bookmark()
+            await eventually(lambda: pods.heard_at > before)
+            api.compact()
+            api.drop_connections()
+            await eventually(lambda: f.pods.watches == 2)
+            assert api.requests[-1].query["resourceVersion"] == str(api.version)
+            assert f.pods.lists == 1
+
+    asyncio.run(story())
+
+
+def test_a_store_that_was_set_back_by_a_restore_is_listed_again() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            for host in range(4):
+                api.put(PODS, a_pod(f"pod-{host}", seat(host)))
+            async with following(api) as f:
+                await eventually(lambda: api.watching == 2)
+                await api.down()
+                api.delete(PODS, "pod-3")
+                api.rewind(10)
+                api.plan(
+                    "watch", *[Fault.BROKEN] * 10
+                )  # as the API server answers a version from its future
+                await api.up()
+                await eventually(lambda: f.pods.relists)
+                assert len(f.members) == 3
+                api.put(PODS, terminating(a_pod("pod-2", seat(2))))
+                await eventually(lambda: len(f.members) == 2)
+
+    asyncio.run(story())
+
+
+def test_an_object_without_labels_or_of_another_shape_holds_no_seat_and_stops_nobody() -> None:
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            strange = a_pod("strange", seat(0))
+            strange["metadata"]["ownerReferences"] = "none"
+            bare = a_pod("bare")
+            del bare["metadata"]["ownerReferences"]
+            bare["metadata"]["labels"] = {"ray.io/node-type": "worker"}
+            for pod in (strange, bare, a_pod("pod-1", seat(1))):
+                api.put(PODS, pod)
+            async with following(api) as f:
+                await eventually(lambda: f.synced)
+                assert f.seats(KEY) == [seat(1)]
+                for pod in (strange, bare, a_pod("pod-2", seat(2))):
+                    api.put(PODS, pod)
+                await eventually(lambda: len(f.members) == 2)
+                assert f.pods.unreadable == 2  # in the list, and in an event
+                assert not f.pods.errors
+
+    asyncio.run(story())
+
+
+def test_a_monotonic_clock_that_jumps_ahead_changes_nothing() -> None:
+    now = [0.0]
+
+    def clock() -> float:
+        now[0] += 86_400.0
+        return now[0]
+
+    async def story() -> None:
+        async with FakeApi().serving() as api:
+            api.always("watch", Fault.BRIEF)
+
+            connection, members = Api(plain(api)), Membership()
+            await connection.open()
+            watch = ListWatch(connection, pods_in(""), PodFeed(members), QUICK, Clock(clock=clock))
+            task = asyncio.create_task(watch.run())
+            await eventually(lambda: watch.synced)
+            api.put(PODS, a_pod("pod-0", seat(0)))
+            await eventually(lambda: len(members) == 1)
+            task.cancel()
+            await asyncio.wait([task])
+            await connection.close()
+
+    asyncio.run(story())

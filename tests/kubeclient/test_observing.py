@@ -1,0 +1,161 @@
+"""What is observed is what a snapshot would be, at any time, whatever fails meanwhile."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+
+from tests.controller.scheduling_rules import PODGROUPS
+from tests.diagnostics.scenes import Scene
+from tests.kubeclient.fake_api import (
+    CONFIGURATIONS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAYCLUSTERS,
+    FakeApi,
+    Fault,
+    Request,
+)
+from tests.kubeclient.following import (
+    QUICK,
+    beside,
+    eventually,
+    plain,
+)
+from webhook.cache.cluster_cache import INSTALLATION, Observing
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.kubeclient.client import Api
+
+HOST = "llama-tpu-worker-0-3"
+
+
+def put(api: FakeApi, scene: Scene) -> None:
+    """Store a scene."""
+    api.put(RAYCLUSTERS, scene.cluster)
+    for pod in scene.pods.values():
+        api.put(PODS, pod)
+    for resource, objects in (
+        (NODES, scene.nodes),
+        (NAMESPACES, scene.namespaces),
+        (CONFIGURATIONS, scene.webhooks),
+    ):
+        for each in objects:
+            api.put(resource, each)
+
+
+class Observed:
+    """A world, and who keeps it in step."""
+
+    def __init__(self, api: Api) -> None:
+        self.world = ObjectCache()
+        self.observing = Observing(api, self.world, timing=QUICK, beside=INSTALLATION)
+
+    @property
+    def pods(self) -> set[str]:
+        """The names of the pods that are held."""
+        return {pod.name for pod in self.world.pods.all}
+
+
+@asynccontextmanager
+async def observing(api: FakeApi) -> AsyncIterator[Observed]:
+    """Observe a fake API server, until the end of the block."""
+    connection = Api(plain(api))
+    await connection.open()
+    observed = Observed(connection)
+    try:
+        async with beside(observed.observing.run()):
+            await eventually(lambda: observed.observing.listed)
+            yield observed
+    finally:
+        await connection.close()
+
+
+def run(story: Callable[[FakeApi], Coroutine[None, None, None]]) -> None:
+    """Tell a story against a fake API server with a scene."""
+
+    async def told() -> None:
+        async with FakeApi(served={"v1beta1"}).serving() as api:
+            put(api, Scene())
+            await story(api)
+
+    asyncio.run(told())
+
+
+def test_it_holds_what_is_there_and_follows_what_changes() -> None:
+    async def story(api: FakeApi) -> None:
+        async with observing(api) as observed:
+            world = observed.world
+            assert len(observed.pods) == 9
+            assert [each.metadata.name for each in world.clusters.all] == ["llama"]
+            assert len(world.nodes.all) == 9
+            assert [each.metadata.name for each in world.configurations.all] == ["ray-webhook"]
+            assert observed.observing.unread == {}
+            world.begin()
+            world.take_changed()
+            api.delete(PODS, HOST, "team")
+            await eventually(lambda: HOST not in observed.pods)
+            assert world.take_changed()
+
+    run(story)
+
+
+def test_what_is_not_followed_is_not_asked_for() -> None:
+    async def story(api: FakeApi) -> None:
+        async with observing(api) as observed:
+            assert not observed.world.events.known
+            assert not observed.world.services.known
+        assert "services" not in {request.resource for request in api.requests}
+
+    run(story)
+
+
+def test_what_may_not_be_read_is_named_and_keeps_nobody_waiting() -> None:
+    def before(request: Request) -> int:
+        return 403 if request.resource == NODES else 0
+
+    async def story(api: FakeApi) -> None:
+        api.before = before
+        async with observing(api) as observed:
+            assert observed.observing.unread == {"nodes": "forbidden"}
+            assert not observed.world.nodes.known
+            assert len(observed.pods) == 9
+
+    run(story)
+
+
+def test_what_happened_while_the_history_was_lost_is_known_after_the_next_list() -> None:
+    async def story(api: FakeApi) -> None:
+        async with observing(api) as observed:
+            api.mute()
+            api.delete(PODS, HOST, "team")
+            api.compact()
+            api.plan("watch", Fault.EXPIRED)
+            api.drop_connections()
+            await eventually(lambda: HOST not in observed.pods)
+            assert len(observed.pods) == 8
+
+    run(story)
+
+
+def test_an_outage_is_told_and_what_is_known_stays() -> None:
+    async def story(api: FakeApi) -> None:
+        async with observing(api) as observed:
+            await api.down()
+            await eventually(lambda: observed.observing.trouble == "refused")
+            assert len(observed.pods) == 9
+            await api.up()
+            await eventually(lambda: observed.observing.trouble == "")
+
+    run(story)
+
+
+def test_pod_groups_are_followed_where_they_are_served() -> None:
+    async def story(api: FakeApi) -> None:
+        group = {"metadata": {"name": "llama-all", "namespace": "team"}, "spec": {}}
+        api.put(PODGROUPS, group)
+        async with observing(api) as observed:
+            await eventually(lambda: observed.world.pod_groups.known)
+            api.put(PODGROUPS, {"metadata": {"name": "more", "namespace": "team"}, "spec": {}})
+            await eventually(lambda: len(observed.world.pod_groups.all) == 2)
+
+    run(story)

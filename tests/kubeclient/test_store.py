@@ -1,0 +1,247 @@
+"""The store: knowledge that arrives out of order adds up to the truth."""
+
+from operator import itemgetter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from webhook.cache.store import Store
+
+
+class Meta(Struct, frozen=True):
+    """Metadata."""
+
+    uid: str
+    resource_version: str
+
+
+class Pod(Struct, frozen=True):
+    """An object of a scope; without a value, nothing is kept of it."""
+
+    metadata: Meta
+    scope: str
+    value: str | None
+
+
+Value = tuple[str, str]
+PodStore = Store[Pod, str, Value]
+
+
+class Kept(dict[str, Value]):
+    """What is kept, by uid."""
+
+    def put(self, uid: str, value: Value) -> None:
+        """Set a value."""
+        self[uid] = value
+
+    def remove(self, uid: str) -> None:
+        """Forget a value."""
+        self.pop(uid, None)
+
+
+def a_pod(uid: str, version: int, scope: str, value: str | None = "seat") -> Pod:
+    return Pod(Meta(uid, str(version)), scope, value)
+
+
+def version_of(pod: Pod) -> int:
+    return int(pod.metadata.resource_version)
+
+
+def over(kept: Kept) -> PodStore:
+    """Return a store of what it keeps in `kept`."""
+    return Store(kept, lambda pod, _: (pod.scope, pod.value) if pod.value else None, itemgetter(0))
+
+
+def listed(kept: Kept, *pods: Pod, at: int = 10) -> PodStore:
+    """Return a store after a list at a version."""
+    store = over(kept)
+    store.begin(at)
+    for pod in pods:
+        store.item(pod)
+    store.end()
+    return store
+
+
+def test_an_older_event_does_not_bring_back_what_a_live_read_did_not_show() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"))
+    store.read("group", [], 20)
+    store.put(a_pod("a", 12, "group"))
+    assert kept == {}
+
+
+def test_a_live_read_does_not_bring_back_what_the_watch_has_removed_since() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"))
+    store.remove("a")
+    store.reach(13)
+    store.read("group", [a_pod("a", 5, "group")], 12)
+    assert kept == {}
+
+
+def test_a_live_read_does_not_remove_what_was_created_after_it() -> None:
+    kept = Kept()
+    store = listed(kept)
+    store.put(a_pod("a", 15, "group"))
+    store.reach(15)
+    store.read("group", [], 14)
+    assert kept == {"a": ("group", "seat")}
+
+
+def test_of_two_live_reads_the_later_counts_whichever_comes_first() -> None:
+    kept = Kept()
+    store = listed(kept)
+    store.read("group", [], 20)
+    store.read("group", [a_pod("a", 12, "group")], 15)
+    assert kept == {}
+
+
+def test_a_live_read_of_one_group_says_nothing_of_another() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"), a_pod("b", 6, "other"))
+    store.read("group", [], 20)
+    assert list(kept) == ["b"]
+
+
+def test_an_object_without_its_value_is_gone_and_no_older_read_brings_it_back() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"))
+    store.begin(20)
+    store.item(a_pod("a", 18, "group", None))
+    store.read("group", [a_pod("a", 15, "group")], 16)
+    assert store.end() == 0
+    assert kept == {}
+
+
+def test_a_store_that_was_set_back_is_believed() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 90, "group", "old"), a_pod("b", 91, "group", "old"), at=100)
+    store.read("group", [a_pod("a", 90, "group", "old"), a_pod("b", 91, "group", "old")], 120)
+    store.begin(8)
+    store.item(a_pod("a", 7, "group", "new"))
+    assert store.end() == 1
+    store.put(a_pod("c", 9, "group", "new"))
+    assert kept == {"a": ("group", "new"), "c": ("group", "new")}
+
+
+def test_an_object_that_moves_to_another_group_is_held_once() -> None:
+    kept = Kept()
+    store = listed(kept, a_pod("a", 5, "group"))
+    store.put(a_pod("a", 12, "other"))
+    assert kept == {"a": ("other", "seat")}
+    assert len(store) == 1
+
+
+def test_a_list_of_one_namespace_removes_nothing_of_another() -> None:
+    kept = Kept()
+    kept.put("b", ("other", "seat"))
+    store = Store[Pod, str, Value](
+        kept, lambda pod, _: (pod.scope, "seat"), itemgetter(0), lambda value: value[0] == "group"
+    )
+    for count, pods in ((1, [a_pod("a", 5, "group")]), (0, [])):
+        store.begin(10)
+        for pod in pods:
+            store.item(pod)
+        store.end()
+        assert len(store) == count
+        assert ("a" in kept, "b" in kept) == (bool(count), True)
+
+
+def state_at(history: list[Pod], version: int) -> dict[str, Pod]:
+    """Return what the API server shows at a version. A deletion is a pod of the scope `gone`."""
+    shown: dict[str, Pod] = {}
+    for pod in history[:version]:
+        if pod.scope == "gone":
+            shown.pop(pod.metadata.uid, None)
+        else:
+            shown[pod.metadata.uid] = pod
+    return shown
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Pod]:
+    """Return what happened, the pod at index i having version i + 1: pods come, change, move,
+    lose their seat, and go for good.
+    """
+    history: list[Pod] = []
+    alive: dict[str, str] = {}
+    for version in range(1, draw(st.integers(1, 25)) + 1):
+        if alive and draw(st.sampled_from(["old", "new"])) == "old":
+            uid = draw(st.sampled_from(sorted(alive)))
+            value = draw(st.sampled_from(["gone", "", "seat-1", "seat-2"]))
+            alive[uid] = draw(st.sampled_from([alive[uid], "g1", "g2"]))
+        else:
+            uid, value = f"pod-{version}", "seat-0"
+            alive[uid] = draw(st.sampled_from(["g1", "g2"]))
+        scope = alive.pop(uid) if value == "gone" else alive[uid]
+        history.append(a_pod(uid, version, "gone" if value == "gone" else scope, value or None))
+    return history
+
+
+@settings(max_examples=300)
+@given(histories(), st.data())
+def test_lists_watches_and_late_live_reads_in_any_order_end_in_the_truth(
+    history: list[Pod], data: st.DataObject
+) -> None:
+    """The API server is ahead of what we are told: a read is taken at one time, and taken in at a
+    later one.
+    """
+    last = len(history)
+    kept = Kept()
+    store = over(kept)
+    under_way: list[tuple[str, int]] = []
+    watched = 0
+    listed: list[Pod] | None = None
+    for _ in range(data.draw(st.integers(0, 30))):
+        step = data.draw(st.sampled_from(["watch", "watch", "list", "page", "ask", "answer"]))
+        if step == "watch" and listed is None and 0 < watched < last:
+            deliver(store, history[watched])
+            watched += 1
+        elif step == "list" and listed is None:
+            watched = data.draw(st.integers(max(watched, 1), last))
+            store.begin(watched)
+            listed = list(state_at(history, watched).values())
+        elif step == "page" and listed is not None:
+            listed = page(store, listed)
+        elif step == "ask":
+            under_way.append(
+                (
+                    data.draw(st.sampled_from(["g1", "g2"])),
+                    data.draw(st.integers(max(watched, 1), last)),
+                )
+            )
+        elif step == "answer" and under_way:
+            scope, version = under_way.pop(data.draw(st.integers(0, len(under_way) - 1)))
+            store.read(
+                scope,
+                [pod for pod in state_at(history, version).values() if pod.scope == scope],
+                version,
+            )
+    while listed is not None:
+        listed = page(store, listed)
+    for pod in history[watched:]:
+        deliver(store, pod)
+    truth = {
+        uid: (pod.scope, pod.value) for uid, pod in state_at(history, last).items() if pod.value
+    }
+    assert kept == truth
+    assert len(store) == len(truth)
+
+
+def page(store: PodStore, listed: list[Pod]) -> list[Pod] | None:
+    """Deliver one item of a list, or its end."""
+    if listed:
+        store.item(listed[0])
+        return listed[1:]
+    store.end()
+    return None
+
+
+def deliver(store: PodStore, pod: Pod) -> None:
+    """Deliver one event of the watch."""
+    if pod.scope == "gone":
+        store.remove(pod.metadata.uid)
+    else:
+        store.put(pod)
+    store.reach(version_of(pod))

@@ -1,0 +1,792 @@
+"""Requests over the wire: how responses are read, when connections are used again, and proxies."""
+
+import asyncio
+import gzip
+import ssl
+import zlib
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+from tests.kubeclient.certificates import server_tls
+from tests.kubeclient.following import QUICK, eventually
+from tests.kubeclient.objects import a_pod
+from tests.kubeclient.scripted import (
+    Script,
+    Scripted,
+    Visit,
+    scripted,
+)
+from webhook.cache.informer import ListWatch
+from webhook.cache.worker_pods import PodFeed, pods_in
+from webhook.groups.identity import HostIdentity
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.access import Access, Load
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError, ConfigurationError
+from webhook.kubeclient.timeouts import Timing
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+ZIPPED = b"HTTP/1.1 200 OK\r\nContent-ENCODING: gzip\r\nContent-Length: %d\r\n\r\n%b"
+MIB = 1 << 20
+
+
+def zipped(body: bytes) -> bytes:
+    """Return a response with a compressed body."""
+    return ZIPPED % (len(body), body)
+
+
+PACKED = gzip.compress(b"x" * 9000)
+
+
+def loading(url: str, **more: Any) -> Load:  # noqa: ANN401 - fields of Access
+    """Return the access to a server, and more such as its proxy."""
+
+    async def load() -> Access:
+        return Access(url, **more)
+
+    return load
+
+
+@asynccontextmanager
+async def opened(url: str, **more: Any) -> AsyncIterator[Api]:  # noqa: ANN401 - as above
+    """Yield a client of a server."""
+    api = Api(loading(url, **more))
+    await api.open()
+    try:
+        yield api
+    finally:
+        await api.close()
+
+
+@asynccontextmanager
+async def asking(script: Script) -> AsyncIterator[tuple[Api, Scripted]]:
+    """Yield a client of a scripted server, and the server."""
+    async with scripted(script) as server, opened(f"http://127.0.0.1:{server.port}") as api:
+        yield api, server
+
+
+def saying(*pieces: bytes) -> Script:
+    """Return a script that answers each request with the same pieces."""
+
+    async def script(visit: Visit) -> None:
+        while True:
+            await visit.request()
+            await visit.say(*pieces)
+
+    return script
+
+
+def once(*pieces: bytes) -> Script:
+    """Return a script that answers one request, and closes the connection."""
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(*pieces)
+
+    return script
+
+
+def then_silent(*pieces: bytes) -> Script:
+    """Return a script that answers one request, and keeps the connection."""
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(*pieces)
+        await asyncio.sleep(3600)
+
+    return script
+
+
+def got(script: Script) -> bytes:
+    """Return the body of a GET."""
+
+    async def story() -> bytes:
+        async with asking(script) as (api, _):
+            return await api.get("/it", (), 20.0)
+
+    return asyncio.run(story())
+
+
+def failed(script: Script) -> ApiError:
+    """Return the failure of a GET."""
+    with pytest.raises(ApiError) as caught:
+        got(script)
+    return caught.value
+
+
+async def streamed(api: Api, idle: float = 5.0) -> list[bytes]:
+    """Return the chunks of a stream."""
+    async with api.stream("/it", (), idle) as chunks:
+        return [chunk async for chunk in chunks]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "body"),
+    [
+        ([OK], b"{}"),
+        ([OK[place : place + 1] for place in range(len(OK))], b"{}"),
+        ([CHUNKED, b"1\r\n{\r\n", b"1\r\n}\r\n0\r\n\r\n"], b"{}"),
+        ([CHUNKED, b"0\r\n\r\n"], b""),
+        ([b"HTTP/1.1 100 Continue\r\n\r\n", OK], b"{}"),
+        ([b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + OK], b"{}"),
+        ([b"HTTP/1.1 200 OK\r\n\r\n", b"{", b"}"], b"{}"),
+        ([b"HTTP/1.0 200 OK\r\n\r\n{}"], b"{}"),
+        ([zipped(PACKED)], b"x" * 9000),
+        ([zipped(PACKED)[at : at + 1] for at in range(len(zipped(PACKED)))], b"x" * 9000),
+        ([zipped(PACKED).replace(b": gzip", b":gzip \t")], b"x" * 9000),
+        ([zipped(gzip.compress(b"x" * 8 * MIB))], b"x" * 8 * MIB),
+    ],
+    ids=[
+        "in one piece", "byte by byte", "in chunks", "empty", "after 100", "after 103",
+        "that ends with the connection", "of HTTP/1.0",
+        "compressed", "compressed, byte by byte", "compressed, with spaces", "compressed, long",
+    ],
+)  # fmt: skip
+def test_a_response_is_read_however_it_comes(pieces: list[bytes], body: bytes) -> None:
+    assert got(once(*pieces)) == body
+
+
+def test_a_refusal_says_when_to_come_again() -> None:
+    late = b"HTTP/1.1 429 Too Many\r\nretry-AFTER: 7\r\nContent-Length: 0\r\n\r\n"
+    error = failed(once(late))
+    assert (error.reason, error.retry_after) == ("throttled", 7.0)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"SSH-2.0-OpenSSH_9.2\r\n"],
+        [OK[:-1]],
+        [OK[:20]],
+        [CHUNKED, b"5\r\n{}"],
+        [],
+    ],
+    ids=["not HTTP", "cut", "cut head", "cut chunk", "nothing"],
+)
+def test_an_incomplete_response_is_a_broken_connection(pieces: list[bytes]) -> None:
+    assert failed(once(*pieces)).reason == "disconnected"
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_body_that_is_not_http_ends_with_the_time_that_is_given(streaming: bool) -> None:  # noqa: FBT001
+    async def story() -> None:
+        async with asking(then_silent(CHUNKED, b"zz\r\n{}")) as (api, _):
+            with pytest.raises(ApiError) as caught:
+                await (streamed(api, 0.2) if streaming else api.get("/it", (), 0.2))
+            assert caught.value.reason in {"timeout", "disconnected"}
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("headers", [b"X: y\r\n" * 50_000, b"X: %b\r\n" % (b"y" * MIB)])
+def test_a_response_with_endless_headers_is_given_up(headers: bytes) -> None:
+    assert failed(then_silent(b"HTTP/1.1 200 OK\r\n" + headers)).reason == "disconnected"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"{}", PACKED[:-1], PACKED[: len(PACKED) // 2], b"", PACKED + b"{}"],
+    ids=["not gzip", "cut by a byte", "cut in half", "empty", "with more behind it"],
+)
+def test_a_body_that_is_not_one_whole_of_gzip_is_an_error(body: bytes) -> None:
+    assert failed(once(zipped(body))).reason == "garbled"
+
+
+def test_a_body_without_end_is_given_up() -> None:
+    sent = 0
+
+    async def script(visit: Visit) -> None:
+        nonlocal sent
+        await visit.request()
+        visit.writer.write(CHUNKED)
+        while True:
+            visit.writer.write(b"%x\r\n%b\r\n" % (MIB, b"x" * MIB))
+            await visit.writer.drain()
+            sent += 1
+
+    error = failed(script)
+    assert (error.reason, str(error)) == (
+        "large",
+        "the API server's response is larger than 64 MiB",
+    )
+    assert sent < 80
+
+
+def test_a_small_body_that_decompresses_to_a_huge_one_is_given_up() -> None:
+    packed = gzip.compress(b"x" * 256 * MIB, 9)
+    assert len(packed) < MIB
+    assert failed(then_silent(zipped(packed))).reason == "large"
+
+
+def test_a_page_that_is_too_large_is_read_as_smaller_ones() -> None:
+    asked: list[str] = []
+    bomb = zipped(gzip.compress(b"x" * 65 * MIB))
+
+    async def script(visit: Visit) -> None:
+        while True:
+            target = (await visit.request()).split()[1].decode()
+            query = parse_qs(urlsplit(target).query)
+            if "watch" in query:
+                await asyncio.sleep(3600)
+            asked.append(query["limit"][0])
+            place = int(query.get("continue", ["0"])[0])
+            items = [a_pod(f"pod-{place}", HostIdentity(0, place, "tpu-x"))]
+            items[0]["metadata"] |= {"uid": str(place), "resourceVersion": "7"}
+            meta = {"resourceVersion": "9", "continue": "" if place == 2 else str(place + 1)}
+            body = msgspec.json.encode({"metadata": meta, "items": items})
+            large = int(query["limit"][0]) > 30
+            await visit.say(bomb if large else b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b"
+                            % (len(body), body))  # fmt: skip
+
+    async def story() -> None:
+        async with asking(script) as (api, _):
+            members = Membership()
+            watch = ListWatch(api, pods_in(""), PodFeed(members), Timing(page_items=100))
+            task = asyncio.create_task(watch.run())
+            await eventually(lambda: watch.synced)
+            assert len(members) == 3
+            task.cancel()
+            await asyncio.wait([task])
+
+    asyncio.run(story())
+    assert asked == ["100", "50", "25", "25", "25"]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_of_a_refusal_no_more_is_read_than_a_person_wants(streaming: bool) -> None:  # noqa: FBT001
+    endless = [b"%x\r\n%b\r\n" % (1 << 16, b"x" * (1 << 16))] * 64
+
+    async def story() -> None:
+        async with asking(then_silent(CHUNKED.replace(b"200 OK", b"500 It"), *endless)) as (
+            api,
+            server,
+        ):
+            for asked in (1, 2):
+                with pytest.raises(ApiError) as caught:
+                    await (streamed(api) if streaming else api.get("/it", (), 5.0))
+                assert caught.value.reason == "server"
+                assert server.visits == asked
+
+    asyncio.run(story())
+
+
+async def written(api: Api, verb: str) -> None:
+    """Send one write, as the program does."""
+    if verb == "POST":
+        await api.create("/it", {}, 5.0)
+    elif verb == "PUT":
+        await api.replace("/it", {"metadata": {"uid": "u", "resourceVersion": "7"}}, 5.0)
+    elif verb == "DELETE":
+        await api.delete("/it", "u", "7", 5.0)
+    else:
+        await api.patch("/it", [], 5.0)
+
+
+VERBS = ("POST", "PUT", "DELETE", "PATCH")
+
+
+def test_one_connection_serves_one_request_after_the_other() -> None:
+    async def story() -> None:
+        async with asking(saying(OK)) as (api, server):
+            for verb in VERBS:
+                await written(api, verb)
+                assert await api.get("/it", (), 5.0) == b"{}"
+            assert server.visits == 1
+
+    asyncio.run(story())
+
+
+def test_requests_at_the_same_time_have_a_connection_each() -> None:
+    async def story() -> None:
+        async with asking(saying(OK)) as (api, server):
+            for _ in range(2):
+                await asyncio.gather(*[api.get("/it", (), 5.0) for _ in range(3)])
+                assert server.visits == 3
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        OK + b"HTTP/1.1 500 Nobody asked\r\n\r\n",
+    ],
+    ids=["that closes it", "of HTTP/1.0", "with another one behind it"],
+)
+def test_a_connection_is_not_used_after_a_response(first: bytes) -> None:
+    async def story() -> None:
+        async with asking(saying(first)) as (api, server):
+            for count in (1, 2, 3):
+                await written(api, "POST")
+                await eventually(partial(lambda expected: server.visits == expected, count))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_connection_that_the_server_closed_meanwhile_is_left(verb: str) -> None:
+    async def story() -> None:
+        async with asking(once(OK)) as (api, server):
+            for count in (1, 2, 3):
+                await written(api, verb)
+                await eventually(partial(lambda expected: server.ended == expected, count))
+                for _ in range(5):  # until the end is read here too
+                    await asyncio.sleep(0)
+            assert server.visits == 3
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_write_is_sent_once_when_the_server_closes_a_kept_connection_instead_of_answering(
+    verb: str,
+    reset: bool,  # noqa: FBT001
+) -> None:
+    bodies: list[bytes] = []
+
+    async def script(visit: Visit) -> None:
+        head = await visit.request()
+        if head.startswith(b"GET"):
+            await visit.say(OK)
+            head = await visit.request()
+        length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+        bodies.append(await visit.reader.readexactly(length))  # and it is never answered
+        if reset:
+            visit.writer.transport.abort()
+
+    async def story() -> None:
+        async with asking(script) as (api, _):
+            await api.get("/it", (), 5.0)
+            with pytest.raises(ApiError) as caught:
+                await written(api, verb)
+            assert caught.value.reason == "disconnected"
+
+    asyncio.run(story())
+    assert len(bodies) == 1
+    if verb in {"PUT", "DELETE"}:
+        sent = msgspec.json.decode(bodies[0])
+        meta = sent.get("preconditions") or sent["metadata"]
+        assert meta == {"uid": "u", "resourceVersion": "7"}
+
+
+def test_a_get_is_repeated_when_the_server_closes_a_kept_connection_instead_of_answering() -> None:
+    asked = 0
+
+    async def script(visit: Visit) -> None:
+        nonlocal asked
+        for answer in (OK, b"") if not asked else (OK,):
+            await visit.request()
+            asked += 1
+            await visit.say(answer)
+
+    async def story() -> None:
+        async with asking(script) as (api, _):
+            for _ in range(2):
+                assert await api.get("/it", (), 5.0) == b"{}"
+
+    asyncio.run(story())
+    assert asked == 3
+
+
+def test_a_request_that_is_given_up_closes_its_connection() -> None:
+    async def story() -> None:
+        async with asking(then_silent(OK[:-1])) as (api, server):
+            for _ in range(2):
+                with pytest.raises(ApiError, match=r"sent nothing within 0\.05 s") as caught:
+                    await api.get("/it", (), 0.05)
+                assert caught.value.reason == "timeout"
+            assert server.visits == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("script", [then_silent(), then_silent(OK[:-1])], ids=["asked", "half"])
+def test_requests_in_progress_end_with_the_client(script: Script) -> None:
+    async def story() -> None:
+        async with asking(script) as (api, server):
+            asking_ = asyncio.create_task(api.get("/it", (), 20.0))
+            await eventually(lambda: server.asked == 1)
+            await api.close()
+            with pytest.raises(ApiError) as caught:
+                await asking_
+            assert caught.value.reason == "disconnected"
+            assert server.asked == 1
+
+    asyncio.run(story())
+
+
+def test_a_stream_gives_what_comes_as_it_comes() -> None:
+    read = asyncio.Event()
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(CHUNKED, b"4\r\none\n\r\n")
+        await read.wait()
+        await visit.say(b"4\r\ntwo\n\r\n0\r\n\r\n")
+
+    async def story() -> None:
+        taken = []
+        async with asking(script) as (api, _), api.stream("/it", (), 30.0) as chunks:
+            async for chunk in chunks:
+                taken += [chunk]
+                read.set()
+        assert taken == [b"one\n", b"two\n"]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("pieces", [[b"4\r\none\n\r\n"], [b"4\r\non"]], ids=["chunk", "half"])
+def test_a_stream_that_breaks_says_so_after_what_had_come(pieces: list[bytes]) -> None:
+    async def story() -> None:
+        async with asking(once(CHUNKED, *pieces)) as (api, _):
+            async with api.stream("/it", (), 5.0) as chunks:
+                assert b"one\n".startswith(await anext(chunks))
+                with pytest.raises(ApiError) as caught:
+                    await anext(chunks)
+            assert caught.value.reason == "disconnected"
+
+    asyncio.run(story())
+
+
+def test_a_stream_may_come_compressed() -> None:
+    packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
+
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(CHUNKED.replace(b"\r\n", b"\r\nContent-Encoding: gzip\r\n", 1))
+        for line in (b"one\n", b"two\n"):
+            packed = packer.compress(line) + packer.flush(zlib.Z_SYNC_FLUSH)
+            await visit.say(*[b"1\r\n%c\r\n" % byte for byte in packed])
+        await visit.say(*[b"1\r\n%c\r\n" % byte for byte in packer.flush()], b"0\r\n\r\n")
+
+    async def story() -> None:
+        async with asking(script) as (api, _):
+            assert b"".join(await streamed(api)) == b"one\ntwo\n"
+
+    asyncio.run(story())
+
+
+def test_a_stream_is_not_complete_when_it_is_given_up() -> None:
+    async def story() -> None:
+        async with asking(then_silent(b"HTTP/1.1 200 OK\r\n\r\n", b"one\n")) as (api, _):
+            async with api.stream("/it", (), 5.0) as chunks:
+                assert await anext(chunks) == b"one\n"
+                await api.close()
+                with pytest.raises(ApiError) as caught:
+                    await anext(chunks)
+            assert caught.value.reason == "disconnected"
+
+    asyncio.run(story())
+
+
+def test_a_stream_may_trickle_but_not_fall_silent() -> None:
+    async def script(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(CHUNKED)
+        begun = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() - begun < 2.4:
+            await visit.say(b"1\r\nx\r\n")
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(3600)
+
+    async def collect(api: Api, taken: list[bytes]) -> None:
+        async with api.stream("/it", (), 2.0) as chunks:
+            async for chunk in chunks:
+                taken += [chunk]
+
+    async def story() -> None:
+        taken: list[bytes] = []
+        begun = asyncio.get_running_loop().time()
+        async with asking(script) as (api, _):
+            with pytest.raises(ApiError, match=r"sent nothing for 2 s") as caught:
+                await collect(api, taken)
+            assert caught.value.reason == "timeout"
+        assert {*b"".join(taken)} == {*b"x"}
+        assert asyncio.get_running_loop().time() - begun > 2.0 + 2.0
+
+    asyncio.run(story())
+
+
+def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
+    empty = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": []})
+
+    async def script(visit: Visit) -> None:
+        while b"watch=true" not in await visit.request():
+            await visit.say(
+                b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(empty), empty)
+            )
+        visit.writer.write(CHUNKED)
+        while True:
+            visit.writer.write(b"%x\r\n%b\r\n" % (MIB, b"x" * MIB))
+            await visit.writer.drain()
+
+    async def story() -> None:
+        async with asking(script) as (api, _):
+            watch = ListWatch(api, pods_in(""), PodFeed(Membership()), QUICK)
+            task = asyncio.create_task(watch.run())
+            await eventually(lambda: watch.counters.errors == {"garbled": 1})
+            task.cancel()
+            await asyncio.wait([task])
+
+    asyncio.run(story())
+
+
+def test_a_server_waits_while_its_stream_is_not_read() -> None:
+    sent = 0
+    piece = b"%x\r\n%b\r\n" % (1 << 16, b"x" * (1 << 16))
+
+    async def script(visit: Visit) -> None:
+        nonlocal sent
+        await visit.request()
+        visit.writer.write(CHUNKED)
+        for _ in range(512):
+            visit.writer.write(piece)
+            await visit.writer.drain()
+            sent += 1
+        await visit.say(b"0\r\n\r\n")
+
+    async def story() -> None:
+        async with asking(script) as (api, _), api.stream("/it", (), 5.0) as chunks:
+            before = -1
+            while before < sent:  # until the buffers between us are full
+                before = sent
+                await asyncio.sleep(0.2)
+            assert sent < 256
+            sizes = [len(chunk) async for chunk in chunks]
+            assert sum(sizes) == 512 << 16
+            assert max(sizes) <= 1 << 16
+
+    asyncio.run(story())
+
+
+def test_others_have_their_turn_while_a_stream_is_ahead() -> None:
+    many = b"".join(b"%x\r\n%b\r\n" % (1 << 15, b"x" * (1 << 15)) for _ in range(32))
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def story() -> None:
+        nonlocal turns
+        async with (
+            asking(once(CHUNKED + many + b"0\r\n\r\n")) as (api, _),
+            api.stream("/it", (), 5.0) as chunks,
+        ):
+            task = asyncio.create_task(other())
+            # So the server has sent what the buffers between us take
+            await eventually(lambda: turns >= 1000)
+            turns = 0
+            count = 0
+            async for chunk in chunks:
+                count += bool(chunk)
+            task.cancel()
+            assert count >= 16
+            assert turns >= count - 1
+
+    asyncio.run(story())
+
+
+def test_a_stream_that_is_refused_says_why() -> None:
+    gone = b"HTTP/1.1 410 Gone\r\nContent-Length: 7\r\n\r\n"
+
+    async def story() -> None:
+        async with asking(saying(gone, b"too old")) as (api, server):
+            for _ in range(2):
+                with pytest.raises(ApiError, match="answered 410: too old") as caught:
+                    await streamed(api)
+                assert caught.value.reason == "expired"
+            assert server.visits == 1
+
+    asyncio.run(story())
+
+
+def test_a_redirect_is_not_followed() -> None:
+    async def story() -> None:
+        async with asking(saying(OK)) as (_, other):
+            there = b"HTTP/1.1 307 There\r\nLocation: http://127.0.0.1:%d/\r\n" % other.port
+            async with asking(saying(there + b"Content-Length: 0\r\n\r\n")) as (api, _):
+                with pytest.raises(ApiError, match="answered 307") as caught:
+                    await api.get("/it", (), 5.0)
+                assert caught.value.reason == "status"
+            assert other.visits == 0
+
+    asyncio.run(story())
+
+
+# Servers, proxies and TLS
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"), [("", ""), ("/", ""), ("/k8s/clusters/c-1/", "/k8s/clusters/c-1"),
+                        ("/k\xfc be", "/k%C3%BC%20be")]
+)  # fmt: skip
+def test_the_path_of_a_server_stands_before_that_of_a_request(path: str, asked: str) -> None:
+    heads: list[bytes] = []
+
+    async def script(visit: Visit) -> None:
+        heads.append(await visit.request())
+        await visit.say(OK)
+
+    async def story() -> None:
+        async with (
+            scripted(script) as server,
+            opened(f"http://127.0.0.1:{server.port}{path}") as api,
+        ):
+            await api.get("/api/v1/pods", (), 5.0)
+        assert heads[0].startswith(f"GET {asked}/api/v1/pods HTTP/1.1\r\n".encode())
+        assert f"\r\nHost: 127.0.0.1:{server.port}\r\n".encode() in heads[0]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["kubernetes:6443", "ftp://a:secret@b", "https://", "https://a:b", "https://a..b", "https://a."
+     + "b" * 64],
+)  # fmt: skip
+@pytest.mark.parametrize("which", ["url", "proxy"])
+def test_what_is_no_server_of_http_is_refused(url: str, which: str) -> None:
+    async def story() -> None:
+        await Api(loading(url) if which == "url" else loading("https://it", proxy=url)).open()
+
+    with pytest.raises(ConfigurationError, match=r"is not a URL of http") as caught:
+        asyncio.run(story())
+    assert "secret" not in str(caught.value)
+
+
+async def nothing(_: Visit) -> None:
+    """Close the connection."""
+
+
+def test_a_port_without_a_listener_is_named() -> None:
+    async def story() -> None:
+        async with scripted(nothing) as server:
+            port = server.port
+        async with opened(f"http://127.0.0.1:{port}") as api:
+            with pytest.raises(ApiError, match=f"127.0.0.1:{port}: ") as caught:
+                await api.get("/it", (), 5.0)
+            assert caught.value.reason == "refused"
+
+    asyncio.run(story())
+
+
+def test_a_name_that_has_several_addresses_is_reached_by_one_that_answers() -> None:
+    async def story() -> None:
+        async with (
+            scripted(once(OK)) as server,  # which is not at ::1
+            opened(f"http://localhost:{server.port}") as api,
+        ):
+            assert await api.get("/it", (), 5.0) == b"{}"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("proxy_speaks_tls", [False, True])
+def test_a_proxy_opens_a_tunnel_for_tls(
+    pki: Path,
+    proxy_speaks_tls: bool,  # noqa: FBT001
+) -> None:
+    asked: list[bytes] = []
+
+    async def server(visit: Visit) -> None:
+        asked.append(await visit.request())
+        await visit.say(OK)
+
+    async def proxy(visit: Visit) -> None:
+        asked.append(await visit.request())
+        port = int(asked[-1].split()[1].rpartition(b":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await visit.say(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        try:
+            await asyncio.gather(passed(visit.reader, writer), passed(reader, visit.writer))
+        finally:
+            writer.close()
+
+    async def story() -> None:
+        outer = server_tls(pki) if proxy_speaks_tls else None
+        async with (
+            scripted(server, server_tls(pki)) as behind,
+            scripted(proxy, outer) as before,
+        ):
+            scheme = "https" if proxy_speaks_tls else "http"
+            way = {
+                "tls_name": "kubernetes",
+                "proxy": f"{scheme}://it:s%40fe@127.0.0.1:{before.port}",
+                "tls": lambda: ssl.create_default_context(cafile=str(pki / "ca.crt")),
+            }
+            async with opened(f"https://127.0.0.1:{behind.port}", **way) as api:
+                assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
+            assert (behind.visits, before.visits) == (1, 1)
+            target = b"127.0.0.1:%d" % behind.port
+            credentials = b"Proxy-Authorization: Basic %b" % b64encode(b"it:s@fe")
+            assert asked[0].startswith(b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (target, target))
+            assert credentials in asked[0]
+            assert asked[1].startswith(b"GET /api/v1/pods HTTP/1.1\r\n")
+            assert b"Proxy-" not in asked[1]
+
+    asyncio.run(story())
+
+
+async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hand bytes on until there are no more."""
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
+def test_a_proxy_forwards_what_is_not_tls() -> None:
+    asked: list[bytes] = []
+
+    async def proxy(visit: Visit) -> None:
+        asked.append(await visit.request())
+        await visit.say(OK)
+
+    async def story() -> None:
+        async with scripted(proxy) as before:
+            there = f"http://it:safe@127.0.0.1:{before.port}"
+            async with opened("http://kubernetes.invalid/k8s", proxy=there) as api:
+                assert await api.get("/api/v1/pods", (), 5.0) == b"{}"
+        assert asked[0].startswith(b"GET http://kubernetes.invalid/k8s/api/v1/pods HTTP/1.1\r\n")
+        assert b"\r\nHost: kubernetes.invalid\r\n" in asked[0]
+        assert b"\r\nProxy-Authorization: Basic aXQ6c2FmZQ==\r\n" in asked[0]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "407 Proxy Authentication"),
+        (b"HTTP/1.1 502\r\n\r\n", "the proxy answers 502 .*to CONNECT"),
+        (b"nonsense\r\n\r\n", "connection"),
+        (b"", "connection"),
+        (b"HTTP/1.1 200 and no more\r\n\r\n", "connection"),
+        (b"x" * 40_000, "connection"),
+    ],
+)
+def test_a_proxy_that_opens_no_tunnel_is_a_failure(said: bytes, expected: str) -> None:
+    async def story() -> None:
+        async with scripted(once(said)) as before:
+            there = f"http://127.0.0.1:{before.port}"
+            async with opened("https://kubernetes.invalid", proxy=there) as api:
+                with pytest.raises(ApiError, match=expected) as caught:
+                    await api.get("/it", (), 5.0)
+                assert caught.value.reason in {"refused", "disconnected"}
+
+    asyncio.run(story())

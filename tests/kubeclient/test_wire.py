@@ -1,0 +1,98 @@
+"""What the API server says: whatever is in it, it is read, or refused as garbled, and versions can
+be compared.
+"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.kubeclient.objects import a_pod, a_raycluster
+from webhook.cache.rayclusters import rayclusters_in
+from webhook.cache.worker_pods import pods_in
+from webhook.groups.identity import HostIdentity
+from webhook.kubeclient.errors import Garbled
+from webhook.kubeclient.wire import Codec, number
+
+PODS, RAYCLUSTERS = pods_in("default").codec, rayclusters_in("default").codec
+OBJECTS = [(PODS, a_pod("pod-0", HostIdentity(0, 0, "tpu-x"))), (RAYCLUSTERS, a_raycluster())]
+LINES = [
+    (codec, json.dumps({"type": kind, "object": found}).encode())
+    for codec, found in OBJECTS
+    for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "value"), [("", 0), ("0", 0), ("17", 17), ("18446744073709551615", 2**64 - 1)]
+)
+def test_a_version_is_its_number(version: str, value: int) -> None:
+    assert number(version) == value
+
+
+@pytest.mark.parametrize("version", ["x", "-1", "1.5", "٣", "9" * 21, "9" * 5000])
+def test_what_is_no_version_is_none(version: str) -> None:
+    assert number(version) == 0
+
+
+@given(
+    line=st.sampled_from(LINES),
+    damage=st.lists(
+        st.tuples(st.floats(0, 1), st.integers(0, 4), st.binary(max_size=6)), max_size=5
+    ),
+)
+def test_a_damaged_event_is_read_or_garbled(
+    line: tuple[Codec[Any], bytes], damage: list[tuple[float, int, bytes]]
+) -> None:
+    codec, text = line
+    for place, removed, inserted in damage:
+        at = int(place * len(text))
+        text = text[:at] + inserted + text[at + removed :]
+    try:
+        event = codec.event(text)
+    except Garbled:
+        return
+    assert isinstance(event.type, str)
+
+
+@given(
+    objects=st.lists(
+        st.recursive(
+            st.none() | st.booleans() | st.text(max_size=9),
+            lambda inner: (
+                st.dictionaries(
+                    st.sampled_from(
+                        [
+                            "metadata",
+                            "spec",
+                            "labels",
+                            "name",
+                            "uid",
+                            "resourceVersion",
+                            "workerGroupSpecs",
+                            "items",
+                        ]
+                    ),
+                    inner,
+                    max_size=4,
+                )
+                | st.lists(inner, max_size=3)
+            ),
+            max_leaves=12,
+        ),
+        max_size=4,
+    )
+)
+def test_a_list_of_anything_is_read_without_what_cannot_be_or_garbled(
+    objects: list[object],
+) -> None:
+    body = json.dumps({"metadata": {"resourceVersion": "7"}, "items": objects}).encode()
+    for codec in (PODS, RAYCLUSTERS):
+        try:
+            meta, items = codec.page(body)
+        except Garbled:
+            continue
+        assert meta.resource_version == "7"
+        assert len(items) <= len(objects)

@@ -1,1 +1,0 @@
-"""Worker groups: arithmetic, seats, expansion."""

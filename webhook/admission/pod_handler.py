@@ -1,0 +1,454 @@
+"""Pods: a worker pod that KubeRay creates is seated, then completed; a head is completed; every
+other pod passes untouched.
+
+See docs/contributing/decisions/0012-workers-need-their-owner.md.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Final, Protocol, TypeVar, TypeVarTuple
+
+import msgspec
+from msgspec import Struct
+
+from webhook.admission.bad_review import BadReview
+from webhook.api import names
+from webhook.api.formats import LABEL_VALUE_ADVICE, LABEL_VALUE_MAX, is_label_value
+from webhook.api.objects import Pod, WorkerGroup
+from webhook.api.review import (
+    ALLOWED,
+    INVALID,
+    NOT_FOUND,
+    REQUIRED,
+    AdmissionRequest,
+    Answer,
+    Cause,
+    Denied,
+    Place,
+)
+from webhook.groups.google_labels import seat_of
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.identity import MAX_HOSTS, GroupKey, HostIdentity
+from webhook.groups.identity_request import IdentityRequest, is_labelled
+from webhook.groups.required_reads import Read, ReadCluster, ReadGroup
+from webhook.mutation.answer import answer
+from webhook.mutation.patch_template import PatchCache
+from webhook.mutation.pipeline import head_receives
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.ray_pod import (
+    HEAD_GROUP,
+    HEAD_SEAT,
+    Replica,
+    read_replica,
+)
+from webhook.reservation.identities import Identities
+
+_SHOWN_GROUPS: Final = 8
+"""Groups that a message names: enough to see a typo."""
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Apart(Protocol):
+    """Calls a function that changes nothing that others can see, while other reviews go on."""
+
+    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> Awaitable[T]:
+        """Return what awaits the result."""
+
+
+class PodDecision(Struct, frozen=True, gc=False):
+    """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which
+    nobody keeps. `holder` is that of the reservation; empty for an identity that the pod carries.
+    """
+
+    key: GroupKey
+    seat: HostIdentity
+    holder: str
+    answer: Answer
+    pod: Pod
+    cluster: RayClusterConfig
+    group: WorkerGroup
+    policy: Policy
+
+    @property
+    def told(self) -> Answer:
+        """The answer, with the place of a worker for log and audit."""
+        if not self.seated:
+            return self.answer
+        place = Place(self.cluster.name, self.key.group, self.seat.replica, self.seat.host)
+        return Answer((), self.answer.patch, self.answer.warnings, place=place)
+
+    @property
+    def seated(self) -> bool:
+        """Tell whether this is a worker, which holds its seat."""
+        return self.seat is not HEAD_SEAT
+
+    @property
+    def replica(self) -> Replica:
+        """The replica of the pod, to tell of it."""
+        return read_replica(
+            self.pod,
+            self.seat,
+            self.cluster,
+            self.group,
+            holder=self.holder,
+            policy=self.policy,
+        )
+
+
+class _Known(Struct, frozen=True, gc=False):
+    """A Ray pod, its place in the RayCluster, and the identity that its labels say, or that it has
+    from a previous webhook, if any. A head carries HEAD_SEAT.
+    """
+
+    pod: Pod
+    cluster: RayClusterConfig
+    group: WorkerGroup
+    key: GroupKey
+    carried: HostIdentity | None
+    adopted: HostIdentity | None
+
+    def wanted(self, request_uid: str, read: Sequence[Read]) -> IdentityRequest:
+        """Return the identity that it wants."""
+        group, meta = self.group, self.pod.metadata
+        return IdentityRequest(
+            self.cluster.name,
+            self.key,
+            group.num_of_hosts,
+            group.desired,
+            request_uid,
+            ReadGroup in map(type, read),
+            self.adopted,
+            meta.name or f"{meta.generate_name or ''}*",
+        )
+
+    def placed(
+        self, seat: HostIdentity, holder: str, answer: Answer, policy: Policy
+    ) -> PodDecision:
+        """Return its placement."""
+        return PodDecision(
+            self.key, seat, holder, answer, self.pod, self.cluster, self.group, policy
+        )
+
+
+class PodHandler:
+    """Answers reviews of Pods."""
+
+    def __init__(
+        self, clusters: ClusterIndex, identities: Identities, policy: Policy = DEFAULT_POLICY
+    ) -> None:
+        self._clusters = clusters
+        self._identities = identities
+        self.patches = PatchCache(policy)
+
+    @property
+    def policy(self) -> Policy:
+        """What pods receive beside their seat; it may change while the service runs."""
+        return self.patches.policy
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        self.patches.policy = policy
+
+    async def __call__(
+        self,
+        request: AdmissionRequest[Pod],
+        read: Sequence[Read] = (),
+        apart: Apart | None = None,
+    ) -> Answer | Read:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises Denied or BadReview, but Denied for what is known of a RayCluster only after a read.
+        `apart` is for a large pod: its answer is worked out there.
+
+        Nothing is recorded on a dry run, nor for a pod that is refused.
+        """
+        if request.operation == "DELETE":
+            deleted = None if request.dry_run else _deleted(request)
+            if deleted is not None:
+                self._identities.deleted(*deleted)
+            return ALLOWED
+        if request.operation != "CREATE":
+            return ALLOWED
+        if request.object is None:
+            msg = "request.object is missing: a CREATE carries the pod"
+            raise BadReview(msg)
+        try:
+            placed = await self._placed(request, request.object, read, apart)
+        except Denied:
+            doubted = _doubted(self._clusters, request.object, request.namespace)
+            if read or doubted is None:
+                raise
+            return doubted
+        if placed is None:
+            return ALLOWED
+        if isinstance(placed, PodDecision):
+            return placed.told
+        if isinstance(placed, ReadCluster) and read:
+            raise Denied(_unknown(placed))
+        return placed
+
+    async def _placed(
+        self,
+        request: AdmissionRequest[Pod],
+        pod: Pod,
+        read: Sequence[Read],
+        apart: Apart | None,
+    ) -> PodDecision | Read | None:
+        if apart is not None:
+            return await self._place_large(request, pod, read, apart)
+        if request.dry_run:
+            return self.preview(pod, request.namespace or "", request.uid, read)
+        return await self.place(pod, request.namespace or "", request.uid, read)
+
+    async def place(
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
+    ) -> PodDecision | Read | None:
+        """Return the placement of a Ray pod, whose identity is reserved, or what has to be read
+        first; None for a pod of no concern.
+
+        `read` is what was read for this pod. Raises Denied for a pod that cannot have an identity.
+        """
+        found = self._look(pod, namespace, read)
+        if not isinstance(found, _Known):
+            return found
+        if found.carried is None:
+            return await self._identities.reserve(
+                found.wanted(request_uid, read), partial(self._complete, found)
+            )
+        placed = self._complete(found, found.carried)
+        if placed.seated:
+            self._identities.carried(found.key, found.carried, request_uid)
+        return placed
+
+    def preview(
+        self, pod: Pod, namespace: str, request_uid: str, read: Sequence[Read] = ()
+    ) -> PodDecision | Read | None:
+        """Return what `place` would, and reserve nothing. Raises Denied."""
+        found = self._look(pod, namespace, read)
+        if not isinstance(found, _Known):
+            return found
+        if found.carried is None:
+            return self._identities.preview(
+                found.wanted(request_uid, read), partial(self._complete, found)
+            )
+        return self._complete(found, found.carried)
+
+    async def _place_large(
+        self,
+        request: AdmissionRequest[Pod],
+        pod: Pod,
+        read: Sequence[Read],
+        apart: Apart,
+    ) -> PodDecision | Read | None:
+        """Return what `place` or `preview` does, without the templates, which are not for several
+        threads. The answer is worked out before an identity is reserved, as it may be a denial.
+        """
+        found = self._look(pod, request.namespace or "", read)
+        if not isinstance(found, _Known):
+            return found
+        if found.carried is not None:
+            placed = await apart(_worked_out, found, found.carried, "", self.policy)
+            if placed.seated and not request.dry_run:
+                self._identities.carried(found.key, found.carried, request.uid)
+            return placed
+        wanted = found.wanted(request.uid, read)
+        likely = self._identities.preview(wanted, _pair)
+        if isinstance(likely, ReadGroup):
+            return likely
+        placed = await apart(_worked_out, found, *likely, self.policy)
+        if request.dry_run:
+            return placed
+        reserved = await self._identities.reserve(wanted, _pair)
+        if isinstance(reserved, ReadGroup):
+            return reserved
+        if reserved != likely:
+            placed = await apart(_worked_out, found, *reserved, self.policy)
+        return placed
+
+    def _look(self, pod: Pod, namespace: str, read: Sequence[Read]) -> _Known | ReadCluster | None:
+        """Return a Ray pod with its place, or None for any other pod. Raises Denied."""
+        labels = pod.labels
+        node_type = labels.get(names.LABEL_NODE_TYPE)
+        head = node_type == names.NODE_TYPE_HEAD
+        if not head and node_type != names.NODE_TYPE_WORKER:
+            return None
+        owner, name = pod.controller, labels.get(names.LABEL_CLUSTER)
+        group_name = names.HEAD_GROUP if head else labels.get(names.LABEL_GROUP)
+        if (
+            owner is None
+            or owner.kind != names.RAYCLUSTER_KIND
+            or not name
+            or not group_name
+            or not pod.spec.containers
+        ):
+            if head:
+                return None
+            raise Denied(*_strayed(pod))
+        namespace = namespace or pod.metadata.namespace or "default"
+        cluster = self._cluster(namespace, name, owner.uid, read)
+        if cluster is None:
+            if not head:
+                _require_label_values(pod)
+            return ReadCluster(namespace, name, owner.uid)
+        if cluster.ignored or (head and not head_receives(cluster, self.policy)):
+            return None
+        key = GroupKey(namespace, cluster.uid, group_name)
+        if head:
+            return _Known(pod, cluster, HEAD_GROUP, key, HEAD_SEAT, None)
+        return _known_worker(pod, cluster, key)
+
+    def _cluster(
+        self, namespace: str, name: str, uid: str, read: Sequence[Read]
+    ) -> RayClusterConfig | None:
+        """Return the RayCluster of this uid, or None when it has to be read first."""
+        cluster = self._clusters.get(namespace, name)
+        if cluster is None or cluster.uid != uid:
+            return None
+        return cluster if read or self._clusters.fresh(namespace, name) else None
+
+    def _complete(self, known: _Known, seat: HostIdentity, holder: str = "") -> PodDecision:
+        """Return what a pod receives in a seat. Raises Denied when its replica cannot work."""
+        answer = self.patches.answer(known.pod, seat, known.cluster, known.group, holder=holder)
+        return known.placed(seat, holder, answer, self.policy)
+
+
+def _deleted(request: AdmissionRequest[Pod]) -> tuple[GroupKey, HostIdentity] | None:
+    """Return the group and the identity of a worker pod that is deleted."""
+    pod = request.old_object
+    if pod is None or pod.labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+        return None
+    owner, group = pod.controller, pod.labels.get(names.LABEL_GROUP)
+    if owner is None or group is None:
+        return None
+    with suppress(Denied):
+        seat = seat_of(group, pod.labels, None, None)
+        return None if seat is None else (GroupKey(request.namespace or "", owner.uid, group), seat)
+    return None
+
+
+def _doubted(clusters: ClusterIndex, pod: Pod, namespace: str | None) -> ReadCluster | None:
+    """Return the RayCluster of a pod that is denied, to be read again; None when it is not known,
+    so that the denial does not depend on it, or when there is no watch of it.
+    """
+    owner = pod.controller
+    namespace = namespace or pod.metadata.namespace or "default"
+    cluster = clusters.get(namespace, pod.labels.get(names.LABEL_CLUSTER, ""))
+    if cluster is None or owner is None or cluster.uid != owner.uid or not clusters.watched:
+        return None
+    return ReadCluster(namespace, cluster.name, cluster.uid)
+
+
+def _known_worker(pod: Pod, cluster: RayClusterConfig, key: GroupKey) -> _Known:
+    """Return a worker of a RayCluster. Raises Denied."""
+    group = cluster.groups.get(key.group)
+    if group is None:
+        _require_label_values(pod)
+        raise Denied(_no_group(key.group, cluster.name, list(cluster.groups)))
+    if not 0 < group.num_of_hosts <= MAX_HOSTS:
+        raise Denied(_bad_hosts(group))
+    carried = adopted = None
+    if is_labelled(pod.labels):
+        carried = _seat_of(pod, group)
+    else:
+        adopted = _adopted(pod, group)
+    if carried is None:
+        _require_label_values(pod)
+    return _Known(pod, cluster, group, key, carried, adopted)
+
+
+def _pair(seat: HostIdentity, holder: str) -> tuple[HostIdentity, str]:
+    return seat, holder
+
+
+def _worked_out(known: _Known, seat: HostIdentity, holder: str, policy: Policy) -> PodDecision:
+    """Return what a pod receives in a seat, by nothing that changes. Raises Denied."""
+    replica = read_replica(
+        known.pod, seat, known.cluster, known.group, holder=holder, policy=policy
+    )
+    return known.placed(seat, holder, answer(replica, seat.host), policy)
+
+
+def _unknown(wanted: ReadCluster) -> Cause:
+    text = f"{wanted.reason}: it was deleted or recreated, or is not there yet; KubeRay tries again"
+    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_CLUSTER}]")
+
+
+def _seat_of(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
+    """Return the seat that a pod which is created carries: within the hosts of its group."""
+    hosts = group.num_of_hosts
+    return seat_of(group.group_name, pod.labels, lambda: pod.spec, hosts, hosts)
+
+
+def _adopted(pod: Pod, group: WorkerGroup) -> HostIdentity | None:
+    """Return the seat that a former webhook gave, None when its marks make no sense: then the pod
+    gets one as any other does.
+    """
+    if names.LABEL_LEGACY_REPLICA_INDEX not in pod.labels:
+        return None
+    with suppress(Denied, msgspec.DecodeError, UnicodeDecodeError):
+        return _seat_of(pod, group)
+    return None
+
+
+def _strayed(pod: Pod) -> list[Cause]:
+    """Return all reasons why a worker pod does not say where it belongs."""
+    causes = []
+    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
+        if not pod.labels.get(label):
+            text = (
+                f"a pod with {names.LABEL_NODE_TYPE}=worker needs this label: KubeRay sets it, do "
+                "not remove it"
+            )
+            causes.append(Cause(REQUIRED, text, f"metadata.labels[{label}]"))
+    if pod.controller is None or pod.controller.kind != names.RAYCLUSTER_KIND:
+        text = (
+            f"a pod with {names.LABEL_NODE_TYPE}=worker needs a controller ownerReference to its "
+            "RayCluster: "
+            f"let KubeRay create worker pods, or remove the label from yours"
+        )
+        causes.append(Cause(REQUIRED, text, "metadata.ownerReferences"))
+    if not pod.spec.containers:
+        causes.append(
+            Cause(
+                REQUIRED,
+                "a Ray pod needs at least one container, the first being Ray's",
+                "spec.containers",
+            )
+        )
+    return causes
+
+
+def _require_label_values(pod: Pod) -> None:
+    """Raise Denied when cluster or group label cannot be one, which says more than that no such
+    cluster or group is known.
+    """
+    causes = []
+    for label in (names.LABEL_CLUSTER, names.LABEL_GROUP):
+        value = pod.labels[label]
+        if not is_label_value(value):
+            text = (
+                f"{value[:LABEL_VALUE_MAX]!r} ({len(value)} characters) is not a label value: "
+                f"{LABEL_VALUE_ADVICE}"
+            )
+            causes.append(Cause(INVALID, text, f"metadata.labels[{label}]"))
+    if causes:
+        raise Denied(*causes)
+
+
+def _no_group(group: str, cluster: str, known: list[str]) -> Cause:
+    shown = (
+        ", ".join([*known[:_SHOWN_GROUPS], "…"] if len(known) > _SHOWN_GROUPS else known) or "none"
+    )
+    text = f"RayCluster {cluster} has no worker group {group!r}; it has {shown}"
+    return Cause(NOT_FOUND, text, f"metadata.labels[{names.LABEL_GROUP}]")
+
+
+def _bad_hosts(group: WorkerGroup) -> Cause:
+    text = (
+        f"worker group {group.group_name} has numOfHosts {group.num_of_hosts}: set it to a number "
+        f"from 1 to {MAX_HOSTS}"
+    )
+    return Cause(INVALID, text, f"metadata.labels[{names.LABEL_GROUP}]")

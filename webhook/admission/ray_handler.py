@@ -1,0 +1,129 @@
+"""Ray objects: a RayCluster, RayJob, RayService or RayCronJob is checked by the rules; every other
+object passes.
+"""
+
+from typing import Any, Final
+
+from webhook.admission.bad_review import BadReview
+from webhook.admission.codec import WARNING_MAX
+from webhook.api import names
+from webhook.api.kinds import is_ray
+from webhook.api.printable import one_line
+from webhook.api.review import (
+    ALLOWED,
+    INVALID,
+    AdmissionRequest,
+    Answer,
+    Cause,
+)
+from webhook.groups.group_config import is_ignored
+from webhook.validation.field import shortened
+from webhook.validation.finding import DENY, Finding
+from webhook.validation.rule_settings import DEFAULTS, RuleSettings
+from webhook.validation.ruleset import check, check_owned, check_update
+
+CAUSES_MAX: Final = 300
+"""Causes of one answer; a spec that has more is made to have them."""
+
+_OWNERS: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND, names.RAYCRONJOB_KIND)
+"""What KubeRay makes Ray objects for: RayClusters, and of a RayCronJob RayJobs."""
+
+LINE_MAX: Final = 1000
+"""Characters of a path or a message; only what people write into names can make it longer."""
+
+
+PATH_LEAST: Final = 24
+"""Characters of a path below which a warning goes without it."""
+
+
+class RayHandler:
+    """Answers reviews of Ray objects."""
+
+    def __init__(self, settings: RuleSettings = DEFAULTS) -> None:
+        self._settings = settings
+
+    @property
+    def settings(self) -> RuleSettings:
+        """What the rules go by; it may change while the service runs."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: RuleSettings) -> None:
+        self._settings = settings
+
+    def __call__(self, request: AdmissionRequest[Any]) -> Answer:
+        """Return the answer. Raises BadReview."""
+        kind = request.kind
+        if (
+            request.sub_resource
+            or request.operation not in ("CREATE", "UPDATE")
+            or not is_ray(kind.group, kind.version, kind.kind)
+        ):
+            return ALLOWED
+        if not isinstance(request.object, dict):
+            msg = f"request.object is missing: a {request.operation} carries the {kind.kind}"
+            raise BadReview(msg)
+        settings = self._settings  # once: this may run in a thread while they are replaced
+        if settings.ignoring and _ignored(request.object):
+            return ALLOWED
+        return render(_findings(request, settings))
+
+
+def _findings(request: AdmissionRequest[Any], settings: RuleSettings) -> list[Finding]:
+    kind, value = request.kind.kind, request.object
+    joined = settings.ignoring and _ignored(request.old_object)
+    if request.operation != "CREATE" and not joined:  # nothing was checked while it was ignored
+        return check_update(kind, request.old_object, value, settings)
+    if request.user_info.username in settings.operators and _owned(value):
+        return check_owned(kind, value, settings)
+    return check(kind, value, settings)
+
+
+def render(findings: list[Finding]) -> Answer:
+    """Return the answer that gives all findings: denials as causes, the others as warnings."""
+    causes = [_cause(finding) for finding in findings if finding.level == DENY]
+    if len(causes) > CAUSES_MAX:
+        rest = len(causes) - CAUSES_MAX
+        causes[CAUSES_MAX:] = [Cause(INVALID, f"and {rest} more problems", "")]
+    warnings = tuple(_warning(finding) for finding in findings if finding.level != DENY)
+    rules = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level == DENY))
+    warned = tuple(dict.fromkeys(finding.rule for finding in findings if finding.level != DENY))
+    return Answer(tuple(causes), None, warnings, rules, warned)
+
+
+def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+    """Tell whether another Ray object controls an object. Anybody can write that."""
+    metadata = value.get("metadata")
+    owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
+    return any(
+        isinstance(owner, dict)
+        and owner.get("controller") is True
+        and owner.get("kind") in _OWNERS
+        and str(owner.get("apiVersion")).partition("/")[0] == names.RAY_GROUP
+        for owner in (owners if isinstance(owners, list) else ())
+    )
+
+
+def _ignored(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return isinstance(labels, dict) and is_ignored(labels)
+
+
+def _cause(finding: Finding) -> Cause:
+    text = f"{finding.text[:LINE_MAX]} [{finding.rule}]"
+    return Cause(finding.reason, one_line(text), one_line(shortened(finding.path, LINE_MAX)))
+
+
+def _warning(finding: Finding) -> str:
+    """Return one line that fits into a warning: the path gives way first, from its middle, then the
+    part of the object, then the end of the message; the rule stays.
+    """
+    path, rule = finding.path, f" [{finding.rule}]"
+    for text in (finding.text, finding.named, finding.message):
+        room = WARNING_MAX - len(rule) - len(text)
+        if room - len(": ") >= min(len(path), PATH_LEAST):
+            return one_line(f"{shortened(path, room - len(': '))}: {text}{rule}")
+        if room >= 0:
+            return one_line(f"{text}{rule}")
+    return one_line(f"{finding.message[: WARNING_MAX - len(rule) - 1]}…{rule}")

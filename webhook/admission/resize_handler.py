@@ -1,0 +1,135 @@
+"""Resizes: a Ray pod that grows in place beyond the maxima of its group is warned about or refused;
+all else passes.
+"""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Final, Literal
+
+from webhook.admission.bad_review import BadReview
+from webhook.api import names
+from webhook.api.objects import (
+    Amounts,
+    Container,
+    Pod,
+    ray_container,
+)
+from webhook.api.quantity import parse_quantity
+from webhook.api.review import (
+    ALLOWED,
+    INVALID,
+    AdmissionRequest,
+    Answer,
+    Cause,
+)
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.ippr import Amount, Maxima
+from webhook.groups.required_reads import Read, ReadCluster
+
+Beyond = Literal["off", "warn", "deny"]
+
+RULE: Final = "resize-beyond-maximum"
+"""What metrics call a refusal."""
+
+_RESOURCES: Final = ("cpu", "memory")
+
+
+class ResizeHandler:
+    """Answers reviews of `pods/resize`. A RayCluster that is known is read again before a denial,
+    and when its watch is silent; one that is not known is not read.
+    """
+
+    def __init__(self, clusters: ClusterIndex, beyond: Beyond = "warn") -> None:
+        self._clusters = clusters
+        self._beyond = beyond
+
+    async def __call__(
+        self, request: AdmissionRequest[Pod], read: Sequence[Read] = ()
+    ) -> Answer | ReadCluster:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises BadReview.
+        """
+        if self._beyond == "off" or request.operation != "UPDATE":
+            return ALLOWED
+        if request.object is None:
+            msg = (
+                "the Pod in the AdmissionReview of a resize is missing or malformed: an UPDATE "
+                "carries the whole pod"
+            )
+            raise BadReview(msg)
+        cluster = self._cluster_of(request.object, request.namespace or "")
+        if cluster is None:
+            return ALLOWED
+        fresh = read or self._clusters.fresh(cluster.namespace, cluster.name)
+        causes = _causes(request.object, request.old_object or Pod(), cluster) if fresh else ()
+        deny = self._beyond == "deny"
+        doubted = causes and deny and not read and self._clusters.watched
+        if not fresh or doubted:
+            return ReadCluster(cluster.namespace, cluster.name, cluster.uid)
+        rules = (RULE,) if causes else ()
+        if deny:
+            return Answer(causes, rules=rules)
+        return Answer(warnings=tuple(cause.message for cause in causes), warned=rules)
+
+    def _cluster_of(self, pod: Pod, namespace: str) -> RayClusterConfig | None:
+        """Return the RayCluster that a Ray pod belongs to, if it is known."""
+        owner = pod.controller
+        name = pod.labels.get(names.LABEL_CLUSTER)
+        if owner is None or owner.kind != names.RAYCLUSTER_KIND or not name:
+            return None
+        cluster = self._clusters.get(namespace or pod.metadata.namespace or "default", name)
+        return cluster if cluster is not None and cluster.uid == owner.uid else None
+
+
+def _causes(new: Pod, old: Pod, cluster: RayClusterConfig) -> tuple[Cause, ...]:
+    """Return what is wrong with a resize; nothing where the RayCluster is left alone."""
+    group = _group_of(new)
+    maxima = cluster.resizable.get(group)
+    if maxima is None or cluster.ignored:
+        return ()
+    of = f"of group {group} ({names.ANNOTATION_IPPR} of RayCluster {cluster.name})"
+    return tuple(Cause(INVALID, f"{text} {of}", field) for field, text in _beyond(new, old, maxima))
+
+
+def _group_of(pod: Pod) -> str:
+    """Return what `ray.io/ippr` calls the group of a pod; nothing for one that is no Ray node."""
+    match pod.labels.get(names.LABEL_NODE_TYPE):
+        case names.NODE_TYPE_HEAD:
+            return names.HEAD_GROUP
+        case names.NODE_TYPE_WORKER:
+            return pod.labels.get(names.LABEL_GROUP, "")
+    return ""
+
+
+def _beyond(new: Pod, old: Pod, maxima: Maxima) -> Iterator[tuple[str, str]]:
+    """Yield field and finding for each amount of Ray's container that grows, and grows beyond its
+    maximum.
+    """
+    limits = {"cpu": maxima.max_cpu, "memory": maxima.max_memory}
+    index = ray_container(map(Container.described, new.spec.containers or ()))
+    for kind in ("requests", "limits"):
+        before, after = _amounts(old, kind), _amounts(new, kind)
+        for resource in _RESOURCES:
+            most, amount = limits[resource], after.get(resource)
+            if most is None or amount is None or not 0 < _number(most) < _number(amount):
+                continue
+            if _number(amount) > _number(before.get(resource)):
+                yield (
+                    f"spec.containers[{index}].resources.{kind}.{resource}",
+                    f"{resource} {amount} is beyond max-{resource} {most}",
+                )
+
+
+def _amounts(pod: Pod, kind: str) -> Amounts:
+    resources = pod.spec.ray.resources if pod.spec.ray else None
+    if resources is None:
+        return {}
+    return (resources.limits if kind == "limits" else resources.requests) or {}
+
+
+def _number(amount: Amount | None) -> Decimal:
+    """Return an amount as a number, 0 for anything else: the API server refuses it by itself."""
+    try:
+        return parse_quantity(amount) if amount is not None else Decimal(0)
+    except ValueError:
+        return Decimal(0)

@@ -1,0 +1,296 @@
+"""Shards: a RayCluster that is of a shard group gets its index, which it keeps; every other
+RayCluster passes untouched.
+
+See docs/contributing/decisions/0015-shard-index-by-admission.md.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from webhook.admission.bad_review import BadReview
+from webhook.api import names
+from webhook.api.objects import Bare, ObjectMeta
+from webhook.api.paths import pointer
+from webhook.api.review import (
+    ALLOWED,
+    DUPLICATE,
+    FORBIDDEN,
+    INVALID,
+    AdmissionRequest,
+    Answer,
+    Cause,
+    Denied,
+)
+from webhook.groups.annotations import (
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    OptIn,
+    read_count,
+    read_index,
+)
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig
+from webhook.groups.required_reads import Read, ReadClusters
+from webhook.groups.shards import (
+    Full,
+    Holder,
+    ShardKey,
+    WantedIndex,
+)
+from webhook.mutation.fold import Operation, encode
+from webhook.reservation.indices import Indices
+
+PATH: Final = pointer("metadata", "annotations", SHARD_INDEX.annotation)
+
+_LATE: Final = "pods that are there already have no shard variables: they were created before"
+_MOVED: Final = "pods that are there already keep the shard variables of the former shard group"
+
+
+class ShardHandler:
+    """Answers reviews of RayClusters. Where the others of a shard group decide, they are read again
+    before a denial, and when the watch is silent.
+    """
+
+    def __init__(self, clusters: ClusterIndex, indices: Indices) -> None:
+        self._clusters = clusters
+        self._indices = indices
+
+    async def __call__(
+        self, request: AdmissionRequest[Bare], read: Sequence[Read] = ()
+    ) -> Answer | ReadClusters:
+        """Return the answer, or what has to be read first, which is nothing that was `read` before.
+        Raises Denied or BadReview. A dry run, and a RayCluster that is refused, hold no index.
+        """
+        namespace = "" if read or not self._clusters.watched else _depends_on(request)
+        if namespace and not self._clusters.fresh(namespace, ""):
+            return ReadClusters(namespace)
+        try:
+            return await self._answer(request)
+        except Denied:
+            if not namespace:
+                raise
+            return ReadClusters(namespace)
+
+    async def _answer(self, request: AdmissionRequest[Bare]) -> Answer:
+        """Return the answer by what is known. Raises Denied or BadReview."""
+        if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
+            return ALLOWED
+        if request.object is None:
+            msg = f"request.object is missing: a {request.operation} carries the RayCluster"
+            raise BadReview(msg)
+        new = request.object.metadata
+        old = (
+            request.old_object.metadata
+            if request.old_object and request.operation == "UPDATE"
+            else ObjectMeta()
+        )
+        group, index = _shard(new)
+        if not group or new.deletion_timestamp:
+            return ALLOWED
+        before, kept = _shard(old)
+        same = group == before
+        key = ShardKey(request.namespace or new.namespace or "default", group)
+        if SHARD_GROUP.problem(group):
+            if same:
+                return ALLOWED
+            raise _invalid(SHARD_GROUP, group)
+        said: tuple[str, ...] = ()
+        if not same or _count(new) != _count(old):
+            said = self._agreed(request, key, _count(new), read_index(kept) if same else None)
+        if same and index and index == kept:
+            return Answer((), None, said)
+        if same and read_index(kept) is not None:
+            return _kept(index, kept, said)
+        given = "" if before and index == kept else index
+        return await self._told(request, key, given, said)
+
+    def _agreed(
+        self, request: AdmissionRequest[Bare], key: ShardKey, text: str, index: int | None
+    ) -> tuple[str, ...]:
+        """Return what is to be said of the number of shards, beside that of the others of the
+        group. Raises Denied.
+
+        A group may grow, and shrink below no index that is held: one RayCluster after the other. A
+        new one says what the largest says, or more.
+        """
+        others = self._indices.others(key, _name(request))
+        counts = {facts.name: read_count(facts.shard_count) for facts in others}
+        largest = _largest(others) or 0
+        if not text:
+            return (_missing(largest),) if largest else ()
+        count = read_count(text)
+        if count is None:
+            raise _invalid(SHARD_COUNT, text)
+        if index is not None and index >= count:
+            raise Denied(_beyond(Full(index, count)))
+        if count < largest and request.operation == "CREATE":
+            raise Denied(_fewer(key.group, count, largest))
+        for facts in others:
+            held = read_index(facts.shard_index)
+            if held is not None and held >= count:
+                raise Denied(_cut_off(facts.name, held, count))
+        differing = [name for name, found in counts.items() if found != count]
+        return (_disagreeing(differing, count),) if differing else ()
+
+    async def _told(
+        self,
+        request: AdmissionRequest[Bare],
+        key: ShardKey,
+        given: str,
+        said: tuple[str, ...],
+    ) -> Answer:
+        """Return the answer that gives an index, or trusts the given one, and remember it."""
+        created = request.operation == "CREATE"
+        count = read_count(_count(request.object.metadata)) if request.object else None
+        if count is None:
+            count = _largest(self._indices.others(key, _name(request)))
+        wanted = WantedIndex(
+            key, _name(request), request.uid, read_index(given) if given else None, count
+        )
+        if given and wanted.given is None:
+            raise _invalid(SHARD_INDEX, given)
+        index = (
+            self._indices.preview(wanted)
+            if request.dry_run
+            else await self._indices.reserve(wanted)
+        )
+        if isinstance(index, Holder):
+            raise Denied(_taken(given, key.group, index.name))
+        if isinstance(index, Full):
+            why = _beyond(index) if given else _none_left(key.group, index.count)
+            if not given and _stays(request):
+                return Answer((), None, (f"no index: {why.message}", *said))
+            raise Denied(why)
+        warned = said if created else (_warning(request), *said)
+        return Answer((), None if given else _written(str(index)), warned)
+
+
+def _largest(others: Iterable[RayClusterConfig]) -> int | None:
+    """Return the largest number of shards that RayClusters of a group say, None where none does."""
+    counts = (read_count(facts.shard_count) for facts in others)
+    return max((count for count in counts if count), default=None)
+
+
+def _depends_on(request: AdmissionRequest[Bare]) -> str:
+    """Return the namespace whose RayClusters decide about this one; nothing when none does: it is
+    in no shard group, or keeps what it has there.
+    """
+    new = request.object.metadata if request.object else ObjectMeta()
+    old = request.old_object.metadata if request.old_object else ObjectMeta()
+    group, kept = _shard(new)[0], _shard(old)[1]
+    if not group or ((*_shard(new), _count(new)) == (*_shard(old), _count(old)) and kept):
+        return ""
+    return request.namespace or new.namespace or "default"
+
+
+def _name(request: AdmissionRequest[Bare]) -> str:
+    return request.name or (request.object.metadata.name if request.object else "") or ""
+
+
+def _count(meta: ObjectMeta) -> str:
+    """Return the number of shards as written; nothing where there is none."""
+    return SHARD_COUNT.read(meta.annotations or {})
+
+
+def _shard(meta: ObjectMeta) -> tuple[str, str]:
+    """Return shard group and shard index as written; nothing for what is not there."""
+    annotations = meta.annotations or {}
+    return SHARD_GROUP.read(annotations), SHARD_INDEX.read(annotations)
+
+
+def _kept(index: str, kept: str, said: tuple[str, ...]) -> Answer:
+    """Return the answer that puts a lost index back: a PUT, or KubeRay's update for a RayService,
+    drops it.
+    """
+    if not index:
+        return Answer((), _written(kept), said)
+    text = (
+        f"the shard index is immutable: write {kept} again, or remove the annotation from what "
+        "you apply"
+    )
+    raise Denied(Cause(FORBIDDEN, text, _field(SHARD_INDEX.annotation)))
+
+
+def _written(index: str) -> bytes:
+    # The annotation of the group is there, so `metadata.annotations` is.
+    return encode([Operation("add", PATH, index)])
+
+
+def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
+    """Return the group that a RayCluster was in, and the one that it is in, empty for none."""
+    former, current = (
+        _shard(each.metadata)[0] if each else "" for each in (request.old_object, request.object)
+    )
+    return former, current
+
+
+def _stays(request: AdmissionRequest[Bare]) -> bool:
+    """Tell whether a RayCluster that is there stays in its group: it may have come while nobody
+    could give it an index, and whatever else is changed in it must not wait for one.
+    """
+    former, current = _groups(request)
+    return request.operation == "UPDATE" and former == current
+
+
+def _warning(request: AdmissionRequest[Bare]) -> str:
+    former, current = _groups(request)
+    return _MOVED if former and former != current else _LATE
+
+
+def _invalid(row: OptIn[str], text: str) -> Denied:
+    message = f"{row.problem(text)} [{row.rule}]"
+    return Denied(Cause(INVALID, message, _field(row.annotation)), rules=(row.rule,))
+
+
+def _beyond(full: Full) -> Cause:
+    text = f"index {full.index} is not below shard-count {full.count}: raise the count"
+    return Cause(INVALID, text, _field(SHARD_INDEX.annotation))
+
+
+def _none_left(group: str, count: int) -> Cause:
+    text = (
+        f"shard group {group} has {count} shards, and each has its RayCluster: raise the count, "
+        "here first, or delete one"
+    )
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
+
+
+def _cut_off(holder: str, index: int, count: int) -> Cause:
+    text = (
+        f"{holder} has index {index}, which is not below {count}: write {index + 1} or more, or "
+        "delete that RayCluster first"
+    )
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
+
+
+def _fewer(group: str, count: int, largest: int) -> Cause:
+    text = (
+        f"shard group {group} has {largest} shards, not {count}: write {largest}, or change those "
+        "that are there first"
+    )
+    return Cause(FORBIDDEN, text, _field(SHARD_COUNT.annotation))
+
+
+def _missing(count: int) -> str:
+    return f"no {names.RAY_SHARD_COUNT}: others of the shard group have shard-count {count}"
+
+
+def _disagreeing(names_of_others: list[str], count: int) -> str:
+    first = names_of_others[0]
+    and_more = f" and {len(names_of_others) - 1} more" if len(names_of_others) > 1 else ""
+    return (
+        f"shard-count {count} is new to the shard group: {first}{and_more} must say so too, and "
+        "their pods be created anew"
+    )
+
+
+def _taken(index: str, group: str, holder: str) -> Cause:
+    text = (
+        f"{holder} has index {index} of shard group {group}: remove the annotation, and the "
+        "RayCluster gets a free one"
+    )
+    return Cause(DUPLICATE, text, _field(SHARD_INDEX.annotation))
+
+
+def _field(annotation: str) -> str:
+    return f"metadata.annotations[{annotation}]"

@@ -1,0 +1,1 @@
+"""Names, objects, quantities and review values of Kubernetes, KubeRay and Ray."""

@@ -1,0 +1,277 @@
+"""Every label, annotation, variable, resource and file name that the webhook reads or writes, once,
+with its source.
+"""
+
+from typing import Final
+
+# Labels that KubeRay puts on every Ray pod; a template cannot override these three.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+LABEL_CLUSTER: Final = "ray.io/cluster"
+LABEL_GROUP: Final = "ray.io/group"
+LABEL_NODE_TYPE: Final = "ray.io/node-type"
+NODE_TYPE_HEAD: Final = "head"
+NODE_TYPE_WORKER: Final = "worker"
+HEAD_GROUP: Final = "headgroup"
+WAIT_FOR_HEAD: Final = "wait-gcs-ready"
+"""KubeRay's init container of workers, which ends when the head is ready.
+
+https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+"""
+
+# `"true"` on the workers of a RayService, whose readiness probe asks whether Serve runs there.
+LABEL_SERVE: Final = "ray.io/serve"
+
+LABEL_HEADLESS_SERVICE: Final = "ray.io/headless-worker-svc"
+"""On the headless service of a RayCluster, with the name of the RayCluster."""
+
+# The seat of a worker pod. KubeRay 1.5+ writes them behind its feature gate RayMultiHostIndexing.
+LABEL_REPLICA_INDEX: Final = "ray.io/worker-group-replica-index"
+LABEL_REPLICA_NAME: Final = "ray.io/worker-group-replica-name"
+LABEL_HOST_INDEX: Final = "ray.io/replica-host-index"
+SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
+
+# `<group>-<n>`, read by Ray's first autoscaler to delete the pods of a TPU slice together.
+# https://github.com/ray-project/ray/pull/43470
+LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
+
+# Our own labels and annotations, all on the RayCluster; `webhook/groups/annotations.py` says what each
+# may be.
+PREFIX: Final = "admission.ray.io/"
+LABEL_IGNORE: Final = PREFIX + "ignore"
+LABEL_RESERVATIONS: Final = PREFIX + "reservations"
+ANNOTATION_RESERVATIONS: Final = PREFIX + "reservations"
+"""On the Leases with reservations: the label that selects them, the annotation with the content."""
+LABEL_CLAIMS: Final = PREFIX + "claims"
+"""On the Leases of versions up to 0.9, which are deleted."""
+ANNOTATION_HOLDER: Final = PREFIX + "holder"
+"""On a worker pod: the holder of its reservation."""
+LABEL_PROBE: Final = PREFIX + "probe"
+PROBE_WEBHOOK: Final = "probe.admission.ray.io"
+BINDINGS_WEBHOOK: Final = "bindings.admission.ray.io"
+OPEN_WEBHOOKS: Final = (PROBE_WEBHOOK, BINDINGS_WEBHOOK)
+"""Entries that never fail closed: the second one is asked about every pod that is bound."""
+ANNOTATION_ADMITTED: Final = PREFIX + "admitted"
+"""Of dry runs of a Lease: the label that the entry of this name selects, and the annotation that
+the webhook adds, which proves that the API server reached it.
+"""
+ANNOTATION_FAILURE_POLICY: Final = PREFIX + "failure-policy"
+"""On a webhook configuration: the failurePolicy of its entries once the webhook is reached."""
+ANNOTATION_UNIT: Final = PREFIX + "unit"
+LABEL_UNIT: Final = ANNOTATION_UNIT
+"""The label of pods whose unit is their worker group."""
+ANNOTATION_HOST_NAMES: Final = PREFIX + "host-names"
+ANNOTATION_TOPOLOGY_KEY: Final = PREFIX + "topology-key"
+ANNOTATION_PROFILES: Final = PREFIX + "profiles"
+ANNOTATION_DRAIN_SECONDS: Final = PREFIX + "drain-seconds"
+ANNOTATION_REPAIR: Final = PREFIX + "repair"
+ANNOTATION_RESTART: Final = PREFIX + "restart"
+RESTART_REPLICA: Final = "replica"
+ANNOTATION_REPLICA_LABEL: Final = PREFIX + "replica-label"
+ANNOTATION_NODE_LABELS: Final = PREFIX + "node-labels"
+ANNOTATION_KUEUE_SLICES: Final = PREFIX + "kueue-slices"
+ANNOTATION_SCHEDULING_GROUP: Final = PREFIX + "scheduling-group"
+ANNOTATION_COMPUTE_DOMAIN: Final = PREFIX + "compute-domain"
+LABEL_COMPUTE_DOMAIN: Final = ANNOTATION_COMPUTE_DOMAIN
+"""On the RayCluster, which pods share a ComputeDomain; on these pods, the same value."""
+ANNOTATION_SHARD_GROUP: Final = PREFIX + "shard-group"
+ANNOTATION_SHARD_INDEX: Final = PREFIX + "shard-index"
+ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
+
+# On worker pods of RayClusters that ask for repair: that admission assigned the identity, and why
+# the pod is about to be deleted.
+ANNOTATION_SEAT: Final = PREFIX + "seat"
+SEAT_ASSIGNED: Final = "assigned"
+LABEL_CONDEMNED: Final = PREFIX + "condemned"
+
+# On our PodGroups: the API server fills in the default priority class where we ask for none.
+ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"
+
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGER: Final = "ray-webhook"
+
+# The opt-in of a proposal for KubeRay that was not merged; people have it in their manifests.
+# https://github.com/ray-project/kuberay/pull/4723
+ANNOTATION_NATIVE_SCHEDULING: Final = "ray.io/native-workload-scheduling"
+
+# Which shard a RayCluster is, for those who run one cluster per shard.
+RAY_SHARD_GROUP: Final = "RAY_SHARD_GROUP"
+RAY_SHARD_INDEX: Final = "RAY_SHARD_INDEX"
+RAY_SHARD_COUNT: Final = "RAY_SHARD_COUNT"
+
+RAYCLUSTER_KIND: Final = "RayCluster"
+RAY_GROUP: Final = "ray.io"
+
+# https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+SCHEDULING_GROUP: Final = "scheduling.k8s.io"
+FINALIZER_POD_GROUP: Final = "scheduling.k8s.io/podgroup-protection"
+
+# ComputeDomains of NVIDIA's DRA driver, and the API of resource claims that it needs.
+# https://github.com/NVIDIA/k8s-dra-driver-gpu/blob/main/api/nvidia.com/resource/v1beta1/computedomain.go
+COMPUTE_DOMAIN_GROUP: Final = "resource.nvidia.com"
+COMPUTE_DOMAIN_VERSION: Final = "v1beta1"
+COMPUTE_DOMAIN_KIND: Final = "ComputeDomain"
+CLAIM_COMPUTE_DOMAIN: Final = "imex-channel"
+"""The name of our claim in a pod."""
+RESOURCE_CLAIM_GROUP: Final = "resource.k8s.io"
+LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+
+# Extended resources of devices.
+RESOURCE_TPU: Final = "google.com/tpu"
+RESOURCE_GPU_SUFFIX: Final = "gpu"
+RESOURCE_MIG_PREFIX: Final = "nvidia.com/mig-"
+RESOURCE_AMD_GPU: Final = "amd.com/gpu"
+RESOURCE_NEURON_CORE: Final = "aws.amazon.com/neuroncore"
+RESOURCES_NEURON: Final = ("aws.amazon.com/neuron", "aws.amazon.com/neurondevice")
+
+# Node labels of GKE TPU node pools.
+# https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+NODE_TPU_ACCELERATOR: Final = "cloud.google.com/gke-tpu-accelerator"
+NODE_TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
+NODE_POOL: Final = "cloud.google.com/gke-nodepool"
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+
+# Annotations of pods: the slice that a replica is, where the selected nodes belong to a larger one,
+# or to none yet; and that the user wants no checks of topologies.
+# https://github.com/ai-on-gke/kuberay-tpu-webhook
+ANNOTATION_SLICE_TOPOLOGY: Final = "cloud.google.com/gke-tpu-slice-topology"
+ANNOTATION_SKIP_TPU_CHECK: Final = "cloud.google.com/skip-tpu-webhook-check"
+
+# Variables that Ray and libtpu read on a TPU host.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+TPU_WORKER_ID: Final = "TPU_WORKER_ID"
+TPU_WORKER_HOSTNAMES: Final = "TPU_WORKER_HOSTNAMES"
+TPU_NAME: Final = "TPU_NAME"
+TPU_TOPOLOGY: Final = "TPU_TOPOLOGY"
+TPU_ACCELERATOR_TYPE: Final = "TPU_ACCELERATOR_TYPE"
+TPU_DEVICE_PLUGIN_HOST_IP: Final = "TPU_DEVICE_PLUGIN_HOST_IP"
+TPU_DEVICE_PLUGIN_ADDR: Final = "TPU_DEVICE_PLUGIN_ADDR"
+TPU_PROCESS_ADDRESSES: Final = "TPU_PROCESS_ADDRESSES"
+TPU_PROCESS_PORT: Final = "TPU_PROCESS_PORT"
+
+# Variables that TorchTPU reads.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+TORCH_TPU_TOPOLOGY: Final = "TORCH_TPU_TOPOLOGY"
+TORCH_TPU_SLICEBUILDER_ADDRESSES: Final = "TORCH_TPU_SLICEBUILDER_ADDRESSES"
+
+# Variables of a job that spans several TPU slices.
+# https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+MEGASCALE_NUM_SLICES: Final = "MEGASCALE_NUM_SLICES"
+MEGASCALE_SLICE_ID: Final = "MEGASCALE_SLICE_ID"
+MEGASCALE_COORDINATOR_ADDRESS: Final = "MEGASCALE_COORDINATOR_ADDRESS"
+MEGASCALE_PORT: Final = "MEGASCALE_PORT"
+
+# Variables of multi-node rendezvous: torchrun, Lightning, vLLM, NCCL.
+# https://docs.pytorch.org/docs/stable/elastic/run.html
+NNODES: Final = "NNODES"
+NODE_RANK: Final = "NODE_RANK"
+MASTER_ADDR: Final = "MASTER_ADDR"
+MASTER_PORT: Final = "MASTER_PORT"
+PET_NNODES: Final = "PET_NNODES"
+PET_NODE_RANK: Final = "PET_NODE_RANK"
+PET_MASTER_ADDR: Final = "PET_MASTER_ADDR"
+PET_MASTER_PORT: Final = "PET_MASTER_PORT"
+PET_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
+VLLM_HOST_IP: Final = "VLLM_HOST_IP"
+FI_PROVIDER: Final = "FI_PROVIDER"
+FI_EFA_USE_DEVICE_RDMA: Final = "FI_EFA_USE_DEVICE_RDMA"
+FI_EFA_FORK_SAFE: Final = "FI_EFA_FORK_SAFE"
+NEURON_RT_ROOT_COMM_ID: Final = "NEURON_RT_ROOT_COMM_ID"
+NCCL_MNNVL_ENABLE: Final = "NCCL_MNNVL_ENABLE"
+NCCL_CUMEM_ENABLE: Final = "NCCL_CUMEM_ENABLE"
+NCCL_NVLS_ENABLE: Final = "NCCL_NVLS_ENABLE"
+
+# What the rules of validation read: kinds, annotations and labels of the objects that people apply.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
+RAYJOB_KIND: Final = "RayJob"
+RAYSERVICE_KIND: Final = "RayService"
+RAYCRONJOB_KIND: Final = "RayCronJob"
+RAY_KINDS: Final = (RAYCLUSTER_KIND, RAYJOB_KIND, RAYSERVICE_KIND, RAYCRONJOB_KIND)
+RAY_VERSIONS: Final = ("v1", "v1alpha1")
+HEAD_GROUP_SPEC: Final = "headGroupSpec"
+ANNOTATION_IPPR: Final = "ray.io/ippr"
+ANNOTATION_IPPR_STATUS: Final = "ray.io/ippr-status"
+"""Of a pod: Ray's autoscaler writes what came of resizing it in place, as JSON."""
+ANNOTATION_FT_ENABLED: Final = "ray.io/ft-enabled"
+ANNOTATION_EXTERNAL_STORAGE: Final = "ray.io/external-storage-namespace"
+ANNOTATION_INITIALIZING_TIMEOUT: Final = "ray.io/initializing-timeout"
+LABEL_ORIGIN_NAME: Final = "ray.io/originated-from-cr-name"
+LABEL_ORIGIN_KIND: Final = "ray.io/originated-from-crd"
+LABEL_GANG: Final = "ray.io/gang-scheduling-enabled"
+
+# Kueue: https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/apis/kueue/v1beta2/topology_types.go
+KUEUE_PREFIX: Final = "kueue.x-k8s.io/"
+KUEUE_MULTIKUEUE: Final = KUEUE_PREFIX + "multikueue"
+LABEL_KUEUE_QUEUE: Final = KUEUE_PREFIX + "queue-name"
+KUEUE_GATE_TOPOLOGY: Final = KUEUE_PREFIX + "topology"
+KUEUE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-required-topology"
+KUEUE_PREFERRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-preferred-topology"
+KUEUE_UNCONSTRAINED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-unconstrained-topology"
+KUEUE_SLICE_REQUIRED_TOPOLOGY: Final = KUEUE_PREFIX + "podset-slice-required-topology"
+KUEUE_SLICE_CONSTRAINTS: Final = KUEUE_PREFIX + "podset-slice-required-topology-constraints"
+KUEUE_SLICE_SIZE: Final = KUEUE_PREFIX + "podset-slice-size"
+KUEUE_GROUP_NAME: Final = KUEUE_PREFIX + "podset-group-name"
+KUEUE_TOPOLOGIES: Final = (
+    KUEUE_REQUIRED_TOPOLOGY,
+    KUEUE_PREFERRED_TOPOLOGY,
+    KUEUE_UNCONSTRAINED_TOPOLOGY,
+    KUEUE_SLICE_REQUIRED_TOPOLOGY,
+    KUEUE_SLICE_CONSTRAINTS,
+)
+"""Annotations of pods whose nodes Kueue chooses."""
+
+OTHER_SCHEDULER_LABELS: Final = (
+    "volcano.sh/queue-name",
+    "ray.io/priority-class-name",
+    "yunikorn.apache.org/app-id",
+    "yunikorn.apache.org/queue",
+    "kai.scheduler/queue",
+)
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+BATCH_SCHEDULERS: Final = frozenset(
+    {"volcano", "yunikorn", "kai-scheduler", "scheduler-plugins-scheduler"}
+)
+"""Values of `schedulerName` that KubeRay's batch scheduler plugins write; these bring a gang of
+their own.
+"""
+
+# How many seconds a node drains when `ray start --block` gets SIGTERM; Ray 2.57 and later know it.
+# https://github.com/ray-project/ray/pull/64454
+RAY_DRAIN_TIMEOUT: Final = "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S"
+
+# Where a node of Ray is: variables that become its labels, and the labels that Kubernetes 1.35 and
+# later copies from the Node to the pod. RAY_OVERRIDE_LABELS is JSON, and overrides all others.
+# https://github.com/ray-project/ray/blob/master/python/ray/_private/resource_and_label_spec.py
+# https://github.com/kubernetes/enhancements/tree/master/keps/sig-node/4742-node-topology-downward-api
+RAY_NODE_ZONE: Final = "RAY_NODE_ZONE"
+RAY_NODE_REGION: Final = "RAY_NODE_REGION"
+RAY_OVERRIDE_LABELS: Final = "RAY_OVERRIDE_LABELS"
+NODE_LABEL: Final = "RAY_WEBHOOK_NODE_LABEL_"
+"""Before a number: a variable with one label of the Node, which RAY_OVERRIDE_LABELS refers to."""
+KUBERAY_NODE_LABELS: Final = "RAY_NODE_LABELS_JSON"
+"""By which KubeRay delivers labels of Nodes: https://github.com/ray-project/kuberay/pull/5300"""
+RAY_LABEL_ZONE: Final = "ray.io/availability-zone"
+RAY_LABEL_REGION: Final = "ray.io/availability-region"
+LABEL_ZONE: Final = "topology.kubernetes.io/zone"
+LABEL_REGION: Final = "topology.kubernetes.io/region"
+
+# Variables that KubeRay or Ray give a meaning to.
+RAY_REDIS_ADDRESS: Final = "RAY_REDIS_ADDRESS"
+REDIS_PASSWORD: Final = "REDIS_PASSWORD"  # noqa: S105 - the name of a variable
+REDIS_USERNAME: Final = "REDIS_USERNAME"
+RAY_GCS_STORAGE: Final = "RAY_gcs_storage"
+RAY_GCS_STORAGE_PATH: Final = "RAY_gcs_storage_path"
+RAY_ENABLE_AUTOSCALER_V2: Final = "RAY_enable_autoscaler_v2"
+AUTOSCALER_START_COMMAND: Final = "KUBERAY_GEN_AUTOSCALER_START_CMD"
+
+# KubeRay writes the command that starts Ray into Ray's container; its samples call that so.
+# https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+RAY_START_COMMAND: Final = "KUBERAY_GEN_RAY_START_CMD"
+RAY_CONTAINERS: Final = ("ray-worker", "ray-head")
+
+TLS_VARIABLES: Final = (
+    "RAY_USE_TLS",
+    "RAY_TLS_SERVER_CERT",
+    "RAY_TLS_SERVER_KEY",
+    "RAY_TLS_CA_CERT",
+)

@@ -1,0 +1,116 @@
+"""The composition root of `dashboard`: what it shows, to whom, and where it listens. No logic.
+
+See docs/contributing/decisions/0036-a-page-of-its-own-beside-headlamp.md.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from webhook.app.api_connection import connection
+from webhook.app.informers import Connected, watch_metrics
+from webhook.app.runtime import Process, Runnable
+from webhook.cache.cluster_cache import Observing
+from webhook.config.configuration import Settings
+from webhook.dashboard.live_updates import Live, Source
+from webhook.dashboard.page import DashboardSite
+from webhook.dashboard.rendered import Board
+from webhook.dashboard.routes import LOOPBACK, site_application
+from webhook.dashboard.sessions import Access, OwnAccess, TokenAccess
+from webhook.dashboard.state_files import Stated
+from webhook.dashboard.templates import HtmlDrawer
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.observation import Observed
+from webhook.httpserver.application import admin_application
+from webhook.httpserver.readiness import Readiness
+from webhook.httpserver.server import HttpServer
+from webhook.kubeclient.access import Load
+from webhook.kubeclient.client import Api
+from webhook.logging.log import Log, Output, follow_logs
+from webhook.logging.text_format import form_of
+from webhook.metrics import table
+from webhook.metrics.collector import Metrics
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page, and what keeps it up to date."""
+
+    live: Live
+    server: HttpServer
+    runnables: dict[str, Runnable] = field(default_factory=dict)
+
+    async def drain(self) -> None:
+        """Let those go who wait for news."""
+        self.live.close()
+
+
+def build(settings: Settings, output: Output) -> Process:
+    """Return the process as it runs in a cluster, for all whose token the API server knows."""
+    log = Log(output, "dashboard", form_of(settings.log.format, output))
+    metrics, own = Metrics("dashboard"), settings.dashboard
+    follow_logs(log)
+    settings.extend()
+    api, world = (
+        Api(connection(settings.kubeconfig)),
+        ObjectCache(ignoring=settings.ignore.rayclusters),
+    )
+    observing = Observing(api, world, settings.namespaces)
+    access = TokenAccess(api, world.occupied)
+    page = _page(observing, world, access, own.host, own.port, LOOPBACK | {*own.hosts})
+
+    live, survey = page.live, page.live.survey
+    metrics.expose(table.DASHBOARD_CLUSTERS, lambda: len(world.clusters.all))
+    metrics.expose(table.DASHBOARD_PODS, lambda: len(world.pods.all))
+    metrics.expose(table.DASHBOARD_LOOKS, lambda: live.looks)
+    metrics.expose(table.DASHBOARD_SECONDS, lambda: live.seconds)
+    metrics.expose(table.DASHBOARD_REMEMBERED, lambda: survey.remembered)
+    metrics.expose(table.DASHBOARD_WORKED_OUT, lambda: survey.worked_out)
+    metrics.expose(table.DASHBOARD_FAILURES, lambda: live.failures)
+    watch_metrics(metrics, lambda: observing.watches)
+    gate = Readiness({"RayClusters and pods": lambda: observing.synced})
+    listen = settings.listen
+    admin = HttpServer(admin_application(gate, metrics.exposition), listen.host, listen.admin_port)
+
+    async def drain() -> None:
+        gate.draining = True
+        await page.drain()
+
+    runnables = {
+        **page.runnables,
+        "cluster": Connected(api, {"observing": observing}),
+        "admin": admin,
+    }
+    return Process(runnables, (page.server, admin), drain, log)
+
+
+def build_own(load: Load, namespace: str, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
+    """Return the page for one person, by whose kubeconfig a cluster is looked at."""
+    api, world, access = Api(load), ObjectCache(ignoring=ignoring), OwnAccess()
+    observing = Observing(api, world, [namespace] if namespace else [], person=True)
+    page = _page(observing, world, access, "127.0.0.1", port, LOOPBACK)
+    page.runnables["cluster"] = Connected(api, {"observing": observing})
+    return page, access
+
+
+def build_stated(observed: Observed, port: int, *, ignoring: bool) -> tuple[Page, OwnAccess]:
+    """Return the page of what was read from files."""
+    world, access = ObjectCache(ignoring=ignoring), OwnAccess()
+    world.load(observed)
+    return _page(Stated(observed), world, access, "127.0.0.1", port, LOOPBACK), access
+
+
+def _page(
+    source: Source,
+    world: ObjectCache,
+    access: Access,
+    host: str,
+    port: int,
+    hosts: Collection[str],
+) -> Page:
+    drawer = HtmlDrawer()
+    live = Live(source, Examiner(world), Board(drawer))
+    site = DashboardSite(live, access, drawer)
+    app = site_application(site, hosts, "ray-webhook")
+    server = HttpServer(app, host, port)
+    return Page(live, server, {"page": server, "live": live})

@@ -1,0 +1,75 @@
+"""What every process that follows a cluster has: an open connection, and metrics of its watches."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+from webhook.app.runtime import Runnable
+from webhook.cache.informer import ListWatch
+from webhook.cache.serve_cache import ClusterState
+from webhook.kubeclient.client import Api
+from webhook.metrics import table
+from webhook.metrics.collector import Metrics
+
+Watches = Callable[[], Iterable[ListWatch[Any]]]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Parts of a process, by name, that run while its connection to the API server is open."""
+
+    api: Api
+    parts: Mapping[str, Runnable]
+
+    async def run(self) -> None:
+        """Run until cancelled. Raises ConfigurationError without a connection to configure."""
+        await self.api.open()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, part in self.parts.items():
+                    group.create_task(part.run(), name=name)
+        finally:
+            await self.api.close()
+
+
+def follow_metrics(metrics: Metrics, cluster: ClusterState) -> None:
+    """Expose the watches of a cluster, live reads, and invalid seat labels."""
+    watch_metrics(metrics, lambda: cluster.watches)
+    metrics.expose(table.LIVE_READS, lambda: cluster.reader.reads)
+    metrics.expose(table.LIVE_READ_FAILURES, lambda: cluster.reader.failures)
+    metrics.expose(table.MALFORMED_SEATS, lambda: cluster.malformed)
+
+
+def watch_metrics(
+    metrics: Metrics, watches: Watches, clock: Callable[[], float] = monotonic
+) -> None:
+    """Expose what each list-watch has done, and whether it is in step."""
+
+    def by_watch(
+        value: Callable[[ListWatch[Any]], float],
+    ) -> Callable[[], dict[tuple[str, str], float]]:
+        return lambda: {_labels(watch): value(watch) for watch in watches()}
+
+    metrics.expose(table.WATCH_SYNCED, by_watch(lambda watch: watch.synced))
+    metrics.expose(
+        table.WATCH_AGE,
+        lambda: {_labels(each): clock() - each.heard_at for each in watches() if each.synced},
+    )
+    metrics.expose(table.WATCH_LISTS, by_watch(lambda watch: watch.counters.lists))
+    metrics.expose(table.WATCH_OPENED, by_watch(lambda watch: watch.counters.watches))
+    metrics.expose(table.WATCH_EVENTS, by_watch(lambda watch: watch.counters.events))
+    metrics.expose(table.MALFORMED_OBJECTS, by_watch(lambda watch: watch.counters.unreadable))
+    metrics.expose(
+        table.WATCH_ERRORS,
+        lambda: {
+            (*_labels(watch), reason): count
+            for watch in watches()
+            for reason, count in watch.counters.errors.items()
+        },
+    )
+
+
+def _labels(watch: ListWatch[Any]) -> tuple[str, str]:
+    return watch.resource.plural, watch.resource.namespace

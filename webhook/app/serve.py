@@ -1,0 +1,308 @@
+"""The composition root of `serve`: from settings to a service of named runnables. No logic."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import time
+from typing import Any
+
+from msgspec import structs
+
+from webhook.admission.bindings import BindingHandler
+from webhook.admission.pod_handler import PodHandler
+from webhook.admission.ray_handler import RayHandler
+from webhook.admission.resize_handler import ResizeHandler
+from webhook.admission.reviewer import Mutation, Validation
+from webhook.admission.shard_handler import ShardHandler
+from webhook.app.api_connection import connection, own_namespace
+from webhook.app.informers import Connected, follow_metrics
+from webhook.app.runtime import Process, Runnable
+from webhook.cache.live import LiveReader
+from webhook.cache.nodes import Nodes
+from webhook.cache.serve_cache import ClusterState
+from webhook.certs.certificate_files import CertificateFiles
+from webhook.certs.certificate_watcher import CertificateWatcher
+from webhook.certs.context import SwappingContext
+from webhook.certs.self_signed import SelfSigned
+from webhook.config.configuration import Settings
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_index import Membership
+from webhook.httpserver.application import admin_application, review_application
+from webhook.httpserver.body_budget import BodyBudget
+from webhook.httpserver.deadline import in_time
+from webhook.httpserver.endpoint import ReviewEndpoint, ReviewThread
+from webhook.httpserver.protocol import Limits
+from webhook.httpserver.readiness import Condition, Readiness
+from webhook.httpserver.server import HttpServer
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.discovery import (
+    Discovery,
+    DomainsServed,
+    KubernetesRelease,
+    PodGroupsServed,
+)
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.kuberay_release import KubeRayStored
+from webhook.kubeclient.reservation_leases import LeaseStore
+from webhook.kubeclient.secrets import SecretStore
+from webhook.kubeclient.timeouts import DISCOVERY_SECONDS
+from webhook.kubeclient.webhook_configurations import FailurePolicy
+from webhook.logging.log import Log, Output, follow_logs
+from webhook.logging.text_format import form_of
+from webhook.manifest.reader import Manifest
+from webhook.manifest.standalone import load_state
+from webhook.metrics import table
+from webhook.metrics.certificate_metrics import CertificateObserver
+from webhook.metrics.collector import Metrics, PacedScrapes
+from webhook.metrics.review_metrics import ReviewCounts
+from webhook.metrics.review_observer import ReviewObserver
+from webhook.mutation.locality import ZONES_SINCE
+from webhook.mutation.policy import Policy
+from webhook.reservation.identities import Identities
+from webhook.reservation.indices import Indices, standalone_indices
+from webhook.reservation.reservations import Reservations, Times
+from webhook.validation.finding import KubeRay
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What is known of the cluster, how it is kept, and what readiness waits for."""
+
+    clusters: ClusterIndex
+    members: Membership
+    identities: Identities
+    indices: Indices
+    reader: LiveReader | None = None
+    runnables: Mapping[str, Runnable] = field(default_factory=dict)
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    inform: Callable[[PodHandler, RayHandler], None] | None = None
+    """Keeps handlers informed of what the API server serves; None without one."""
+    bindings: BindingHandler | None = None
+
+
+def build(
+    settings: Settings,
+    output: Output,
+    state: Sequence[Manifest] = (),
+    *,
+    discovery: float = DISCOVERY_SECONDS,
+) -> Process:
+    """Return the service; standalone, it begins with `state`. Every `discovery` seconds, it asks
+    the API server what it serves.
+
+    Raises CertificateError, or ManifestError for the state.
+    """
+    settings.extend()
+    metrics = Metrics("serve")
+    cluster = (
+        _standalone(settings, state)
+        if settings.standalone
+        else _followed(settings, metrics, discovery)
+    )
+    metrics.expose(table.MEMBERS, lambda: len(cluster.members))
+    metrics.expose(table.CLUSTERS, lambda: len(cluster.clusters))
+    log = Log(output, form=form_of(settings.log.format, output))
+    observer = ReviewObserver(log, ReviewCounts(metrics), quiet=settings.log.admissions == "denied")
+    follow_logs(log)
+
+    tls = SwappingContext(verify_clients=settings.tls.client_ca is not None)
+    certificates = CertificateObserver(log, metrics, lambda: tls.expires)
+    keepers = _keepers(settings, tls, certificates)
+    gate = Readiness(
+        {"certificate": lambda: tls.valid(time()), **cluster.conditions},
+        {"certificate": certificates.expiry, "undecided reviews": observer.undecided_reviews},
+    )
+    reviews = HttpServer(
+        review_application(_endpoints(settings, cluster, metrics, gate, observer)),
+        settings.listen.host,
+        settings.serving.port,
+        tls.listening,
+        limits=Limits(client_names=frozenset(settings.tls.client_names)),
+        refused=observer.refused,
+    )
+    admin = _admin(settings, metrics, gate, observer)
+
+    async def drain() -> None:
+        gate.draining = True
+        await asyncio.sleep(settings.serving.drain_seconds)
+
+    parts = {**keepers, **_closing(settings), **cluster.runnables}
+    runnables = {"reviews": reviews, "admin": admin, **parts}
+    return Process(runnables, (reviews, admin), drain, log, observer.flush)
+
+
+def _endpoints(
+    settings: Settings,
+    cluster: _Cluster,
+    metrics: Metrics,
+    gate: Readiness,
+    observer: ReviewObserver,
+) -> dict[str, ReviewEndpoint]:
+    """Return what answers reviews, by path."""
+    ignoring = settings.ignore.rayclusters
+    kept = settings.scheduling.publish or settings.standalone
+    metrics.expose(table.SCHEDULING_KEPT, lambda: kept)
+    policy = Policy(
+        cluster.inform is None,
+        kept,
+        settings.resize.policy,
+        settings.affinity.apart,
+        settings.termination.drain_seconds,
+        settings.topology.zones == "on",
+        settings.network.services,
+        node_labels=None if settings.standalone else frozenset(settings.topology.node_labels),
+    )
+    pods = PodHandler(cluster.clusters, cluster.identities, policy)
+    rays = RayHandler(settings.validation.rules(ignoring=ignoring))
+    rays.settings = structs.replace(rays.settings, node_labels=policy.node_labels)
+    if cluster.inform is not None:
+        cluster.inform(pods, rays)
+    shards = ShardHandler(cluster.clusters, cluster.indices)
+    resize = ResizeHandler(cluster.clusters, settings.resize.beyond)
+    metrics.expose(table.CACHE_HITS, lambda: {"patches": pods.patches.hits})
+    metrics.expose(table.CACHE_MISSES, lambda: {"patches": pods.patches.misses})
+    apart, budget, reader = ReviewThread(), BodyBudget(), cluster.reader
+    mutation = Mutation(pods, reader, shards, apart=apart, in_time=in_time, ignoring=ignoring)
+    mutation.bindings = cluster.bindings
+    validation = Validation(rays, resize, reader, apart=apart)
+    return {
+        "/mutate": ReviewEndpoint(mutation, gate, observer, budget),
+        "/validate": ReviewEndpoint(validation, gate, observer, budget),
+    }
+
+
+def _admin(
+    settings: Settings, metrics: Metrics, gate: Readiness, observer: ReviewObserver
+) -> HttpServer:
+    """Return what answers probes and scrapes."""
+
+    def exposition() -> tuple[bytes, str]:
+        observer.flush()
+        return metrics.exposition()
+
+    application = admin_application(gate, PacedScrapes(exposition))
+    own = settings.listen
+    return HttpServer(application, own.host, own.admin_port, refused=observer.refused)
+
+
+def _standalone(settings: Settings, manifests: Sequence[Manifest]) -> _Cluster:
+    state = load_state(manifests, ignoring=settings.ignore.rayclusters)
+    indices = standalone_indices(state.clusters)
+    return _Cluster(state.clusters, state.members, state.identities, indices)
+
+
+def _followed(settings: Settings, metrics: Metrics, seconds: float) -> _Cluster:
+    clusters, members = ClusterIndex(ignoring=settings.ignore.rayclusters), Membership()
+    api = Api(connection(settings.kubeconfig))
+    cluster = ClusterState(api, clusters, members, settings.namespaces)
+    follow_metrics(metrics, cluster)
+    store = LeaseStore(api, own_namespace(settings.installation.namespace))
+    reservations = Reservations(store, Times(api.server_time.now))
+    _reservation_metrics(metrics, reservations)
+    discovery = Discovery(PodGroupsServed(api), seconds)
+    release = Discovery(KubeRayStored(api), seconds)
+    kubernetes = Discovery(KubernetesRelease(api), seconds)
+    asked: dict[str, Discovery[Any]] = {"discovery": discovery}
+    if not settings.validation.kuberay:
+        asked["release of KubeRay"] = release
+    if settings.topology.zones == "auto":
+        asked["release of Kubernetes"] = kubernetes
+
+    domains = Discovery(DomainsServed(api), seconds)
+    if settings.compute_domains.enabled:
+        asked["ComputeDomains"] = domains
+    nodes = Nodes(api, settings.topology.node_labels)
+    beside = {"nodes": nodes} if settings.topology.node_labels else {}
+
+    def inform(pods: PodHandler, rays: RayHandler) -> None:
+        _join(pods, rays, "the webhook's setting computeDomains.enabled is off")
+        domains.subscribe(lambda version: _join(pods, rays, DomainsServed.missing, version))
+        discovery.subscribe(lambda version: _tell(pods, rays, pod_groups=version is not None))
+        release.subscribe(lambda found: _go_by(rays, found))
+        kubernetes.subscribe(lambda found: _place(pods, found))
+
+    return _Cluster(
+        clusters,
+        members,
+        Identities(members, cluster.reader, reservations),
+        Indices(clusters, cluster.reader, reservations),
+        cluster.reader,
+        {"cluster": Connected(api, {"watches": cluster, "reservations": store, **asked, **beside})},
+        {
+            "worker pods": cluster.pods_synced,
+            "RayClusters": cluster.clusters_synced,
+            "Leases": lambda: store.accepted,
+            **{name: partial(getattr, each, "answered") for name, each in asked.items()},
+        },
+        inform,
+        BindingHandler(nodes.labels) if beside else None,
+    )
+
+
+def _reservation_metrics(metrics: Metrics, reservations: Reservations) -> None:
+    counters = reservations.counters
+    outcomes = ("reserved", "repeated", "denied", "unavailable")
+    metrics.expose(table.RESERVATIONS, lambda: {each: getattr(counters, each) for each in outcomes})
+    metrics.expose(table.RESERVATION_SECONDS, lambda: counters.seconds)
+    metrics.expose(table.RESERVATION_WRITES, lambda: counters.writes)
+    metrics.expose(table.RESERVATION_CONFLICTS, lambda: counters.conflicts)
+    metrics.expose(table.RESERVATION_LISTS, lambda: counters.lists)
+    metrics.expose(table.RESERVATIONS_UNSEEN, lambda: reservations.unseen)
+
+
+def _tell(pods: PodHandler, rays: RayHandler, *, pod_groups: bool) -> None:
+    """Let pods be completed, and RayClusters be checked, by what the API server serves."""
+    pods.policy = structs.replace(pods.policy, pod_groups=pod_groups)
+    rays.settings = structs.replace(rays.settings, pod_groups=pod_groups)
+
+
+def _join(pods: PodHandler, rays: RayHandler, missing: str, version: str | None = None) -> None:
+    """Let pods be in ComputeDomains where they are kept; `missing` says why they are not without a
+    version.
+    """
+    why = "" if version else missing
+    pods.policy = structs.replace(pods.policy, no_domains=why)
+    rays.settings = structs.replace(rays.settings, no_domains=why)
+
+
+def _place(pods: PodHandler, release: tuple[int, int] | None) -> None:
+    """Give pods their zone and region where this release of Kubernetes supplies them."""
+    pods.policy = structs.replace(pods.policy, zones=release is not None and release >= ZONES_SINCE)
+
+
+def _go_by(rays: RayHandler, release: KubeRay | None) -> None:
+    """Let Ray objects be checked as this release of KubeRay does."""
+    rays.settings = structs.replace(rays.settings, kuberay=release)
+
+
+def _closing(settings: Settings) -> dict[str, Runnable]:
+    """Return what lets the webhook configurations fail closed, where that is asked for."""
+    own = settings.installation
+    if not own.fail_closed:
+        return {}
+    namespace = own_namespace(own.namespace)
+    policy = FailurePolicy(connection(settings.kubeconfig), namespace, own.name)
+    return {"failure policy": policy}
+
+
+def _keepers(
+    settings: Settings, context: SwappingContext, observer: CertificateObserver
+) -> dict[str, Runnable]:
+    """Return what looks after the certificate. A pair in files has to be usable at the start.
+    Raises CertificateError, or ConfigurationError.
+    """
+    tls = settings.tls
+    if tls.source == "files":
+        files = CertificateFiles(tls.cert_dir / "tls.crt", tls.cert_dir / "tls.key")
+        keeper = CertificateWatcher(files, context, observer, tls.client_ca)
+        keeper.take(files.read())
+        return {"certificate": keeper}
+    own, namespace = settings.installation, own_namespace(settings.installation.namespace)
+    vault = SecretStore(connection(settings.kubeconfig), namespace, own.name)
+    name = f"{own.name}.{namespace}.svc"
+    source = SelfSigned(vault, [name, f"{name}.cluster.local"], ApiError)
+    return {
+        "certificate": CertificateWatcher(source, context, observer, tls.client_ca),
+        "secret": vault,
+    }

@@ -1,0 +1,1 @@
+"""Caches of cluster objects: list and watch, stores, and live reads."""

@@ -1,0 +1,67 @@
+"""Reads what `migrate` looks at: a snapshot, and both webhooks as they are installed."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from webhook.cache.snapshot import Snapshot
+from webhook.diagnostics.live_objects import Named, WebhookConfiguration
+from webhook.diagnostics.observation import PODS
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError
+from webhook.migrate.migration import SELECTOR, Installed
+
+_SECONDS: Final = 30.0
+_VALIDATING: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+async def read_installed(
+    reader: Api, namespace: str, *, ignoring: bool = True
+) -> tuple[Installed, dict[str, str]]:
+    """Return both webhooks and the pods of a namespace, or of all when it is empty; and what could
+    not be read, and why. Raises ApiError when not even RayClusters and pods can be.
+    """
+    snapshot = Snapshot(reader, namespace, ignoring=ignoring)
+    unread = snapshot.unread
+
+    async def items(what: str, path: str, query: Query) -> list[Any] | None:
+        try:
+            found: dict[str, Any] = msgspec.json.decode(await reader.get(path, query, _SECONDS))
+        except ApiError as error:
+            unread[what] = error.reason if error.reason == "forbidden" else str(error)
+            return None
+        return found.get("items") or []
+
+    deployments = [("labelSelector", SELECTOR)]
+    observed, validating, former = await asyncio.gather(
+        snapshot.take(),
+        items("validatingwebhookconfigurations", _VALIDATING, ()),
+        items("deployments", "/apis/apps/v1/deployments", deployments),
+    )
+    ready = None
+    for configuration in observed.configurations or ():
+        for webhook in configuration.webhooks or ():
+            service = webhook.client_config.service
+            if webhook.name != PODS:
+                continue
+            if service is None:
+                ready = True
+            else:
+                path = f"/apis/discovery.k8s.io/v1/namespaces/{service.namespace}/endpointslices"
+                selected = [("labelSelector", f"kubernetes.io/service-name={service.name}")]
+                found = await items("endpointslices", path, selected)
+                ready = None if found is None else ready_endpoints(found) > 0
+    return Installed(
+        observed,
+        None if validating is None else msgspec.convert(validating, list[WebhookConfiguration]),
+        None if former is None else msgspec.convert(former, list[Named]),
+        ready,
+    ), unread
+
+
+def ready_endpoints(slices: Iterable[Any]) -> int:
+    """Return how many endpoints of EndpointSlices are ready; one that does not say so is."""
+    endpoints = [each for found in slices for each in found.get("endpoints") or ()]
+    return sum((each.get("conditions") or {}).get("ready") is not False for each in endpoints)

@@ -1,0 +1,351 @@
+"""A list-then-watch: keeps a follower in step with one resource of the API server, through every
+failure of either.
+
+See docs/contributing/decisions/0003-list-watch-of-our-own.md.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from math import inf
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct, field
+
+from webhook.cache.store import Store
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError, Expired, Garbled
+from webhook.kubeclient.timeouts import Backoff, Clock, Timing
+from webhook.kubeclient.wire import (
+    Codec,
+    Stub,
+    Watched,
+    failure,
+    number,
+    oneline,
+    pages,
+)
+
+T = TypeVar("T", bound=Watched)
+
+_log: Final = logging.getLogger("webhook.cache")
+_GONE: Final = 410
+_FRUITLESS: Final = 5
+"""After so many bad answers in a row a watch is not resumed: what keeps this resourceVersion from
+working, a list does without.
+"""
+_LINE_BYTES: Final = 1 << 24
+"""Limit of one line of a watch. etcd stores objects of 1.5 MiB."""
+_NO_ANSWER: Final = frozenset(
+    {"refused", "disconnected", "timeout", "tls", "unauthorized", "forbidden", "throttled"}
+)
+"""Failures that say nothing about the resourceVersion."""
+
+
+class Lines:
+    """Collects chunks and gives complete lines, of any length, without their newline."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []
+
+    @property
+    def rest(self) -> int:
+        """The number of bytes after the last newline."""
+        return sum(map(len, self._rest))
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Return the lines that `chunk` completes."""
+        first, *others = chunk.split(b"\n")
+        self._rest.append(first)
+        if not others:
+            return []
+        lines = [b"".join(self._rest), *others]
+        self._rest = [lines.pop()]
+        return [line for line in lines if line]
+
+
+class Counters(Struct):
+    """What a list-watch has done since the start, for metrics."""
+
+    lists: int = 0
+    """Full lists that were begun."""
+    relists: int = 0
+    """Full lists that were completed, after the first."""
+    watches: int = 0
+    """Watches that were opened."""
+    events: int = 0
+    unreadable: int = 0
+    """Objects that were not of the expected shape; they stay as they were."""
+    errors: dict[str, int] = field(default_factory=dict)
+    """Failures by reason."""
+
+
+class Resource(Struct, Generic[T], frozen=True):
+    """A resource: its plural and namespace, where it is, which of its objects are asked for, how
+    they are read. The namespace is empty for all of them.
+
+    `selector` is one of labels, `fields` one of fields, such as `reason=Killing`. With
+    `metadata_only`, the API server sends nothing but metadata.
+    """
+
+    plural: str
+    namespace: str
+    path: str
+    codec: Codec[T]
+    selector: str = ""
+    fields: str = ""
+    metadata_only: bool = False
+
+    def selecting(self, query: Query) -> Query:
+        """Return a query for its objects alone."""
+        return [
+            *([("labelSelector", self.selector)] if self.selector else ()),
+            *([("fieldSelector", self.fields)] if self.fields else ()),
+            *query,
+        ]
+
+    @property
+    def name(self) -> str:
+        """How log lines name it."""
+        return f"{self.plural} in {self.namespace or 'all namespaces'}"
+
+
+class ListWatch(Generic[T]):
+    """Lists once, then watches; lists again only when the API server has forgotten where the watch
+    was.
+
+    `synced` becomes true with the first complete list and stays true: while the connection is down,
+    what is known is old, not wrong, and the next list or the resumed watch brings what was missed.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        resource: Resource[T],
+        store: Store[T, Any, Any],
+        timing: Timing | None = None,
+        world: Clock | None = None,
+    ) -> None:
+        self.name = resource.name
+        self.resource = resource
+        self.synced = False
+        self.heard_at = -inf
+        """Until when what had happened has been told, in monotonic seconds."""
+        self.counters = Counters()
+        self._api = api
+        self._store = store
+        self._timing = timing or Timing()
+        self._world = world or Clock()
+        self._clock = self._world.clock
+        self._outage = _Outage(resource.name, self._timing, self._world)
+        self._version = ""
+        self._opened = 0.0
+        self._connected = False
+
+    @property
+    def trouble(self) -> str:
+        """The reason for which what is known may be old, nothing while a watch is open."""
+        return "" if self._connected else self._outage.reason
+
+    async def run(self) -> None:
+        """Keep the follower in step, until cancelled."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                pause = self._timing.watch_interval - (self._clock() - self._opened)
+            except ApiError as error:
+                pause = self._failed(error)
+            await self._world.sleep(max(0.0, pause))
+
+    async def _list(self) -> None:
+        self.counters.lists += 1
+        begun = self._clock()
+        version = ""
+        found = pages(
+            self._page,
+            self.resource.codec.page,
+            self.resource.selecting(()),
+            self._timing.page_items,
+        )
+        async for meta, items in found:
+            self.counters.unreadable += len(meta.unreadable)
+            if not version:
+                version = meta.resource_version
+                if not version:
+                    raise Garbled(
+                        "garbled",
+                        "the API server sent a list without a resourceVersion: is a proxy in "
+                        "between?",
+                    )
+                self._store.begin(number(version))
+            for uid in meta.unreadable:
+                self._store.keep(uid)
+            for item in items:
+                self._store.item(item)
+        # Before the first response, the time of the API server is not known
+        server_time = self._world.server_time() - (self._clock() - begun)
+        self._listed(version, self._store.end(server_time))
+        self._heard(begun, server_time)
+
+    async def _page(self, query: Query) -> bytes:
+        return await self._api.get(
+            self.resource.path,
+            query,
+            self._timing.page_deadline,
+            metadata_only=self.resource.metadata_only,
+        )
+
+    def _listed(self, version: str, gone: int) -> None:
+        """Note a complete list."""
+        self._version = version
+        self.counters.relists += self.synced
+        again = "again, " if self.synced else ""
+        _log.info(
+            "%s: listed %s%d held, %d gone, at version %s",
+            self.name,
+            again,
+            len(self._store),
+            gone,
+            version,
+        )
+        self.synced = True
+
+    async def _watch(self) -> None:
+        seconds = self._timing.watch * (1 + self._world.random())
+        query = [
+            ("watch", "true"),
+            ("allowWatchBookmarks", "true"),
+            ("resourceVersion", self._version),
+            ("timeoutSeconds", str(max(1, int(seconds)))),
+        ]
+        self._opened = self._clock()
+        lines = Lines()
+        async with self._streaming(query) as chunks:
+            self.counters.watches += 1
+            self._opened = self._clock()
+            async for chunk in chunks:
+                for line in lines.feed(chunk):
+                    self._take(line)
+                if lines.rest > _LINE_BYTES:
+                    text = f"the watch has a line of more than {_LINE_BYTES >> 20} MiB"
+                    raise Garbled("garbled", text)
+                self._outage.late = False
+                self._heard(self._clock(), self._world.server_time())
+                if self._clock() - self._opened >= self._timing.steady:
+                    self._outage.end()
+        if lines.rest:
+            raise Garbled(
+                "truncated", f"the watch ended within a line, after {lines.rest} bytes of it"
+            )
+        self._outage.end()
+
+    @asynccontextmanager
+    async def _streaming(self, query: Query) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._api.stream(
+            self.resource.path,
+            self.resource.selecting(query),
+            self._timing.idle,
+            metadata_only=self.resource.metadata_only,
+        ) as chunks:
+            self._connected = True
+            try:
+                yield chunks
+            except TimeoutError:
+                self._outage.silent = True
+                raise
+            finally:
+                self._connected = False
+
+    def _heard(self, now: float, server_time: float) -> None:
+        self.heard_at = now
+        self._store.heard(server_time)
+
+    def _take(self, line: bytes) -> None:
+        """Take in one line of the watch."""
+        event = self.resource.codec.event(line)
+        kind, value = event.type, event.object
+        if kind == "ERROR":
+            _raise(line)
+        version = value.metadata.resource_version
+        if kind != "BOOKMARK":
+            self.counters.events += 1
+            self.counters.unreadable += isinstance(value, Stub)
+            if kind == "DELETED":
+                self._store.remove(value.metadata.uid or "")
+            elif not isinstance(value, Stub):
+                self._store.put(value)
+        if version:
+            self._version = version
+            self._store.reach(number(version))
+
+    def _failed(self, error: ApiError) -> float:
+        """Count a failure, and return how long to wait."""
+        self.counters.errors[error.reason] = self.counters.errors.get(error.reason, 0) + 1
+        pause, resumed = self._outage.failed(error, resumed=bool(self._version))
+        if not resumed:
+            self._version = ""
+        return pause
+
+
+class _Outage:
+    """The failures of a list-watch since it last worked: when to try again, and what is logged."""
+
+    def __init__(self, name: str, timing: Timing, world: Clock) -> None:
+        self.reason = ""
+        """The reason of the newest failure that was logged, nothing while all is well."""
+        self.silent = False
+        """Whether an open watch has received nothing for too long."""
+        self.late = False
+        """Whether that was so of the watch before, and nothing has been received since."""
+        self._name = name
+        self._clock = world.clock
+        self._backoff = Backoff(timing.first_delay, timing.longest_delay, world.random)
+        self._since = 0.0
+        self._fruitless = 0
+
+    def end(self) -> None:
+        """Note that the list-watch works."""
+        if self.reason:
+            took, attempts = self._clock() - self._since, self._backoff.failures
+            _log.info("%s: watching again after %.1f s and %d attempts", self._name, took, attempts)
+            self.reason = ""
+        self._fruitless = 0
+        self._backoff.reset()
+
+    def failed(self, error: ApiError, *, resumed: bool) -> tuple[float, bool]:
+        """Return how long to wait, and whether the watch may be `resumed` then; log a new failure.
+
+        One silence of an open watch is not logged: a bookmark may be late, and the next watch shows
+        whether anything is wrong.
+        """
+        if not self.reason:
+            self._since = self._clock()
+        if isinstance(error, Expired) and self.reason != error.reason:
+            self._backoff.reset()  # it answers, and after an outage the list is what we wait for
+        pause = self._backoff.next(error.retry_after or 0.0)
+        self._fruitless += error.reason not in _NO_ANSWER
+        if isinstance(error, Expired) or self._fruitless >= _FRUITLESS:
+            resumed = False
+            self._fruitless = 0
+        late, self.late = self.late, self.silent
+        silent, self.silent = self.silent, False
+        if error.reason != self.reason and (late or not silent):
+            self.reason = error.reason
+            text = "%s: %s (%s); next %s in %.1f s, then with growing delays"
+            then = "watch" if resumed else "list"
+            _log.warning(text, self._name, error, error.reason, then, pause)
+        return pause, resumed
+
+
+def _raise(line: bytes) -> None:
+    """Raise what an ERROR event says."""
+    status = failure(line)
+    text = (
+        f"the API server ended the watch with {status.code}: "
+        f"{oneline(status.message or status.reason or '')}"
+    )
+    if status.code == _GONE:
+        raise Expired("expired", text)
+    raise ApiError("server", text)

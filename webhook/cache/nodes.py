@@ -1,0 +1,105 @@
+"""Nodes: the labels of each that may be passed on to pods, and nothing else of it."""
+
+import logging
+from collections.abc import Collection, Iterable
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from webhook.api.objects import ObjectMeta, Strings
+from webhook.cache.informer import ListWatch, Resource
+from webhook.cache.store import Store
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import (
+    Codec,
+    Event,
+    Page,
+    decoded,
+)
+
+_SECONDS: Final = 1.0
+"""Deadline of a live read: the API server waits 2 s for the answer to a binding."""
+
+_log: Final = logging.getLogger("webhook.cache")
+
+
+class _Meta(ObjectMeta, rename="camel", frozen=True):
+    resource_version: str = ""
+
+
+class _Node(Struct, frozen=True):
+    metadata: _Meta
+
+
+_CODEC: Final = Codec(
+    msgspec.json.Decoder(_Node),
+    msgspec.json.Decoder(Page[_Node]),
+    msgspec.json.Decoder(Event[_Node]),
+)
+
+
+class _Kept(Struct, frozen=True, gc=False):
+    """What is kept of a Node."""
+
+    name: str
+    labels: Strings
+
+
+class Nodes:
+    """Follows the metadata of all Nodes, and keeps the labels with these keys."""
+
+    def __init__(self, api: Api, keys: Collection[str]) -> None:
+        self._api = api
+        self._keys = tuple(keys)
+        self._nodes: dict[str, _Kept] = {}
+        self._uids: dict[str, str] = {}
+        """Uids by name."""
+        resource = Resource("nodes", "", "/api/v1/nodes", _CODEC, metadata_only=True)
+        store = Store(self, self._kept, lambda node: node.name)
+        self.watch = ListWatch(api, resource, store)
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        await self.watch.run()
+
+    async def labels(self, name: str) -> Strings:
+        """Return the kept labels of a Node. One that the watch has not delivered yet is read; if it
+        cannot be read, it has none.
+        """
+        found = self._nodes.get(self._uids.get(name, ""))
+        if found is not None:
+            return found.labels
+        try:
+            path = f"/api/v1/nodes/{quote(name)}"
+            body = await self._api.get(path, (), _SECONDS, metadata_only=True)
+            return self._kept(decoded(body, _Node, "a Node")).labels
+        except ApiError as error:
+            _log.warning("labels of Node %s are not passed on: %s", name, error)
+            return {}
+
+    def get(self, uid: str) -> _Kept | None:
+        """Return a Node by its uid."""
+        return self._nodes.get(uid)
+
+    def put(self, uid: str, value: _Kept) -> None:
+        """Set a Node."""
+        self._nodes[uid] = value
+        self._uids[value.name] = uid
+
+    def remove(self, uid: str) -> None:
+        """Remove a Node; nothing happens when it is unknown."""
+        found = self._nodes.pop(uid, None)
+        if found is not None and self._uids.get(found.name) == uid:
+            del self._uids[found.name]
+
+    def items(self) -> Iterable[tuple[str, _Kept]]:
+        """Return all Nodes with their uids."""
+        return self._nodes.items()
+
+    def _kept(self, node: _Node, _old: _Kept | None = None) -> _Kept:
+        labels = node.metadata.labels or {}
+        kept = {key: labels[key] for key in self._keys if key in labels}
+        return _Kept(node.metadata.name or "", kept)

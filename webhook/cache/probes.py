@@ -1,0 +1,367 @@
+"""Probes: what `check` asks the API server, dry runs included. Nothing is stored."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from msgspec import structs
+
+from webhook.api import names
+from webhook.cache.google_webhook import ready_endpoints
+from webhook.cache.snapshot import Snapshot
+from webhook.check.installation_checks import (
+    DEFINITIONS,
+    LEASES,
+    Object,
+    Probed,
+    Tried,
+)
+from webhook.diagnostics.examination import examine
+from webhook.diagnostics.installation_problems import OURS
+from webhook.diagnostics.live_objects import WebhookConfiguration
+from webhook.diagnostics.report import ClusterReport
+from webhook.kubeclient.client import Api, Query
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.reservation_leases import check_content
+
+R = TypeVar("R")
+
+_SECONDS: Final = 30.0
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_OPERATOR: Final = "app.kubernetes.io/name=kuberay-operator"
+_RIGHTS: Final = (
+    {"verb": "list", "group": "", "resource": "pods"},
+    {"verb": "watch", "group": "", "resource": "pods"},
+    {"verb": "list", "group": names.RAY_GROUP, "resource": "rayclusters"},
+    {"verb": "watch", "group": names.RAY_GROUP, "resource": "rayclusters"},
+    {
+        "verb": "get",
+        "group": "apiextensions.k8s.io",
+        "resource": DEFINITIONS,
+        "name": f"rayclusters.{names.RAY_GROUP}",
+    },
+)
+_RESERVATIONS: Final = tuple(
+    {"verb": verb, "group": "coordination.k8s.io", "resource": LEASES}
+    for verb in ("get", "list", "create", "update", "delete")
+)
+"""What is done with the Leases that contain reservations, in one namespace."""
+_AT_ONCE: Final = 8
+"""Dry runs of Leases at a time."""
+_LEASES_MAX: Final = 64
+"""Leases that are tried: there is one for each group."""
+_NOWHERE: Final = "ray-webhook-check"
+"""The name of what is only sent in dry runs."""
+
+
+class Probes:
+    """Asks once, for a namespace. `worker_of` makes the first worker pod of a RayCluster in JSON;
+    `claims` is the namespace of the Leases, where it is not that of the Service. With `everywhere`
+    workers are looked at in all namespaces, if that is allowed.
+    """
+
+    def __init__(
+        self,
+        asker: Api,
+        namespace: str,
+        worker_of: Callable[[Object], Object | None],
+        claims: str = "",
+        *,
+        ignoring: bool = True,
+        everywhere: bool = False,
+    ) -> None:
+        self._everywhere = everywhere
+        self._asker = asker
+        self._namespace = namespace
+        self._worker_of = worker_of
+        self._claims = claims
+        self._ignoring = ignoring
+        self._rayclusters = self._in(f"/apis/{names.RAY_GROUP}/v1", "rayclusters")
+        self._unread: dict[str, str] = {}
+
+    async def needs(self) -> Probed:
+        """Return what an installation needs. Raises ApiError when the API server
+        does not answer.
+        """
+        version = await self._json("/version")
+        served, cert_manager, operators = await asyncio.gather(
+            _exists(self._asker, f"/apis/{names.RAY_GROUP}/v1"),
+            _exists(self._asker, "/apis/cert-manager.io/v1"),
+            self._try(
+                "deployments",
+                self._items("/apis/apps/v1/deployments", [("labelSelector", _OPERATOR)]),
+            ),
+        )
+        return Probed(version, served, cert_manager, operators, None, None, {}, unread=self._unread)
+
+    async def all(self, now: float) -> Probed:
+        """Return everything. Raises ApiError when the API server does not answer."""
+        probed = await self.needs()
+        mutating, validating, broken, (owner, worker), (scope, picture) = await asyncio.gather(
+            self._configurations("mutatingwebhookconfigurations"),
+            self._configurations("validatingwebhookconfigurations"),
+            _attempt(self._asker, self._rayclusters, _broken(self._namespace)),
+            self._worker(),
+            self._picture(now),
+        )
+        services = sorted(
+            {
+                (service.namespace, service.name)
+                for each in (*(mutating or ()), *(validating or ()))
+                for webhook in each.webhooks or ()
+                if webhook.name.endswith(OURS)
+                and (service := webhook.client_config.service) is not None
+            }
+        )
+        ready = {
+            f"{namespace}/{name}": await self._ready(namespace, name)
+            for namespace, name in services
+        }
+        pods = await self._behind(services[0]) if services else ()
+        accounts = _accounts(services[0][0], pods) if services else ()
+        settings = await self._settings(services[0][0], pods) if services else ()
+        reservations = await self._reservations(services[0][0]) if services else {}
+        rights = await self._rights(accounts[0], services[0][0]) if accounts else {}
+        return structs.replace(
+            probed,
+            mutating=mutating,
+            validating=validating,
+            ready=ready,
+            accounts=accounts,
+            settings=settings,
+            rights=rights,
+            reservations=reservations,
+            broken=broken,
+            worker=worker,
+            owner=owner,
+            picture=picture,
+            scope=scope,
+        )
+
+    async def _worker(self) -> tuple[str, Tried]:
+        """Send a worker pod of the first RayCluster that has a group of some, else one of a
+        RayCluster that does not exist.
+        """
+        owner, pod = "", _orphan(self._namespace)
+        for cluster in await self._try("rayclusters", self._items(self._rayclusters, [])) or ():
+            made = self._worker_of(cluster)
+            if made is not None:
+                owner, pod = str(cluster["metadata"]["name"]), made
+                break
+        return owner, await _attempt(self._asker, self._in("/api/v1", "pods"), pod)
+
+    async def _reservations(self, namespace: str) -> dict[str, Tried]:
+        """Return what became of dry runs of a new Lease and of some that hold reservations, by
+        namespace and name; of one whose content cannot be read, why.
+        """
+        place = self._claims or namespace
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{place}/leases"
+        tried = {f"{place}/{_NOWHERE}": await _attempt(self._asker, path, _lease(place))}
+        label = [("labelSelector", f"{names.LABEL_RESERVATIONS}=true"), ("limit", str(_LEASES_MAX))]
+        leases = await self._try(LEASES, self._items(path, label)) or []
+        room = asyncio.Semaphore(_AT_ONCE)
+        results = await asyncio.gather(
+            *(_rewrite(self._asker, path, each, room) for each in leases)
+        )
+        for lease, result in zip(leases, results, strict=True):
+            tried[f"{place}/{lease['metadata']['name']}"] = result
+        return tried
+
+    async def _configurations(self, plural: str) -> list[WebhookConfiguration] | None:
+        items = await self._try(plural, self._items(f"{_ADMISSION}/{plural}", []))
+        return None if items is None else msgspec.convert(items, list[WebhookConfiguration])
+
+    async def _picture(self, now: float) -> tuple[str, ClusterReport | None]:
+        """Return the namespace that was looked at, none for all, and what was found there."""
+        scopes = ["", self._namespace] if self._everywhere else [self._namespace]
+        for scope in scopes:
+            snapshot = Snapshot(self._asker, scope, ignoring=self._ignoring)
+            observed = await self._try("pods", snapshot.take())
+            if observed is not None:
+                self._unread.pop("pods", None)  # of all namespaces
+                return scope, examine(observed, now, snapshot.unread)
+        return self._namespace, None
+
+    async def _ready(self, namespace: str, service: str) -> int | None:
+        path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+        selector = [("labelSelector", f"kubernetes.io/service-name={service}")]
+        slices = await self._try("endpointslices", self._items(path, selector))
+        return None if slices is None else ready_endpoints(slices)
+
+    async def _behind(self, service: tuple[str, str]) -> Sequence[Object]:
+        """Return the pods behind a service."""
+        namespace, name = service
+        found = await self._try(
+            "services", self._json(f"/api/v1/namespaces/{namespace}/services/{name}")
+        )
+        selector = ((found or {}).get("spec") or {}).get("selector") or {}
+        if not selector:
+            return ()
+        wanted = ",".join(f"{key}={value}" for key, value in selector.items())
+        pods: Sequence[Object] | None = await self._try(
+            "pods", self._items(f"/api/v1/namespaces/{namespace}/pods", [("labelSelector", wanted)])
+        )
+        return pods or ()
+
+    async def _settings(self, namespace: str, pods: Sequence[Object]) -> tuple[str, ...] | None:
+        """Return the texts of the ConfigMaps that the pods mount; None where one cannot be read."""
+        volumes = [each for pod in pods for each in pod["spec"].get("volumes") or ()]
+        texts: list[str] = []
+        for name in sorted({each["configMap"]["name"] for each in volumes if "configMap" in each}):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+            found = await self._try("configmaps", self._json(path))
+            if found is None:
+                return None
+            texts += (found.get("data") or {}).values()
+        return tuple(texts)
+
+    async def _rights(self, account: str, namespace: str) -> dict[str, bool | None]:
+        """Return whether an account may do what it has to, by `verb resource`, and `in namespace`
+        where it needs that in one only.
+        """
+        where = self._claims or namespace
+        rights = {
+            f"{right['verb']} {right['resource']}": await self._may(account, right)
+            for right in _RIGHTS
+        }
+        return rights | {
+            f"{right['verb']} {LEASES} in {where}": await self._may(
+                account, {**right, "namespace": where}
+            )
+            for right in _RESERVATIONS
+        }
+
+    async def _may(self, account: str, attributes: Mapping[str, str]) -> bool | None:
+        asking = _allowed(self._asker, account, attributes)
+        allowed: bool | None = await self._try("subjectaccessreviews", asking)
+        return allowed
+
+    async def _try(self, name: str, asking: Any) -> Any:  # noqa: ANN401 - any answer passes through
+        """Return an answer, or None, and note why."""
+        try:
+            return await asking
+        except ApiError as error:
+            self._unread[name] = error.reason if error.reason == "forbidden" else str(error)
+            return None
+
+    async def _items(self, path: str, query: Sequence[tuple[str, str]]) -> list[Object]:
+        items: list[Object] = (await self._json(path, query)).get("items") or []
+        return items
+
+    async def _json(self, path: str, query: Query = ()) -> Object:
+        found: Object = msgspec.json.decode(await self._asker.get(path, query, _SECONDS))
+        return found
+
+    def _in(self, root: str, plural: str) -> str:
+        return f"{root}/namespaces/{self._namespace}/{plural}"
+
+
+def _accounts(namespace: str, pods: Sequence[Object]) -> tuple[str, ...]:
+    """Return the accounts of pods."""
+    accounts = {str(pod["spec"].get("serviceAccountName", "default")) for pod in pods}
+    return tuple(f"system:serviceaccount:{namespace}:{account}" for account in sorted(accounts))
+
+
+async def _allowed(asker: Api, account: str, attributes: Mapping[str, str]) -> bool:
+    kind = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}
+    review = {**kind, "spec": {"user": account, "resourceAttributes": attributes}}
+    answer = msgspec.json.decode(await asker.post(_REVIEWS, (), review, _SECONDS))
+    return bool(answer["status"].get("allowed"))
+
+
+async def _attempt(asker: Api, path: str, body: Object) -> Tried:
+    """Send an object in a dry run."""
+    try:
+        answer = await asker.post(path, [("dryRun", "All")], body, _SECONDS)
+    except ApiError as error:
+        return Tried(None, str(error), error.reason)
+    stored: Object = msgspec.json.decode(answer)
+    return Tried(stored)
+
+
+async def _rewrite(asker: Api, path: str, lease: Object, room: asyncio.Semaphore) -> Tried:
+    """Replace a Lease by itself, in a dry run."""
+    if why := check_content(lease):
+        return Tried(None, why, "unreadable")
+    whole = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease}
+    name = quote(str(lease["metadata"]["name"]), safe="")
+    try:
+        async with room:
+            dry = [("dryRun", "All")]
+            await asker.replace(f"{path}/{name}", whole, _SECONDS, dry)
+    except ApiError as error:  # with a conflict or without a Lease, another process has written
+        if error.reason not in ("conflict", "missing"):
+            return Tried(None, str(error), error.reason)
+    return Tried(lease)
+
+
+async def _exists(asker: Api, path: str) -> bool | None:
+    """Tell whether an API is served; None when nobody could ask."""
+    try:
+        await asker.get(path, (), _SECONDS)
+    except ApiError as error:
+        return False if error.reason == "missing" else None
+    return True
+
+
+def _broken(namespace: str) -> Object:
+    """Return a RayCluster that no KubeRay could run: two groups of one name."""
+    template = {"spec": {"containers": [{"name": "ray", "image": "rayproject/ray:2.54.0"}]}}
+    group = {
+        "groupName": "workers",
+        "replicas": 0,
+        "minReplicas": 0,
+        "maxReplicas": 0,
+        "numOfHosts": 1,
+        "rayStartParams": {},
+        "template": template,
+    }
+    spec = {
+        "headGroupSpec": {"rayStartParams": {}, "template": template},
+        "workerGroupSpecs": [group, group],
+    }
+    meta = {"name": _NOWHERE, "namespace": namespace}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": names.RAYCLUSTER_KIND,
+        "metadata": meta,
+        "spec": spec,
+    }
+
+
+def _lease(namespace: str) -> Object:
+    """Return a Lease that is only sent in dry runs."""
+    meta = {"name": _NOWHERE, "namespace": namespace, "labels": {names.LABEL_RESERVATIONS: "true"}}
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": meta,
+        "spec": {},
+    }
+
+
+def _orphan(namespace: str) -> Object:
+    """Return a worker pod of a RayCluster that does not exist."""
+    labels = {
+        names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER,
+        names.LABEL_CLUSTER: _NOWHERE,
+        names.LABEL_GROUP: "workers",
+    }
+    owner = {
+        "apiVersion": "ray.io/v1",
+        "kind": names.RAYCLUSTER_KIND,
+        "name": _NOWHERE,
+        "uid": _NOWHERE,
+        "controller": True,
+    }
+    meta = {
+        "generateName": f"{_NOWHERE}-",
+        "namespace": namespace,
+        "labels": labels,
+        "ownerReferences": [owner],
+    }
+    spec = {"containers": [{"name": "ray-worker", "image": "rayproject/ray:2.54.0"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

@@ -1,0 +1,75 @@
+"""RayClusters: the lists and watches of them become entries of the cluster index."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from webhook.api.objects import RayCluster
+from webhook.cache.informer import Resource
+from webhook.cache.store import Store
+from webhook.groups.group_config import ClusterIndex, RayClusterConfig, facts_of
+from webhook.kubeclient.wire import Codec, Event, Page
+
+Name = tuple[str, str]
+"""Namespace and name."""
+
+
+CODEC: Final = Codec(
+    msgspec.json.Decoder(RayCluster),
+    msgspec.json.Decoder(Page[RayCluster]),
+    msgspec.json.Decoder(Event[RayCluster]),
+)
+
+
+class _Clusters:
+    """RayClusters by uid, of which the index has the newest of each name."""
+
+    def __init__(self, index: ClusterIndex) -> None:
+        self._index = index
+        self._all: dict[str, RayClusterConfig] = {}
+        self.get = self._all.get
+        self.items = self._all.items
+
+    def put(self, uid: str, value: RayClusterConfig) -> None:
+        self._all[uid] = value
+        self._index.put(value)
+
+    def remove(self, uid: str) -> None:
+        facts = self._all.pop(uid, None)
+        if facts is not None:
+            self._index.remove(facts.namespace, facts.name, uid)
+
+
+class RayClusterFeed(Store[RayCluster, Name, RayClusterConfig]):
+    """The RayClusters of one list-watch, and of live reads."""
+
+    def __init__(self, index: ClusterIndex) -> None:
+        self._known = _Clusters(index)
+        super().__init__(
+            self._known,
+            lambda cluster, _: facts_of(cluster),
+            lambda facts: (facts.namespace, facts.name),
+        )
+
+    def read_all(
+        self, namespace: str, clusters: Iterable[RayCluster], version: int, begun: float
+    ) -> None:
+        """Handle a live read that shows all RayClusters of a namespace at `version`, and that began
+        at the server's time `begun`. The scope of the namespace has an empty name.
+        """
+        listed = {(namespace, cluster.metadata.name or ""): cluster for cluster in clusters}
+        known = {(each.namespace, each.name) for _, each in self._known.items()}
+        for name in listed.keys() | {each for each in known if each[0] == namespace}:
+            self.read(name, [listed[name]] if name in listed else [], version, begun)
+        self.note_read((namespace, ""), begun)
+
+
+def rayclusters_in(namespace: str) -> "Resource[RayCluster]":
+    """Return the RayClusters of a namespace, or of all when it is empty."""
+    path = (
+        f"/apis/ray.io/v1/namespaces/{namespace}/rayclusters"
+        if namespace
+        else "/apis/ray.io/v1/rayclusters"
+    )
+    return Resource("rayclusters", namespace, path, CODEC)

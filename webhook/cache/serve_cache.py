@@ -1,0 +1,74 @@
+"""The cluster as the webhook follows it: the feeds of each namespace, and live reads."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from webhook.api.objects import RayCluster
+from webhook.cache.informer import ListWatch
+from webhook.cache.live import Feeds, LiveReader
+from webhook.cache.rayclusters import RayClusterFeed, rayclusters_in
+from webhook.cache.worker_pods import PodFeed, WorkerPod, pods_in
+from webhook.groups.group_config import ClusterIndex
+from webhook.groups.identity_index import Membership
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.timeouts import Clock, Timing
+
+
+class ClusterState:
+    """Keeps what is known in step with the cluster. Without namespaces, with all of them."""
+
+    def __init__(
+        self,
+        api: Api,
+        clusters: ClusterIndex,
+        members: Membership,
+        namespaces: Sequence[str] = (),
+        timing: Timing | None = None,
+    ) -> None:
+        world = Clock(server_time=api.server_time.now)
+        self.feeds = {
+            namespace: Feeds(PodFeed(members, namespace), RayClusterFeed(clusters))
+            for namespace in namespaces or ("",)
+        }
+        self.pods: list[ListWatch[WorkerPod]] = [
+            ListWatch(api, pods_in(namespace), feeds.pods, timing, world)
+            for namespace, feeds in self.feeds.items()
+        ]
+        self.clusters: list[ListWatch[RayCluster]] = [
+            ListWatch(api, rayclusters_in(namespace), feeds.clusters, timing, world)
+            for namespace, feeds in self.feeds.items()
+        ]
+        self.reader = LiveReader(api, self.feeds)
+        clusters.freshness = self.reader.fresh
+
+    def pods_synced(self) -> bool:
+        """Tell whether the worker pods were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.pods)
+
+    def clusters_synced(self) -> bool:
+        """Tell whether the RayClusters were listed: a condition of readiness."""
+        return all(watch.synced for watch in self.clusters)
+
+    def synced(self) -> bool:
+        """Tell whether both were listed."""
+        return self.pods_synced() and self.clusters_synced()
+
+    @property
+    def watches(self) -> list[ListWatch[Any]]:
+        """All list-watches, for metrics."""
+        return [*self.pods, *self.clusters]
+
+    @property
+    def malformed(self) -> int:
+        """How often a worker pod had labels that are no seat."""
+        return sum(feeds.pods.malformed for feeds in self.feeds.values())
+
+    async def run(self) -> None:
+        """Follow the cluster until cancelled. The connection has to be open."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watch in self.watches:
+                    group.create_task(watch.run(), name=watch.name)
+        finally:
+            await self.reader.close()

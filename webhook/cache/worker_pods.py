@@ -1,0 +1,174 @@
+"""Worker pods: the lists and watches of them become live pods in the membership."""
+
+import logging
+from functools import lru_cache
+from sys import intern
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from webhook.api import names
+from webhook.api.objects import PodSpec
+from webhook.api.review import Denied
+from webhook.api.uid_marker import marked
+from webhook.cache.informer import Resource
+from webhook.cache.store import Store
+from webhook.groups.google_labels import seat_of
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.identity_index import Member, Membership
+from webhook.kubeclient.wire import Codec, Event, Page
+
+_log: Final = logging.getLogger("webhook.cache")
+_GROUPS_LOGGED: Final = 1000
+
+
+class _Labels(Struct, frozen=True, gc=False):
+    cluster: str | None = field(default=None, name=names.LABEL_CLUSTER)
+    group: str | None = field(default=None, name=names.LABEL_GROUP)
+    replica_index: str | None = field(default=None, name=names.LABEL_REPLICA_INDEX)
+    replica_name: str | None = field(default=None, name=names.LABEL_REPLICA_NAME)
+    host_index: str | None = field(default=None, name=names.LABEL_HOST_INDEX)
+    legacy: str | None = field(default=None, name=names.LABEL_LEGACY_REPLICA_INDEX)
+    condemned: str | None = field(default=None, name=names.LABEL_CONDEMNED)
+
+
+class _Annotations(Struct, frozen=True, gc=False):
+    holder: str = field(default="", name=names.ANNOTATION_HOLDER)
+
+
+class _Owner(Struct, frozen=True, gc=False):
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class _Meta(Struct, rename="camel", frozen=True):
+    uid: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: _Labels | None = None
+    annotations: _Annotations | None = None
+    owner_references: list[_Owner] | None = None
+
+
+class WorkerPod(Struct, frozen=True):
+    """The few fields of a worker pod that we read. `spec` stays undecoded: only an adoption looks
+    into it.
+    """
+
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: Raw = field(default_factory=Raw)
+
+
+CODEC: Final = Codec(
+    msgspec.json.Decoder(WorkerPod),
+    msgspec.json.Decoder(Page[WorkerPod]),
+    msgspec.json.Decoder(Event[WorkerPod]),
+)
+_specs: Final = msgspec.json.Decoder(PodSpec)
+
+
+class PodFeed(Store[WorkerPod, GroupKey, Member]):
+    """The worker pods of a namespace, or of all when it is empty, from the watch and from live
+    reads.
+
+    A terminating pod frees its identity. A pod without identity labels that a previous webhook
+    completed is adopted. A live pod keeps its identity when its labels are removed, and its holder
+    whatever is edited. Labels that are no identity are counted in `malformed`, and
+    logged once for each group.
+    """
+
+    def __init__(self, members: Membership, namespace: str = "") -> None:
+        super().__init__(
+            members,
+            self._member,
+            lambda member: member.key,
+            lambda member: namespace in ("", member.key.namespace),
+        )
+        self.malformed = 0
+        self._logged: set[GroupKey] = set()
+
+    def _member(self, pod: WorkerPod, known: Member | None) -> Member | None:
+        """Return what is kept of a live pod, or None if it has neither identity nor holder."""
+        meta = pod.metadata
+        if meta.deletion_timestamp:
+            return None
+        key = _key_of(meta)
+        seat = None
+        if key.cluster_uid:
+            try:
+                seat = _seat_of(pod, key.group)
+            except (Denied, msgspec.DecodeError, UnicodeDecodeError) as error:
+                self._reject(key, error)
+        if seat is None and known is not None and known.key == key:
+            seat = known.seat
+        holder = known.holder if known is not None else ""
+        holder = holder or (meta.annotations.holder if meta.annotations else "")
+        if seat is None and not holder:
+            return None
+        mark = meta.labels.condemned if meta.labels is not None else None
+        return Member(key, seat, holder, bool(mark and marked(mark, meta.uid)))
+
+    def _reject(self, key: GroupKey, error: Exception) -> None:
+        self.malformed += 1
+        if key in self._logged or len(self._logged) >= _GROUPS_LOGGED:
+            return
+        self._logged.add(key)
+        _log.warning(
+            "pods: one of group %s in %s has no valid identity, and more may follow: %s",
+            key.group,
+            key.namespace,
+            error,
+        )
+
+
+def pods_in(namespace: str) -> "Resource[WorkerPod]":
+    """Return the worker pods of a namespace, or of all when it is empty."""
+    path = f"/api/v1/namespaces/{namespace}/pods" if namespace else "/api/v1/pods"
+    return Resource(
+        "pods",
+        namespace,
+        path,
+        CODEC,
+        f"{names.LABEL_NODE_TYPE}={names.NODE_TYPE_WORKER}",
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def _key(namespace: str, owner: str, group: str) -> GroupKey:
+    """Return one object for equal keys: pods share it."""
+    return GroupKey(namespace, owner, group)
+
+
+def _key_of(meta: _Meta) -> GroupKey:
+    """Return the group of a pod. One whose labels and owner disagree is in none: KubeRay does not
+    count it either.
+    """
+    labels = meta.labels
+    if labels is not None and labels.cluster and labels.group:
+        for owner in meta.owner_references or ():
+            if owner.controller and owner.name == labels.cluster:
+                return _key(meta.namespace, owner.uid, labels.group)
+    return _key(meta.namespace, "", "")
+
+
+def _seat_of(pod: WorkerPod, group: str) -> HostIdentity | None:
+    """Return the seat of a pod, None when it has none. Raises Denied, DecodeError or
+    UnicodeDecodeError for labels or a spec that make no sense.
+    """
+    labels = pod.metadata.labels or _Labels()
+    name, legacy = labels.replica_name, labels.legacy
+    said = {
+        names.LABEL_REPLICA_INDEX: labels.replica_index,
+        names.LABEL_REPLICA_NAME: name and intern(name),
+        names.LABEL_HOST_INDEX: labels.host_index,
+        names.LABEL_LEGACY_REPLICA_INDEX: legacy and intern(legacy),
+    }
+    return seat_of(
+        group,
+        {label: value for label, value in said.items() if value is not None},
+        lambda: _specs.decode(pod.spec) if pod.spec else PodSpec(),
+        None,
+    )

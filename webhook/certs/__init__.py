@@ -1,0 +1,1 @@
+"""TLS certificates: sources, renewal, and the context of each handshake."""

@@ -1,0 +1,132 @@
+"""The keeper of the certificate: asks its source again and again, and swaps in what is new and
+usable.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from webhook.certs.certificate_error import CertificateError
+from webhook.certs.certificate_files import read_file
+from webhook.certs.context import SwappingContext
+from webhook.certs.issue import Pair
+from webhook.certs.validity import read_validity
+
+
+class CertificateSource(Protocol):
+    """Where the certificate comes from."""
+
+    @property
+    def place(self) -> str:
+        """The place, for people."""
+
+    async def fetch(self) -> Pair:
+        """Return the pair to serve with now. Raises CertificateError."""
+
+
+class Observer(Protocol):
+    """Observes changes of certificates."""
+
+    def loaded(self, expires: datetime) -> None:
+        """Note that a pair is served from now on."""
+
+    def rejected(self, reason: str) -> None:
+        """Note that the newest pair is kept out, and the one before, if any, is still served."""
+
+    def recovered(self) -> None:
+        """Note that the source gives the served pair again."""
+
+
+class _Material(NamedTuple):
+    pair: Pair
+    authorities: bytes
+
+
+POLL_SECONDS: Final = 10.0
+"""How often the source is asked. kubelet takes a minute or two to bring a new Secret into a pod."""
+
+
+class CertificateWatcher:
+    """Keeps `context` at the newest usable pair of `source`, which it asks every `seconds`.
+
+    Content is compared, not times: kubelet may restore an old one. With `client_ca`, that file is
+    kept up to date as well.
+    """
+
+    def __init__(
+        self,
+        source: CertificateSource,
+        context: SwappingContext,
+        observer: Observer,
+        client_ca: Path | None = None,
+        seconds: float = POLL_SECONDS,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._source = source
+        self._context = context
+        self._observer = observer
+        self._seconds = seconds
+        self._client_ca = client_ca
+        self._served: _Material | None = None
+        self._complaint = ""
+        self._clock = clock
+
+    def take(self, pair: Pair) -> bool:
+        """Serve with this pair, and return whether it is a new one. Raises CertificateError, and
+        continues with the old one.
+        """
+        material = _Material(pair, b"" if self._client_ca is None else read_file(self._client_ca))
+        if material == self._served:
+            return False
+        try:
+            self._refuse_invalid(pair)
+            self._context.load(pair, material.authorities)
+        except CertificateError as error:
+            raise CertificateError(f"cannot serve with {self._source.place}: {error}") from None
+        self._served = material
+        return True
+
+    async def run(self) -> None:
+        """Look for a new pair until cancelled. A pair that was taken before is reported now."""
+        if self._served is not None:
+            self._tell_loaded()
+        while True:
+            await self.look()
+            await asyncio.sleep(self._seconds)
+
+    async def look(self) -> None:
+        """Check once, and report the same failure to the observer once."""
+        try:
+            new = self.take(await self._source.fetch())
+        except CertificateError as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                self._observer.rejected(self._complaint)
+            return
+        if new:
+            self._tell_loaded()
+        elif self._complaint:
+            self._observer.recovered()
+        self._complaint = ""
+
+    def _tell_loaded(self) -> None:
+        self._observer.loaded(datetime.fromtimestamp(self._context.expires, UTC))
+
+    def _refuse_invalid(self, pair: Pair) -> None:
+        """Prefer the served pair to one that has expired or is not valid yet; with none to prefer,
+        the error of the client names the problem. Raises CertificateError.
+        """
+        now = self._clock()
+        start, end = read_validity(pair.certificate)
+        if not self._context.valid(now):
+            return
+        if end.timestamp() <= now:
+            raise CertificateError(f"the certificate expired on {end:%Y-%m-%d %H:%M} UTC; renew it")
+        if now < start.timestamp():
+            raise CertificateError(
+                f"the certificate is valid from {start:%Y-%m-%d %H:%M} UTC; it is served then"
+            )

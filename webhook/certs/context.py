@@ -1,0 +1,119 @@
+"""The listener's TLS context, which hands the newest certificate to each handshake."""
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from webhook.certs.certificate_error import CertificateError
+from webhook.certs.issue import Pair
+from webhook.certs.validity import read_validity
+
+_CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""Of TLS 1.2: with forward secrecy, and none in CBC mode. Those of TLS 1.3 are all like that."""
+
+_ENCRYPTED: Final = "the key is encrypted; store it without a password"
+
+
+class SwappingContext:
+    """A listening context whose certificate can be replaced while it serves.
+
+    `load_cert_chain` on a live context breaks every later handshake once the pair does not match,
+    so each pair gets a context of its own, and `sni_callback`, which runs for each handshake with
+    or without a server name, hands over the newest.
+
+    With `verify_clients`, a client without a certificate of an authority that `load` was given is
+    refused. OpenSSL reads the verify mode from the context that listens and the authorities from
+    the one that was handed over, so both have both.
+    """
+
+    def __init__(self, *, verify_clients: bool = False) -> None:
+        self._verify = verify_clients
+        self.listening = self._fresh()
+        self.listening.sni_callback = self._hand_over
+        self._current: ssl.SSLContext | None = None
+        self._starts = 0.0
+        self.expires = 0.0
+        """When the certificate expires, in seconds since 1970; 0 without one."""
+
+    def valid(self, now: float) -> bool:
+        """Return whether there is a certificate to serve with that is valid at `now`, in seconds
+        since 1970.
+        """
+        return self._current is not None and self._starts <= now < self.expires
+
+    def load(self, pair: Pair, client_authorities: bytes = b"") -> None:
+        """Serve with this pair from now on. Raises CertificateError, and keeps the old pair, when
+        it cannot be used.
+        """
+        context = self._fresh()
+        start, end = read_validity(pair.certificate)
+        try:
+            with _as_file(pair.certificate + b"\n" + pair.key) as path:
+                context.load_cert_chain(path, password=_refuse_password)
+        except ssl.SSLError as error:
+            raise CertificateError(_explain(error)) from None
+        except ValueError:
+            raise CertificateError(_ENCRYPTED) from None
+        if self._verify:
+            _trust(context, client_authorities)
+        self._current = context
+        self._starts, self.expires = start.timestamp(), end.timestamp()
+
+    def _fresh(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(_CIPHERS)
+        context.set_alpn_protocols(["http/1.1"])
+        if self._verify:
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def _hand_over(
+        self, connection: ssl.SSLObject, _name: str | None, _listening: ssl.SSLContext
+    ) -> int | None:
+        if self._current is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        connection.context = self._current
+        return None
+
+
+def _trust(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities.decode("ascii"))
+    except (ssl.SSLError, ValueError):
+        raise CertificateError(
+            "the client authorities (tls.clientCa) are not certificates in PEM"
+        ) from None
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """Give `content` a path, which is all that OpenSSL's loader takes: in memory, so no key reaches
+    a disk.
+    """
+    descriptor = os.memfd_create("pair") if hasattr(os, "memfd_create") else _unnamed_file()
+    try:
+        os.write(descriptor, content)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield f"/dev/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _unnamed_file() -> int:
+    descriptor, path = tempfile.mkstemp()
+    os.unlink(path)  # noqa: PTH108 - from here on only the descriptor leads to it
+    return descriptor
+
+
+def _explain(error: ssl.SSLError) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return "the key is not the key of the certificate"
+    return f"certificate or key is cut off or no PEM ({error.reason or error})"
+
+
+def _refuse_password() -> str:
+    raise ValueError(_ENCRYPTED)

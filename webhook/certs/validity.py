@@ -1,0 +1,32 @@
+"""The time in which a certificate is valid."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from cryptography import x509
+
+from webhook.certs.certificate_error import CertificateError
+
+
+class Validity(NamedTuple):
+    """From when to when, in UTC."""
+
+    start: datetime
+    end: datetime
+
+    def worn(self, now: datetime) -> bool:
+        """Tell whether two thirds of the time are over: then cert-manager renews too, unless it is
+        given otherwise.
+        """
+        return now >= self.start + (self.end - self.start) * 2 / 3
+
+
+def read_validity(pem: bytes) -> Validity:
+    """Return the validity of the first certificate in `pem`: the server's own, before its chain.
+    Raises CertificateError.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+    except ValueError:
+        raise CertificateError("there is no certificate in PEM in it") from None
+    return Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)

@@ -1,0 +1,289 @@
+"""The picture of a cluster, drawn: a row for each replica with its hosts, then what is wrong and
+what to do.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.console import Group as Lines
+from rich.table import Table
+
+from webhook.cli.terminal import (
+    AtLeast,
+    Column,
+    Text,
+    grid,
+    mark,
+    style,
+    symbols,
+)
+from webhook.diagnostics import ids, report
+from webhook.diagnostics.diagnosis import ERROR, Trouble
+from webhook.diagnostics.messages import counted, duration, others
+
+_HOSTS: Final = {
+    report.READY: ("■", "#", "fine"),
+    report.STARTING: ("◧", "o", "info"),
+    report.PENDING: ("◌", ":", "warning"),
+    report.MISSING: ("□", ".", "error"),
+    report.FAILED: ("✗", "x", "error"),
+    report.TWICE: ("◆", "2", "error"),
+}
+_STATES: Final = {
+    report.COMPLETE: "fine",
+    report.COMING: "info",
+    report.WAITS: "error",
+    report.GONE: "error",
+    report.LEAVING: "dim",
+}
+_DRAWN: Final = 64
+"""Hosts that are drawn; more do not fit beside the rest of a row."""
+_ROWS: Final = 12
+"""Replicas of a group that have a row each; of more, those that are complete share one, and the
+rest of those in one state too."""
+_ALIKE: Final = 4
+"""Problems of one kind of a group or RayCluster that are shown, where no replica has them."""
+_COLUMNS: Final[tuple[Column, ...]] = (
+    "whole",  # empty: it indents
+    "folds",  # the group
+    "whole",  # the replica
+    "folds",  # its hosts
+    "whole",  # how many are ready
+    "whole",  # its state
+    "folds",  # what is wrong
+)
+_WIDE: Final[tuple[Column, ...]] = (*_COLUMNS, "folds", "folds")
+_LEAST, _LEAST_WIDE = 48, 68
+"""Columns of a terminal below which those that fold would have no room."""
+
+Row = tuple[RenderableType, ...]
+
+
+def draw(console: Console, picture: report.ClusterReport, *, wide: bool = False) -> None:
+    """Print a picture. Commands are not broken into lines, so that they can be copied."""
+    console.print(drawing(picture, wide=wide), crop=False)
+
+
+def drawing(picture: report.ClusterReport, *, wide: bool = False) -> Lines:
+    """Return a picture, drawn."""
+    lines: list[RenderableType] = []
+    for cluster in picture.clusters:
+        lines += [
+            _title(cluster),
+            AtLeast(_table(cluster, picture.now, wide=wide), _LEAST_WIDE if wide else _LEAST),
+            *(shown_troubles if wide else joined_troubles)(cluster.troubles, picture.now),
+            Text(),
+        ]
+    lines += shown_troubles(picture.troubles, picture.now)
+    lines += [Text(line, style=style("dim")) for line in _unread(picture)]
+    lines.append(_summary(picture))
+    return Lines(*lines)
+
+
+def _title(cluster: report.Cluster) -> RenderableType:
+    title = Text.assemble(
+        (f"{cluster.namespace}/{cluster.name}", "bold"), "  head ", _hosts((cluster.head,))
+    )
+    if cluster.suspended:
+        title.append("  suspended", style=style("warning"))
+    if cluster.leaving:
+        title.append(f"  {counted(cluster.leaving, 'pod')} being deleted", style=style("dim"))
+    return title
+
+
+def _table(cluster: report.Cluster, now: float, *, wide: bool) -> Table:
+    table = grid(*(_WIDE if wide else _COLUMNS), padding=2)
+    for group in cluster.groups:
+        name: RenderableType = Text(group.name)
+        for row in _rows(group, cluster, now, wide=wide):
+            table.add_row("", name, *row)
+            name = Text()
+    return table
+
+
+def _rows(group: report.Group, cluster: report.Cluster, now: float, *, wide: bool) -> Iterator[Row]:
+    """Yield the rows of a group. Many replicas share rows, unless all is asked for."""
+    troubles = cluster.troubles
+    if group.unit:
+        yield _unit(group)
+    shown, shared = _parted(group, wide=wide)
+    for common, replicas in shared.items():
+        yield (
+            Text(f"{len(replicas)} replicas{_between(replicas)}"),
+            Text(),
+            Text(),
+            Text(common, style(_STATES[common])),
+        )
+    for replica in shown:
+        yield _row(group, replica, troubles, now, wide=wide)
+    if group.unseated:
+        held = counted(len(group.unseated), "pod")
+        lost = any((each.id, each.group) == (ids.POD_WITHOUT_SEAT, group.name) for each in troubles)
+        state = Text(report.WAITS, style("error")) if lost else Text("none needed", style("dim"))
+        yield Text("no seat"), Text(), Text(held), state
+    if not group.replicas and not group.unseated:
+        why = "" if cluster.deleting else "as asked for"
+        yield Text("no replicas"), Text(), Text(), Text(why, style("dim"))
+
+
+def _unit(group: report.Group) -> Row:
+    """Return the row of a group whose replicas are one job."""
+    hosts = group.every_host
+    ready = sum(host.state == report.READY for host in hosts)
+    state = report.COMPLETE if ready == len(hosts) else report.COMING
+    if any(replica.state in (report.WAITS, report.GONE) for replica in group.replicas):
+        state = report.WAITS
+    return (
+        Text("unit"),
+        _hosts(hosts),
+        Text(f"{ready}/{len(hosts)}"),
+        Text(state, style=style(_STATES[state])),
+        Text("all replicas are one job"),
+    )
+
+
+def _parted(
+    group: report.Group, *, wide: bool
+) -> tuple[list[report.Replica], dict[report.ReplicaState, list[report.Replica]]]:
+    """Return the replicas of a group that have a row each, and by state those that share one."""
+    if wide or len(group.replicas) <= _ROWS:
+        return list(group.replicas), {}
+    late = [each for each in group.replicas if each.state != report.COMPLETE]
+    shared: dict[report.ReplicaState, list[report.Replica]] = {}
+    for each in group.replicas:
+        if each.state == report.COMPLETE:
+            shared.setdefault(each.state, []).append(each)
+    for each in late[_ROWS:]:
+        shared.setdefault(each.state, []).append(each)
+    return late[:_ROWS], shared
+
+
+def _between(replicas: list[report.Replica]) -> str:
+    """Return between which indices replicas are, nothing for those without one."""
+    known = [each.index for each in replicas if each.index is not None]
+    return f" of {known[0]}-{known[-1]}" if known else ""
+
+
+def _row(
+    group: report.Group,
+    replica: report.Replica,
+    troubles: tuple[Trouble, ...],
+    now: float,
+    *,
+    wide: bool,
+) -> Row:
+    called = "one more" if replica.index is None else f"replica {replica.index}"
+    state = Text(replica.state, style=style(_STATES[replica.state]))
+    what = Text(_what(group, replica, troubles, now) or _age(replica, now))
+    row = (
+        Text(called),
+        _hosts(replica.hosts),
+        Text(f"{replica.ready}/{len(replica.hosts)}"),
+        state,
+        what,
+    )
+    return (*row, Text(replica.name), _nodes(replica)) if wide else row
+
+
+def _what(
+    group: report.Group, replica: report.Replica, troubles: tuple[Trouble, ...], now: float
+) -> str:
+    """Return in a few words what is wrong with a replica: the hosts that are missing, or the ids of
+    its diagnoses.
+    """
+    if replica.state == report.COMPLETE or replica.index is None:
+        return ""
+    found = [each for each in troubles if (each.group, each.replica) == (group.name, replica.index)]
+    return ", ".join(f"{each.brief}{_since(each, now)}" for each in found)
+
+
+def _age(replica: report.Replica, now: float) -> str:
+    if replica.state != report.COMING or replica.since is None:
+        return ""
+    return f"for {duration(now - replica.since)}"
+
+
+def _nodes(replica: report.Replica) -> Text:
+    return Text(
+        " ".join(dict.fromkeys(host.node for host in replica.hosts if host.node)),
+        style=style("dim"),
+    )
+
+
+def _hosts(hosts: tuple[report.Host, ...]) -> Text:
+    pretty = symbols()
+    drawn = Text()
+    for host in hosts[:_DRAWN]:
+        symbol, plain, level = _HOSTS[host.state]
+        drawn.append(symbol if pretty else plain, style=style(level))
+    if len(hosts) > _DRAWN:
+        drawn.append(f"+{len(hosts) - _DRAWN}", style=style("dim"))
+    return drawn
+
+
+def joined_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
+    """Yield what is wrong, one problem for all replicas of a group that have it."""
+    joined: dict[tuple[str, str, bool], list[Trouble]] = {}
+    for each in troubles:
+        joined.setdefault((each.id, each.group, each.replica is None), []).append(each)
+    for alike in joined.values():
+        if alike[0].replica is None:
+            yield from shown_troubles(alike[:_ALIKE], now)
+            if len(alike) > _ALIKE:
+                yield Text(f"  and {len(alike) - _ALIKE} more like it: -o wide shows all")
+        else:
+            yield from _trouble(alike[0], now, others([each.replica for each in alike[1:]]))
+
+
+def shown_troubles(troubles: Iterable[Trouble], now: float) -> Iterator[RenderableType]:
+    """Yield what is wrong: what, since when, what to do, the command."""
+    for trouble in troubles:
+        yield from _trouble(trouble, now, "")
+
+
+def _trouble(trouble: Trouble, now: float, more: str) -> Iterator[RenderableType]:
+    place = f"{trouble.group}: " if trouble.group else ""
+    said = grid("whole", "whole", "folds")
+    what = Text.assemble(
+        (trouble.id, "bold"),
+        f"  {place}{trouble.message}{more}",
+        (_since(trouble, now), style("dim")),
+    )
+    said.add_row(Text(" "), mark(trouble.level), what)
+    said.add_row("", "", Text(f"{trouble.remedy}:"))
+    yield said
+    yield _command(trouble.command)
+    if trouble.change is not None:
+        does = grid("whole", "whole", "folds")
+        does.add_row("", "", Text(f"this {trouble.change.does}:"))
+        yield does
+        yield _command(trouble.change.command)
+
+
+def _command(text: str) -> Text:
+    return Text(f"      {text}", style=style("info"), no_wrap=True, overflow="ignore")
+
+
+def _unread(picture: report.ClusterReport) -> Iterator[str]:
+    for name, why in picture.unread.items():
+        yield f"not looked at: {name} ({why})"
+
+
+def _summary(picture: report.ClusterReport) -> RenderableType:
+    waiting = sum(cluster.waits for cluster in picture.clusters)
+    beside = sum(trouble.level == ERROR for trouble in picture.troubles)
+    if not picture.clusters and not beside:
+        return Text("no RayClusters")
+    what = counted(len(picture.clusters), "RayCluster") if picture.clusters else "no RayClusters"
+    if waiting:
+        what += f", {waiting} of them {'waits' if waiting == 1 else 'wait'}"
+    elif picture.clusters:
+        what += ", nothing waits"
+    if beside:
+        what += f"; {counted(beside, 'problem')} of the installation"
+    return Text.assemble(mark("error" if picture.waits else "fine"), f" {what}")
+
+
+def _since(trouble: Trouble, now: float) -> str:
+    return "" if trouble.since is None else f" since {duration(now - trouble.since)}"

@@ -1,0 +1,167 @@
+"""Checks the documents of files by the rules: in several processes where there are many files, with
+a line of progress on a terminal.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Final
+
+from webhook.api import names
+from webhook.cli.files import STDIN, read_files
+from webhook.cli.parsing import bug
+from webhook.cli.validation_report import Checked, Entry, Skipped
+from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.reader import Manifest
+from webhook.validation.finding import OFF
+from webhook.validation.rule_settings import RuleSettings
+from webhook.validation.ruleset import check_file
+
+Outcome = Checked | ManifestError | Skipped
+
+CHUNK: Final = 32
+"""Files that a process receives at a time."""
+_APART_FROM: Final = 4 * CHUNK
+"""Files from which on other processes gain more time than they take to start."""
+_QUIET: Final = 1.0
+_PERIOD: Final = 0.2
+"""Seconds before the first line of progress, and between two."""
+
+
+def check_files(
+    files: Sequence[str | ManifestError], settings: RuleSettings, jobs: int
+) -> Iterator[Outcome]:
+    """Yield what was found in each document of files, in order. With `jobs` of 0, there is a
+    process for each core.
+    """
+    chunks = [files[at : at + CHUNK] for at in range(0, len(files), CHUNK)]
+    jobs = min(jobs or os.cpu_count() or 1, len(chunks))
+    progress = _Progress(len(files))
+    checked = partial(_chunk, settings=settings)
+    if jobs == 1 or len(files) < _APART_FROM or STDIN in files:
+        for file in files:
+            yield from checked([file])
+            progress.advance(1)
+    else:
+        with ProcessPoolExecutor(jobs, initializer=_ignore_interrupts) as pool:
+            for chunk, found in zip(chunks, pool.map(checked, chunks), strict=True):
+                yield from found
+                progress.advance(len(chunk))
+    progress.end()
+
+
+def check_documents(
+    found: Iterable[Manifest | ManifestError], settings: RuleSettings
+) -> Iterator[Outcome]:
+    """Yield what was found in each document."""
+    for item in found:
+        if isinstance(item, ManifestError):
+            yield item
+        elif item.kind in names.RAY_KINDS:
+            yield _checked(item, settings)
+        elif item.document is not None:
+            yield _misnamed(item) or Skipped()
+
+
+def _chunk(files: Sequence[str | ManifestError], settings: RuleSettings) -> list[Outcome]:
+    found: list[Outcome] = []
+    for file in files:
+        if isinstance(file, ManifestError):
+            found.append(file)
+        else:
+            found += check_documents(read_files([file]), settings)
+    return found
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class _Progress:
+    """A line on a terminal that says how many files were checked, while that takes a while."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._next = time.monotonic() + _QUIET if sys.stderr.isatty() else float("inf")
+        self._shown = False
+
+    def advance(self, files: int) -> None:
+        """Count files that were checked."""
+        self._done += files
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + _PERIOD
+            self._write(f"{self._done} of {self._total} files")
+
+    def end(self) -> None:
+        """Remove the line."""
+        if self._shown:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        self._shown = True
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _checked(item: Manifest, settings: RuleSettings) -> Checked | ManifestError:
+    name = _name(item)
+    try:
+        entries = [
+            Entry(
+                item.file,
+                item.line(finding.field.tokens),
+                finding.level,
+                finding.rule,
+                finding.path,
+                finding.text,
+            )
+            for finding in check_file(item.kind, item.document, settings)
+            if finding.level != OFF
+        ]
+    except Exception as error:  # noqa: BLE001 - no object keeps another from being checked
+        text = f"{name} cannot be checked: {bug(error)}"
+        return ManifestError(item.file, item.line([]), text)
+    entries.sort(key=lambda entry: entry.line)
+    return Checked(item.file, name, tuple(entries), item.line(["metadata"]))
+
+
+def _name(item: Manifest) -> str:
+    """Return `RayCluster namespace/name`; nothing behind the slash for a name that is generated."""
+    meta = item.document.get("metadata")
+    held = meta if isinstance(meta, dict) else {}
+    return f"{item.kind} {held.get('namespace') or 'default'}/{held.get('name') or ''}"
+
+
+def _misnamed(item: Manifest) -> ManifestError | None:
+    """Return what is wrong with an object that should be one of Ray's, by its kind or its group,
+    and is not by the other.
+    """
+    held = item.document if isinstance(item.document, dict) else {}
+    version, kind = _text(held, "apiVersion"), _text(held, "kind")
+    alike = next((each for each in names.RAY_KINDS if each.lower() == kind.strip().lower()), "")
+    if not alike and version.partition("/")[0] != names.RAY_GROUP:
+        return None
+    said = [kind, *(_text(held, key) for key in held)]  # behind a misspelt key, too
+    near = next((each for text in said for each in _alike(text)), names.RAYCLUSTER_KIND)
+    missing = next((key for key in ("apiVersion", "kind") if not _text(held, key)), "")
+    what = f"it has no {missing}" if missing else f"there is no {kind[:63]} in {version[:63]}"
+    text = (
+        f"{what}, so nothing of it was checked: write apiVersion ray.io/v1 and kind {alike or near}"
+    )
+    return ManifestError(item.file, item.line(["kind"]), text)
+
+
+def _alike(text: str) -> list[str]:
+    return get_close_matches(text[:63], names.RAY_KINDS, n=1)
+
+
+def _text(held: dict[str, Any], key: str) -> str:
+    value = held.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,82 @@
+"""`--state`: the objects in files, such as `ray-webhook status -o state` writes them, in place of a
+cluster.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+from msgspec import Struct, structs
+
+from webhook.cache.snapshot import Snapshot
+from webhook.cli.connection import Cluster, look
+from webhook.cli.files import read_files
+from webhook.cli.parsing import refuse
+from webhook.dashboard.state_files import Stated, collected_in, observed_in
+from webhook.diagnostics.observation import Observed
+from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.reader import Manifest
+
+
+class State(Struct, frozen=True):
+    """What was read, when, in seconds since the epoch, and why the rest was not."""
+
+    observed: Observed
+    now: float
+    unread: dict[str, str]
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    """Describe the argument."""
+    parser.add_argument(
+        "--state",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="PATH",
+        help="a file or folder with RayClusters and pods, in place of a cluster; "
+        "`ray-webhook status -o state` writes one",
+    )
+
+
+def read_state(arguments: argparse.Namespace) -> State | None:
+    """Return the state in the files of `--state`, else that of the cluster; None, after saying why,
+    when it cannot be read.
+    """
+    if not arguments.state:
+        return look(arguments, _take)
+    try:
+        return state_in(arguments)
+    except ManifestError as error:
+        refuse(arguments.command, str(error))
+        return None
+
+
+def state_in(arguments: argparse.Namespace) -> State:
+    """Return the state in files, of one namespace if one is asked for. Raises ManifestError."""
+    manifests = [_certain(each) for each in read_files(arguments.state)]
+    observed = structs.replace(observed_in(manifests), ignoring=arguments.ignoring)
+    if arguments.namespace:
+        observed = _within(observed, arguments.namespace)
+    now, unread = collected_in(manifests)
+    return State(observed, time.time() if now is None else now, Stated(observed).unread | unread)
+
+
+async def _take(cluster: Cluster) -> State:
+    snapshot = Snapshot(cluster.api, cluster.namespace, ignoring=cluster.ignoring)
+    observed = await snapshot.take()
+    return State(observed, time.time(), snapshot.unread)
+
+
+def _within(observed: Observed, namespace: str) -> Observed:
+    return structs.replace(
+        observed,
+        clusters=[each for each in observed.clusters if each.metadata.namespace == namespace],
+        pods=[each for each in observed.pods if each.metadata.namespace == namespace],
+    )
+
+
+def _certain(found: Manifest | ManifestError) -> Manifest:
+    if isinstance(found, ManifestError):
+        raise found
+    return found

@@ -1,0 +1,175 @@
+"""What a run of `validate` has found, as text for people, or as JSON, GitHub annotations or SARIF
+for machines.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from webhook.api.printable import one_line
+from webhook.manifest.manifest_error import ManifestError
+from webhook.validation.finding import DENY, WARN, Level
+
+UNREAD: Final = "unreadable"
+"""Stands for a rule where something could not be read or checked."""
+_COLOURS: Final = {DENY: "\x1b[31m", WARN: "\x1b[33m"}
+_BOLD: Final = "\x1b[1m"
+_PLAIN: Final = "\x1b[0m"
+
+
+class Entry(Struct, frozen=True):
+    """One finding and its line."""
+
+    file: str
+    line: int
+    level: Level
+    rule: str
+    path: str
+    message: str
+
+
+class Checked(Struct, frozen=True):
+    """One object that was checked, by its kind and name, and what was found in it."""
+
+    file: str
+    name: str
+    entries: tuple[Entry, ...]
+    line: int = 0
+
+
+class Skipped(Struct, frozen=True):
+    """An object that is none of Ray's."""
+
+
+class Report(Struct):
+    """What a run has found. `problems` are what could not be read or is not an object of Ray that
+    can be checked; `notes` are what is wrong between objects.
+    """
+
+    checked: list[Checked] = field(default_factory=list)
+    problems: list[ManifestError] = field(default_factory=list)
+    notes: list[ManifestError] = field(default_factory=list)
+    skipped: int = 0
+    known: int = 0
+    """Findings that a baseline has."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All findings, in order."""
+        return [entry for each in self.checked for entry in each.entries]
+
+
+Writer = Callable[[Report], str]
+
+
+def text(report: Report) -> str:
+    """Return `file:line: level rule-id path: message`, a line for each finding."""
+    return _lines(
+        one_line(
+            f"{entry.file}:{entry.line}: {entry.level} {entry.rule} {entry.path}: {entry.message}"
+        )
+        for entry in report.entries
+    )
+
+
+def coloured(report: Report) -> str:
+    """Return the text for a terminal."""
+    return _lines(
+        f"{_BOLD}{one_line(entry.file)}:{entry.line}:{_PLAIN} "
+        f"{_COLOURS[entry.level]}{entry.level}{_PLAIN} {entry.rule} "
+        f"{_BOLD}{one_line(entry.path)}{_PLAIN}: {one_line(entry.message)}"
+        for entry in report.entries
+    )
+
+
+def as_json(report: Report) -> str:
+    """Return a JSON list of the findings, and of what could not be read or checked."""
+    fields = Entry.__struct_fields__
+    entries = [*report.entries, *map(_unread, report.problems)]
+    found = [{name: getattr(entry, name) for name in fields} for entry in entries]
+    return json.dumps(found, indent=2) + "\n"
+
+
+def github(report: Report) -> str:
+    """Return workflow commands, which GitHub shows as annotations of the lines.
+
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+    """
+    return _lines(
+        f"::{'error' if entry.level == DENY else 'warning'} "
+        f"file={_property(entry.file)},line={entry.line},"
+        f"title={_property(entry.rule)}::{_data(f'{entry.path}: {entry.message}'.lstrip(': '))}"
+        for entry in (*report.entries, *map(_unread, report.problems))
+    )
+
+
+def _unread(problem: ManifestError) -> Entry:
+    """Return a problem as a finding, for formats that have nothing else."""
+    return Entry(problem.file, max(problem.line, 1), DENY, UNREAD, "", problem.problem)
+
+
+def sarif(report: Report) -> str:
+    """Return a SARIF 2.1.0 log, by the module for it, which is imported when it is asked for."""
+    written: str = import_module("webhook.cli.sarif").sarif(report)
+    return written
+
+
+def without_known(checked: Sequence[Checked], known: Iterable[Entry]) -> tuple[list[Checked], int]:
+    """Return what was checked without the findings that a baseline has, and how many those are.
+
+    Lines and messages may have changed: findings are told by file, rule and path.
+    """
+    left = Counter(identity(entry) for entry in known)
+    kept: list[Checked] = []
+    dropped = 0
+    for each in checked:
+        new = []
+        for entry in each.entries:
+            if left[identity(entry)]:
+                left[identity(entry)] -= 1
+                dropped += 1
+            else:
+                new.append(entry)
+        kept.append(Checked(each.file, each.name, tuple(new), each.line))
+    return kept, dropped
+
+
+def identity(entry: Entry) -> tuple[str, str, str]:
+    """Return what makes a finding the same in two runs."""
+    return relative(entry.file), entry.rule, entry.path
+
+
+def relative(file: str) -> str:
+    """Return a path below where the program runs without what is above, as repositories name it."""
+    path = Path(file)
+    if not path.is_absolute():
+        return path.as_posix()
+    try:
+        return path.relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return file
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _data(value: str) -> str:
+    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(value: str) -> str:
+    return _data(value).replace(":", "%3A").replace(",", "%2C")
+
+
+WRITERS: Final[dict[str, Writer]] = {
+    "text": text,
+    "json": as_json,
+    "github": github,
+    "sarif": sarif,
+}

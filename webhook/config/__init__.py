@@ -1,0 +1,1 @@
+"""Settings: model, sources and help."""

@@ -1,0 +1,309 @@
+"""Reads settings: flags, then environment variables, then a file, then the defaults.
+
+Each process has flags for the settings that it reads. Variables and the file may have those of all
+processes, which share them.
+"""
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from webhook.config.configuration import (
+    API_VERSION,
+    KIND,
+    Settings,
+    known,
+    schema,
+)
+from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.reader import read
+
+PREFIX: Final = "RAY_WEBHOOK_"
+"""Prefix of all environment variables."""
+
+CONFIG: Final = f"{PREFIX}CONFIG"
+"""The variable that names the file, in place of the flag `--config`."""
+
+_OF_ALL: Final = (
+    "listen",
+    "log.format",
+    "ignore",
+    "devices",
+    "profiles",
+    "kubeconfig",
+    "namespaces",
+)
+PROCESSES: Final[Mapping[str, tuple[str, ...]]] = {
+    "serve": (
+        "installation",
+        "serving",
+        "tls",
+        "log",
+        "validation",
+        "scheduling",
+        "network",
+        "computeDomains",
+        "resize",
+        "affinity",
+        "termination",
+        "topology",
+        "standalone",
+        "state",
+        *_OF_ALL,
+    ),
+    "controller": (
+        "installation.name",
+        "installation.namespace",
+        "scheduling",
+        "network",
+        "computeDomains",
+        "repair",
+        "controller",
+        *_OF_ALL,
+    ),
+    "dashboard": ("dashboard", *_OF_ALL),
+}
+"""Sections and settings by the process that reads them."""
+
+_SHORT: Final[Mapping[str, Mapping[str, str]]] = {
+    "serve": {"listen.host": "host", "listen.adminPort": "admin-port", "serving.port": "port"},
+    "controller": {"listen.host": "host", "listen.adminPort": "port"},
+    "dashboard": {"dashboard.host": "host", "dashboard.port": "port"},
+}
+_PLACEHOLDERS: Final = {
+    "string": "TEXT",
+    "integer": "NUMBER",
+    "number": "SECONDS",
+    "boolean": "BOOL",
+    "array": "A,B",
+    "object": "NAME=VALUE,...",
+}
+_CAPITAL: Final = re.compile("[A-Z]")
+_BEGINNING: Final = f"begin it with the lines `apiVersion: {API_VERSION}` and `kind: {KIND}`"
+
+
+class WrongSettingsError(Exception):
+    """Settings that cannot be used. The message has a line for each, with its name, its value and
+    the values that are allowed.
+    """
+
+
+def settings_of(process: str) -> list[str]:
+    """Return the names of the settings that a process reads, in order."""
+    return [
+        name
+        for name in known()
+        if any(f"{name}.".startswith(f"{each}.") for each in PROCESSES[process])
+    ]
+
+
+def flag(name: str) -> str:
+    """Return the flag of a setting."""
+    return f"--{_CAPITAL.sub(lambda found: f'-{found[0].lower()}', name)}"
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return PREFIX + _CAPITAL.sub(r"_\g<0>", name).upper().replace(".", "__")
+
+
+def add_flags(process: str, parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a process to a parser."""
+    described, sections = known(), schema()["properties"]
+    parser.add_argument(
+        "--config", metavar="PATH", help=f"file with settings; {CONFIG} names it otherwise"
+    )
+    groups = {"": parser.add_argument_group("other settings")}
+    for name in settings_of(process):
+        node, section = described[name], name.rpartition(".")[0]
+        if section not in groups:
+            groups[section] = parser.add_argument_group(section, sections[section]["description"])
+        short = _SHORT[process].get(name)
+        kind = str(_plain(node).get("type", "string"))
+        options: dict[str, Any] = {"nargs": "?", "const": "true"} if kind == "boolean" else {}
+        groups[section].add_argument(
+            *([f"--{short}"] if short else []),
+            flag(name),
+            dest=name,
+            action="append" if kind == "array" else "store",
+            metavar="|".join(_choices(node)) or _PLACEHOLDERS[kind],
+            help=_help(node).replace("%", "%%"),
+            **options,
+        )
+
+
+def read_settings(
+    arguments: Sequence[str], process: str = "serve", parser: argparse.ArgumentParser | None = None
+) -> Settings:
+    """Return the settings of `serve`, `controller` or `dashboard`. `parser` has no flags yet.
+
+    Raises WrongSettingsError; prints usage and exits for a wrong flag.
+    """
+    _refuse_unknown(os.environ)
+    parser = parser or argparse.ArgumentParser(f"ray-webhook {process}")
+    add_flags(process, parser)
+    given = vars(parser.parse_args(list(arguments)))
+    file = given.pop("config") or os.environ.get(CONFIG)
+    document = _document(Path(file)) if file else {}
+    named = {name: os.environ.get(variable(name)) for name in known()}
+    for values in (named, given):
+        for name, value in values.items():
+            if value is not None:
+                _put(document, name, value)
+    try:
+        return Settings.model_validate(document, by_alias=True, by_name=False)
+    except ValidationError as error:
+        lines = [_explain(item) for item in error.errors(include_url=False)]
+        raise WrongSettingsError("\n".join(lines)) from None
+
+
+def allowed(node: Mapping[str, Any]) -> str:
+    """Return the values that a schema allows, in words."""
+    node, choices = _plain(node), _choices(node)
+    if choices:
+        return f"one of {', '.join(choices)}"
+    if node["type"] == "array":
+        return "a list, such as a,b"
+    if node["type"] == "object":
+        return "a map, such as name=value,other=value"
+    word = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}
+    least, most = node.get("minimum"), node.get("maximum")
+    bounds = f" from {least} to {most}" if most is not None else ""
+    pattern = f" that matches {node['pattern']}" if "pattern" in node else ""
+    return word.get(node["type"], "text") + bounds + pattern
+
+
+def _plain(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema of a value that may be left out."""
+    found: Mapping[str, Any] = node["anyOf"][0] if "anyOf" in node else node
+    return found
+
+
+def _choices(node: Mapping[str, Any]) -> list[str]:
+    return [each for each in node.get("enum", ()) if isinstance(each, str)]
+
+
+def _help(node: Mapping[str, Any]) -> str:
+    default = node.get("default")
+    if default in (None, "", [], {}):
+        return str(node["description"])
+    if isinstance(default, list):
+        default = ",".join(default)
+    shown = str(default).lower() if isinstance(default, bool) else default
+    return f"{node['description']} (default: {shown})"
+
+
+def _put(document: dict[str, Any], name: str, value: str | list[str]) -> None:
+    """Set a setting in a document, from the text of a flag or a variable."""
+    *sections, last = name.split(".")
+    node: Any = document
+    for section in sections:
+        node = node.setdefault(section, {})
+        if not isinstance(node, dict):  # the file is wrong here, which is said later
+            return
+    kind = _plain(known()[name]).get("type")
+    if isinstance(value, list):
+        value = ",".join(value)
+    node[last] = _decoded(name, value) if kind in {"array", "object"} else value
+
+
+def _decoded(name: str, text: str) -> object:
+    """Return a list or a map, which is written as JSON, `a,b` or `key=value,other=value`."""
+    if text.lstrip()[:1] in {"[", "{"}:
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise WrongSettingsError(f"setting {name}: not JSON: {error}") from None
+    items = [item.strip() for item in text.split(",") if item.strip()]
+    if known()[name]["type"] == "array":
+        return items
+    pairs = [item.partition("=") for item in items]
+    if not all(separator for _, separator, _ in pairs):
+        raise WrongSettingsError(f"setting {name}: a map is written key=value,other=value")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    """Raise WrongSettingsError for variables with our prefix that are none: a misspelt one would
+    have no effect.
+    """
+    variables = {CONFIG, *map(variable, known())}
+    wrong = sorted(name for name in environ if name.startswith(PREFIX) and name not in variables)
+    if not wrong:
+        return
+    close = [f"{name}{_neighbour(name, variables)}" for name in wrong]
+    text = (
+        f"unknown environment variables {', '.join(close)}; known are "
+        f"{', '.join(sorted(variables))}"
+    )
+    if any(name.endswith(("_SERVICE_HOST", "_TCP", "_PORT")) for name in wrong):
+        text += "; variables of Kubernetes Services are switched off by `enableServiceLinks: false`"
+    raise WrongSettingsError(text)
+
+
+def _document(file: Path) -> dict[str, Any]:
+    """Return the settings in a file, without its first two lines. Raises WrongSettingsError."""
+    try:
+        documents = [manifest.document for manifest in read(str(file), file.read_bytes())]
+    except (ManifestError, OSError) as error:
+        raise WrongSettingsError(f"file with settings: {error}") from None
+    if len(documents) != 1:
+        raise WrongSettingsError(
+            f"file with settings: {file} has {len(documents)} documents, and has to have one"
+        )
+    found = documents[0]
+    if not isinstance(found, dict):
+        raise WrongSettingsError(f"file with settings: {file} is not a map: {_BEGINNING}")
+    version, kind = found.get("apiVersion"), found.get("kind")
+    if (version, kind) != (API_VERSION, KIND):
+        raise WrongSettingsError(
+            f"file with settings: {file} has apiVersion {version!r} and kind {kind!r}; {_BEGINNING}"
+        )
+    return {key: value for key, value in found.items() if key not in {"apiVersion", "kind"}}
+
+
+def _explain(item: Mapping[str, Any]) -> str:
+    """Return one line about a value that pydantic refuses."""
+    place, node = item["loc"], schema()
+    name = ".".join(map(str, place))
+    if item["type"] == "extra_forbidden":
+        siblings = _siblings(name.rpartition(".")[0])
+        near = _neighbour(name, siblings)
+        return f"setting {name} does not exist{near}; known are {', '.join(siblings)}"
+    if item["type"] == "value_error":
+        return f"setting {name}: {item['ctx']['error']}"
+    if item["type"] == "missing":
+        return f"setting {name} is required"
+    for word in place:
+        inner = _plain(node)
+        node = inner.get("properties", {}).get(word) or next(
+            each
+            for each in (*inner.get("patternProperties", {}).values(), inner.get("items"))
+            if each
+        )
+    return f"setting {name} is {item['input']!r}, and has to be {allowed(node)}"
+
+
+def _siblings(section: str) -> list[str]:
+    """Return what a section has, settings and sections, in order."""
+    depth = len(section.split(".")) if section else 0
+    return list(
+        dict.fromkeys(
+            ".".join(name.split(".")[: depth + 1])
+            for name in known()
+            if not section or name.startswith(f"{section}.")
+        )
+    )
+
+
+def _neighbour(name: str, others: Iterable[str]) -> str:
+    """Return a question, when one of the others looks like this name."""
+    close = get_close_matches(name, sorted(others), n=1, cutoff=0.75)
+    return f" (did you mean {close[0]}?)" if close else ""

@@ -1,1 +1,0 @@
-"""Reconcilers: what writes to the cluster beside admission."""

@@ -1,0 +1,1 @@
+"""Reconcilers, which write to the cluster outside of admission."""

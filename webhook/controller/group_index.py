@@ -1,0 +1,69 @@
+"""The index of worker groups: what the controller knows of them, derived from the store of objects.
+
+It holds no objects: the store's handlers keep the index up to date.
+"""
+
+import msgspec
+
+from webhook.api import names
+from webhook.api.review import Denied
+from webhook.diagnostics.live_objects import LiveCluster, LivePod
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.groups.google_labels import seat_of
+from webhook.groups.group_config import ClusterIndex, facts_of
+from webhook.groups.identity import GroupKey
+from webhook.groups.identity_index import Member, Membership
+
+
+class GroupIndex:
+    """The configuration of RayClusters, and the replica and host indexes that their pods have.
+
+    A terminating pod has none, and a live pod keeps its own when its labels are removed.
+    `malformed` counts changes of pods whose labels are no indexes; the process that answers reviews
+    logs them.
+    """
+
+    def __init__(self, world: ObjectCache) -> None:
+        self.clusters = ClusterIndex(ignoring=world.ignoring)
+        self.members = Membership()
+        self.malformed = 0
+        world.clusters.subscribe(self._take_cluster)
+        world.pods.subscribe(self._take_pod)
+
+    def _take_cluster(self, old: LiveCluster | None, new: LiveCluster | None) -> None:
+        if new is not None:
+            self.clusters.put(facts_of(new))
+        elif old is not None:
+            facts = facts_of(old)
+            self.clusters.remove(facts.namespace, facts.name, facts.uid)
+
+    def _take_pod(self, old: LivePod | None, new: LivePod | None) -> None:
+        found = self._member(new) if new is not None else None
+        if new is not None and found is not None:
+            self.members.put(new.metadata.uid or "", found)
+        elif (pod := new or old) is not None:
+            self.members.remove(pod.metadata.uid or "")
+
+    def _member(self, pod: LivePod) -> Member | None:
+        """Return the group of a worker pod and its indexes, None for any other pod.
+
+        One whose labels and owner disagree is in no group: KubeRay does not count it either.
+        """
+        labels, owner = pod.labels, pod.controller
+        group = labels.get(names.LABEL_GROUP)
+        if (
+            pod.leaves
+            or labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER
+            or not group
+            or owner is None
+            or owner.name != labels.get(names.LABEL_CLUSTER)
+        ):
+            return None
+        key = GroupKey(pod.metadata.namespace or "", owner.uid, group)
+        before = self.members.get(pod.metadata.uid or "")
+        seat = before.seat if before is not None and before.key == key else None
+        try:
+            seat = seat_of(group, labels, lambda: pod.spec, None) or seat
+        except (Denied, msgspec.DecodeError, UnicodeDecodeError):
+            self.malformed += 1
+        return None if seat is None else Member(key, seat)

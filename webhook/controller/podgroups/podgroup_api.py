@@ -1,0 +1,277 @@
+"""The two versions of `scheduling.k8s.io` that PodGroups are written in: v1beta1 of Kubernetes
+1.37, v1alpha2 of 1.36.
+
+They differ in how a PodGroup names its template, and in whether the minimal count of a gang can be
+changed. https://github.com/kubernetes/api/tree/master/scheduling
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from webhook.api import names
+from webhook.api.objects import ObjectMeta
+from webhook.controller.podgroups.lifecycle import (
+    Create,
+    Identity,
+    Label,
+    Release,
+    Resize,
+    Seen,
+    SeenPodGroup,
+    SeenWorkload,
+)
+from webhook.groups.group_config import RayClusterConfig
+from webhook.groups.pod_groups import (
+    BASIC,
+    PodGroup,
+    Template,
+    Workload,
+)
+from webhook.kubeclient.client import Operation
+from webhook.kubeclient.discovery import VERSIONS as KNOWN_VERSIONS
+
+Body = dict[str, Any]
+
+WORKLOADS: Final = "workloads"
+POD_GROUPS: Final = "podgroups"
+
+_KINDS: Final = {WORKLOADS: "Workload", POD_GROUPS: "PodGroup"}
+
+
+class _Meta(ObjectMeta, rename="camel", frozen=True):
+    finalizers: list[str] | None = None
+
+
+class _Gang(Struct, rename="camel"):
+    min_count: int = 1
+
+
+class _Policy(Struct):
+    gang: _Gang | None = None
+
+
+class _Template(Struct, rename="camel"):
+    name: str = ""
+    scheduling_policy: _Policy = field(default_factory=_Policy)
+    priority_class_name: str = ""
+
+
+class _Reference(Struct, rename="camel"):
+    workload_name: str = ""
+    template_name: str = ""
+    pod_group_template_name: str = ""
+
+
+class _OldReference(Struct):
+    workload: _Reference | None = None
+
+
+class _PodGroupSpec(Struct, rename="camel"):
+    scheduling_policy: _Policy = field(default_factory=_Policy)
+    priority_class_name: str = ""
+    workload_ref: _Reference | None = None
+    pod_group_template_ref: _OldReference | None = None
+
+
+class _WorkloadSpec(Struct, rename="camel"):
+    pod_group_templates: list[_Template] | None = None
+
+
+class ReadPodGroup(Struct):
+    """A PodGroup of either API version."""
+
+    metadata: _Meta
+    spec: _PodGroupSpec = field(default_factory=_PodGroupSpec)
+
+    def seen(self) -> SeenPodGroup:
+        """Return what counts of it."""
+        old = self.spec.pod_group_template_ref
+        reference = self.spec.workload_ref or (old and old.workload) or _Reference()
+        priority = (self.metadata.annotations or {}).get(
+            names.ANNOTATION_PRIORITY_CLASS, self.spec.priority_class_name
+        )
+        template = reference.template_name or reference.pod_group_template_name
+        count, finalizers = _count(self.spec.scheduling_policy), self.metadata.finalizers or []
+        protection = (
+            finalizers.index(names.FINALIZER_POD_GROUP)
+            if names.FINALIZER_POD_GROUP in finalizers
+            else None
+        )
+        return SeenPodGroup(
+            _identity(self.metadata), count, priority, reference.workload_name, template, protection
+        )
+
+
+class ReadWorkload(Struct):
+    """A Workload of either API version."""
+
+    metadata: _Meta
+    spec: _WorkloadSpec = field(default_factory=_WorkloadSpec)
+
+    def seen(self) -> SeenWorkload:
+        """Return what counts of it."""
+        templates = self.spec.pod_group_templates or []
+        priority = templates[0].priority_class_name if templates else ""
+        return SeenWorkload(
+            _identity(self.metadata),
+            tuple(
+                [
+                    Template(template.name, _count(template.scheduling_policy))
+                    for template in templates
+                ]
+            ),
+            priority,
+        )
+
+
+class PodGroupApi(Struct, frozen=True):
+    """One version of the API."""
+
+    version: str
+    resizable: bool
+    """The minimal count of a gang can be changed."""
+
+    def path(self, resource: str, namespace: str = "", name: str = "") -> str:
+        """Return the path of a collection, of all namespaces if none is named, or of one object."""
+        place = f"/namespaces/{namespace}" if namespace else ""
+        path = f"/apis/{names.SCHEDULING_GROUP}/{self.version}{place}/{resource}"
+        return f"{path}/{name}" if name else path
+
+    def body(self, facts: RayClusterConfig, creation: Create) -> Body:
+        """Return the object to create."""
+        wanted = creation.wanted
+        resource, spec = (
+            (WORKLOADS, _workload_spec(facts, wanted))
+            if isinstance(wanted, Workload)
+            else (POD_GROUPS, self._pod_group_spec(wanted, creation.workload))
+        )
+        meta = {
+            **metadata(facts, wanted.name),
+            "annotations": {names.ANNOTATION_PRIORITY_CLASS: wanted.priority_class},
+        }
+        version = f"{names.SCHEDULING_GROUP}/{self.version}"
+        return {"apiVersion": version, "kind": _KINDS[resource], "metadata": meta, "spec": spec}
+
+    def _pod_group_spec(self, wanted: PodGroup, workload: str) -> Body:
+        spec = {**_priority(wanted.priority_class), "schedulingPolicy": _policy(wanted.min_count)}
+        if self.resizable and wanted.unit:
+            spec["disruptionMode"] = {"all": {}}
+        if self.resizable and wanted.topology_key:
+            spec["schedulingConstraints"] = {"topology": [{"key": wanted.topology_key}]}
+        if not workload:
+            return spec
+        if self.resizable:
+            return {
+                **spec,
+                "workloadRef": {"workloadName": workload, "templateName": wanted.template},
+            }
+        reference = {"workloadName": workload, "podGroupTemplateName": wanted.template}
+        return {**spec, "podGroupTemplateRef": {"workload": reference}}
+
+
+VERSIONS: Final = {
+    version: PodGroupApi(version, resizable=version != "v1alpha2") for version in KNOWN_VERSIONS
+}
+"""Each version that discovery looks for; later ones are taken to be like the latest of these."""
+
+V1BETA1: Final = VERSIONS["v1beta1"]
+V1ALPHA2: Final = VERSIONS["v1alpha2"]
+
+
+def labels(cluster: str) -> dict[str, str]:
+    """Return the labels by which the objects of a RayCluster are found."""
+    return {names.LABEL_CLUSTER: cluster, names.LABEL_MANAGED_BY: names.MANAGER}
+
+
+def metadata(facts: RayClusterConfig, name: str) -> Body:
+    """Return the metadata of an object of a RayCluster, which owns it."""
+    owner = {
+        "apiVersion": f"{names.RAY_GROUP}/{names.RAY_VERSIONS[0]}",
+        "kind": names.RAYCLUSTER_KIND,
+        "name": facts.name,
+        "uid": facts.uid,
+        "controller": True,
+    }
+    return {
+        "name": name,
+        "namespace": facts.namespace,
+        "labels": labels(facts.name),
+        "ownerReferences": [owner],
+    }
+
+
+def resource_of(what: Seen | Workload | PodGroup) -> str:
+    """Return the resource that an object is one of."""
+    return WORKLOADS if isinstance(what, Workload | SeenWorkload) else POD_GROUPS
+
+
+def operations(action: Resize | Label | Release, cluster: str) -> Sequence[Operation]:
+    """Return the JSON Patch of an action, which does nothing to an object that has changed since:
+    that is a conflict.
+    """
+    identity = action.seen.identity
+    pinned: list[Mapping[str, object]] = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": identity.version}
+    ]
+    if isinstance(action, Resize):
+        if isinstance(action.seen, SeenPodGroup):
+            return [*pinned, _replace("/spec", action.min_counts[0])]
+        old = [template.min_count for template in action.seen.templates]
+        pairs = enumerate(zip(old, action.min_counts, strict=True))
+        return [
+            *pinned,
+            *[
+                _replace(f"/spec/podGroupTemplates/{place}", new)
+                for place, (was, new) in pairs
+                if was != new
+            ],
+        ]
+    if isinstance(action, Release):
+        return [*pinned, {"op": "remove", "path": f"/metadata/finalizers/{action.seen.protection}"}]
+    return [
+        *pinned,
+        {"op": "add", "path": "/metadata/labels", "value": identity.labels | labels(cluster)},
+    ]
+
+
+def _replace(place: str, count: int) -> Operation:
+    return {"op": "replace", "path": f"{place}/schedulingPolicy/gang/minCount", "value": count}
+
+
+def _workload_spec(facts: RayClusterConfig, wanted: Workload) -> Body:
+    priority = _priority(wanted.priority_class)
+    templates = [
+        {"name": each.name, **priority, "schedulingPolicy": _policy(each.min_count)}
+        for each in wanted.templates
+    ]
+    reference = {"apiGroup": names.RAY_GROUP, "kind": names.RAYCLUSTER_KIND, "name": facts.name}
+    return {"controllerRef": reference, "podGroupTemplates": templates}
+
+
+def _priority(name: str) -> Body:
+    return {"priorityClassName": name} if name else {}
+
+
+def _policy(min_count: int) -> Body:
+    return {"basic": {}} if min_count == BASIC else {"gang": {"minCount": min_count}}
+
+
+def _count(policy: _Policy) -> int:
+    return policy.gang.min_count if policy.gang else BASIC
+
+
+def _identity(meta: _Meta) -> Identity:
+    found = meta.labels or {}
+    controllers = [owner for owner in meta.owner_references or () if owner.controller]
+    cluster = controllers[0].name if controllers else ""
+    return Identity(
+        meta.name or "",
+        meta.uid or "",
+        meta.resource_version,
+        controllers[0].uid if controllers else "",
+        meta.deletion_timestamp is not None,
+        labels(cluster).items() <= found.items(),
+        found,
+    )

@@ -1,0 +1,177 @@
+"""Where Workloads and PodGroups are kept: the API server, in one version of its API."""
+
+import logging
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+from msgspec import Struct, field
+
+from webhook.api import names
+from webhook.controller.podgroups.lifecycle import (
+    Action,
+    Actual,
+    Create,
+    Delete,
+)
+from webhook.controller.podgroups.podgroup_api import (
+    POD_GROUPS,
+    WORKLOADS,
+    PodGroupApi,
+    ReadPodGroup,
+    ReadWorkload,
+    labels,
+    operations,
+    resource_of,
+)
+from webhook.groups.group_config import RayClusterConfig
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.wire import (
+    Page,
+    Stub,
+    Watched,
+    decoded,
+    listed,
+    read_pages,
+)
+
+Place = tuple[str, str]
+"""Namespace and name of a RayCluster."""
+
+Named = tuple[str, str]
+"""Resource and name of an object."""
+
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+_PAGE_ITEMS: Final = 500
+
+Selector = tuple[str, str]
+"""A parameter of a list."""
+
+T = TypeVar("T", bound=Watched)
+
+_CONSTRAINTS: Final = "schedulingConstraints"
+_log: Final = logging.getLogger("webhook.controller")
+
+
+class _StoredSpec(Struct, rename="camel"):
+    scheduling_constraints: Any = None
+
+
+class _Stored(Struct):
+    """What the API server made of a new object."""
+
+    spec: _StoredSpec = field(default_factory=_StoredSpec)
+
+
+class PodGroupStore:
+    """Lists, makes, changes and deletes. Everything raises ApiError; changes of a version that is
+    gone are conflicts.
+    """
+
+    def __init__(self, api: Api, podgroup_api: PodGroupApi) -> None:
+        self.podgroup_api = podgroup_api
+        self._api = api
+        self._warned = False
+
+    async def all(self, namespace: str) -> dict[Place, Actual]:
+        """Return what we made, by RayCluster, in a namespace or in all when it is empty."""
+        selector = f"{names.LABEL_MANAGED_BY}={names.MANAGER}"
+        found: dict[Place, tuple[list[ReadPodGroup], list[ReadWorkload]]] = {}
+        for group in await self._pod_groups(namespace, ("labelSelector", selector)):
+            found.setdefault(_place(group), ([], []))[0].append(group)
+        for workload in await self._workloads(namespace, ("labelSelector", selector)):
+            found.setdefault(_place(workload), ([], []))[1].append(workload)
+        return {place: _actual(*objects) for place, objects in found.items()}
+
+    async def of(self, facts: RayClusterConfig, others: Iterable[Named] = ()) -> Actual:
+        """Return what we made for a RayCluster, and the objects of the given names, which may lack
+        our labels.
+        """
+        selector = ",".join(f"{key}={value}" for key, value in labels(facts.name).items())
+        groups = await self._pod_groups(facts.namespace, ("labelSelector", selector))
+        workloads = await self._workloads(facts.namespace, ("labelSelector", selector))
+        known = {(POD_GROUPS, group.metadata.name) for group in groups} | {
+            (WORKLOADS, each.metadata.name) for each in workloads
+        }
+        for resource, name in others:
+            if (resource, name) in known:
+                continue
+            by_name = ("fieldSelector", f"metadata.name={name}")
+            if resource == POD_GROUPS:
+                groups += await self._pod_groups(facts.namespace, by_name)
+            else:
+                workloads += await self._workloads(facts.namespace, by_name)
+        return _actual(groups, workloads)
+
+    async def has_head(self, facts: RayClusterConfig) -> bool:
+        """Tell whether a RayCluster has a head pod."""
+        selector = (
+            f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
+        )
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+        body = await self._api.get(path, [("labelSelector", selector), ("limit", "1")], _SECONDS)
+        return bool(listed(body, Page[Stub])[1])
+
+    async def possible(self, facts: RayClusterConfig, actions: list[Action]) -> list[Action]:
+        """Return which of the actions can be performed now."""
+        del facts
+        return actions
+
+    async def perform(self, facts: RayClusterConfig, action: Action) -> None:
+        """Do what was decided for a RayCluster."""
+        namespace = quote(facts.namespace)
+        if isinstance(action, Create):
+            path = self.podgroup_api.path(resource_of(action.wanted), namespace)
+            body = self.podgroup_api.body(facts, action)
+            stored = decoded(await self._api.create(path, body, _SECONDS), _Stored, "an object")
+            if _CONSTRAINTS in body["spec"] and not stored.spec.scheduling_constraints:
+                self._warn_of_dropped_constraint(facts, action.wanted.name)
+            return
+        identity = action.seen.identity
+        path = self.podgroup_api.path(resource_of(action.seen), namespace, quote(identity.name))
+        if isinstance(action, Delete):
+            await self._api.delete(path, identity.uid, identity.version, _SECONDS)
+        else:
+            await self._api.patch(path, operations(action, facts.name), _SECONDS)
+
+    def _warn_of_dropped_constraint(self, facts: RayClusterConfig, name: str) -> None:
+        """Log, once, that the API server drops the topology constraint of PodGroups."""
+        if not self._warned:
+            self._warned = True
+            text = (
+                "PodGroup %s/%s: the API server dropped its topology constraint; turn on the "
+                "feature gate TopologyAwareWorkloadScheduling, or rely on the affinity of its pods"
+            )
+            _log.warning(text, facts.namespace, name)
+
+    async def _pod_groups(self, namespace: str, selector: Selector) -> list[ReadPodGroup]:
+        return await self._list(
+            self.podgroup_api.path(POD_GROUPS, quote(namespace)), selector, Page[ReadPodGroup]
+        )
+
+    async def _workloads(self, namespace: str, selector: Selector) -> list[ReadWorkload]:
+        return await self._list(
+            self.podgroup_api.path(WORKLOADS, quote(namespace)), selector, Page[ReadWorkload]
+        )
+
+    async def _list(self, path: str, selector: Selector, kind: type[Page[T]]) -> list[T]:
+        found, _ = await read_pages(
+            lambda page: self._api.get(path, page, _SECONDS),
+            lambda body: listed(body, kind),
+            [selector],
+            _PAGE_ITEMS,
+        )
+        return found
+
+
+def _place(found: ReadPodGroup | ReadWorkload) -> Place:
+    meta = found.metadata
+    return meta.namespace or "", (meta.labels or {}).get(names.LABEL_CLUSTER, "")
+
+
+def _actual(groups: list[ReadPodGroup], workloads: list[ReadWorkload]) -> Actual:
+    return Actual(
+        tuple([group.seen() for group in groups]),
+        tuple([workload.seen() for workload in workloads]),
+    )

@@ -1,0 +1,97 @@
+"""The reporter: looks at everything again and again, for events on RayClusters and for metrics.
+
+See docs/contributing/decisions/0024-events-from-the-controller.md.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.cache.cluster_cache import Observing
+from webhook.controller.event_recorder import EventCounters, EventRecorder
+from webhook.controller.failures import log_failure
+from webhook.diagnostics.examiner import Examiner
+from webhook.diagnostics.internal_errors import INSTALLATION, Bugs, named
+from webhook.diagnostics.object_cache import ObjectCache
+from webhook.diagnostics.tracker import Look, Tracker
+from webhook.kubeclient.timeouts import Clock
+
+NOTHING: Final = Look((), (), {})
+"""What a process knows that does not lead."""
+
+
+class ReportTiming(Struct, frozen=True):
+    """Times of the reporter, in seconds."""
+
+    period: float = 10.0
+    """From one look to the next."""
+    poll: float = 0.25
+    """How often it asks whether the first lists are complete."""
+
+
+class ProblemReporter:
+    """Examines what has changed in the objects that the process observes. `last` is what it has
+    found. Each run begins by examining all of them.
+    """
+
+    def __init__(
+        self,
+        world: ObjectCache,
+        observing: Observing,
+        recorder: EventRecorder,
+        timing: ReportTiming | None = None,
+        clock: Clock | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.last = NOTHING
+        self._world = world
+        self._observing = observing
+        self._recorder = recorder
+        self._timing = timing or ReportTiming()
+        self._sleep = (clock or Clock()).sleep
+        self._now = now
+
+    @property
+    def counters(self) -> EventCounters:
+        """What was written."""
+        return self._recorder.counters
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        survey, tracker, bugs = Examiner(self._world), Tracker(), Bugs()
+        try:
+            while not self._observing.listed:
+                await self._sleep(self._timing.poll)
+            while True:
+                await self._look(survey, tracker, bugs, self._observing.unread)
+                await self._sleep(self._timing.period)
+        finally:
+            self._world.end()
+            self.last = NOTHING
+
+    async def _look(
+        self, survey: Examiner, tracker: Tracker, bugs: Bugs, unread: dict[str, str]
+    ) -> None:
+        now = self._now()
+        due: list[str] = []
+        with bugs.alone(INSTALLATION):
+            survey.examine_installation(now)
+        with bugs.alone(INSTALLATION):
+            due = survey.due(now)
+        for uid in due:
+            with bugs.alone(uid):
+                survey.examine(uid, now)
+            if why := bugs.why(uid):
+                survey.fail(uid, why, now)
+            await asyncio.sleep(0)  # the probes and the Lease do not wait for all RayClusters
+        with bugs.alone(INSTALLATION):
+            self.last = tracker.look(survey.picture(now, None, unread))
+        for error in bugs.found.values():
+            self.counters.count(error)
+        for uid, error in bugs.news().items():
+            text = "events: %s cannot be looked at: %s (%s)"
+            log_failure(error, text, named(uid, survey.world))
+        await self._recorder.record(self.last.notices, now)

@@ -1,0 +1,1 @@
+"""Repair of replicas that lost a host."""

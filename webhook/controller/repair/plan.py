@@ -1,0 +1,256 @@
+"""The plan: from a worker group and its record, the next record and the next actions.
+
+A replica of which all hosts run is recorded with the uids of these hosts. A recorded replica that
+lacks one of them has lost a host, even if another pod has its identity; one that was never recorded
+has lost nothing. A replica that is to be deleted is recorded first, then marked, pod by pod, so
+that admission assigns no further host of it, and then deleted. Any process continues from the
+record where another one stopped; nothing that others can write on a pod is a reason to delete one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from webhook.controller.repair.repair_model import (
+    Action,
+    Delete,
+    Group,
+    Host,
+    Mark,
+    Record,
+    Unmark,
+)
+
+HOUR: Final = 3600.0
+
+LOST: Final = "host-lost"
+RESTARTED: Final = "container-restarted"
+TORN: Final = "replica-torn"
+"""Reasons for which a replica is deleted; they are label values."""
+DUPLICATE: Final = "host-duplicate"
+"""The reason for which one pod is deleted: a recorded pod that lives has its identity."""
+
+CHANGING: Final = "the RayCluster has just changed"
+SUSPENDED: Final = "the RayCluster or the group is suspended"
+SCALING: Final = "pods are leaving the group"
+HEADLESS: Final = "the RayCluster has no head pod that lasts"
+SPENT: Final = "the budget of this hour is spent"
+GOING: Final = "another replica of the group is going"
+TOO_NEW: Final = "it has not been broken long enough"
+
+
+class Limits(Struct, frozen=True, gc=False):
+    """How long a replica is broken before it is replaced, in seconds, and how many are in an
+    hour.
+    """
+
+    wait: float = 30.0
+    per_hour: int = 6
+
+
+class Memory(Struct):
+    """Times that one process remembers of a group; a process that starts remembers nothing."""
+
+    version: str | None = None
+    since: float = 0.0
+    broken: dict[str, float] = field(default_factory=dict)
+    """By replica, since when it was seen broken."""
+
+
+class Plan(Struct, frozen=True):
+    """The record to write first, and the actions after it. `waiting` has the reason why a broken
+    replica is left as it is.
+    """
+
+    record: Record
+    actions: list[Action]
+    waiting: dict[str, str]
+
+
+def plan(
+    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+) -> Plan:
+    """Return the next record and actions of a group; times are noted in `memory`.
+
+    `now` is of a monotonic clock; `date`, in seconds since the epoch, is what processes share.
+    """
+    if memory.version != group.version:
+        memory.version, memory.since = group.version, now
+    extra = [Delete(host, DUPLICATE) for host in _duplicates(group, record)]
+    if extra:
+        others = {deletion.host.uid for deletion in extra}
+        group = replace(group, pods=tuple(pod for pod in group.pods if pod.uid not in others))
+        found = plan(group, record, memory, limits, now, date)
+        return replace(found, actions=[*extra, *found.actions])
+    replicas = _replicas(group.pods)
+    record = _settled(record, replicas, date)
+    broken = _broken(group, record, replicas, memory, now)
+    if record.going or _leaving(record, replicas):
+        waiting = {name: GOING for name in broken if name not in record.going}
+        return Plan(record, _actions(record, replicas), waiting)
+    record = replace(record, whole={**record.whole, **_whole(group, record, replicas)})
+    ripe = [name for name in broken if now - memory.broken[name] >= limits.wait]
+    hold = broken and _hold(group, record, memory, limits, now, date)
+    if hold or not ripe:
+        return Plan(record, _actions(record, replicas), dict.fromkeys(broken, hold or TOO_NEW))
+    # What is left of an incomplete one may yet be filled, in place of one that goes before it.
+    first = min(
+        ripe,
+        key=lambda name: (broken[name] == TORN, memory.broken[name], len(replicas[name]), name),
+    )
+    record = replace(record, going={first: broken[first]})
+    waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
+    return Plan(record, _actions(record, replicas), waiting)
+
+
+def _duplicates(group: Group, record: Record) -> list[Host]:
+    """Return the pods that have the identity of a recorded pod that lives, and are not recorded
+    themselves.
+    """
+    owners = {
+        host.seat
+        for host in group.pods
+        if host.lives and host.id in record.whole.get(host.seat.name, ())
+    }
+    return [
+        host
+        for host in group.pods
+        if group.repair
+        and not host.deleting
+        and host.seat in owners
+        and host.id not in record.whole[host.seat.name]
+    ]
+
+
+def _replicas(pods: Iterable[Host]) -> dict[str, list[Host]]:
+    """Return the pods of each replica, by its name."""
+    ordered = sorted(pods, key=lambda host: (host.seat.name, host.seat.host, host.uid))
+    return {name: list(each) for name, each in groupby(ordered, lambda host: host.seat.name)}
+
+
+def _settled(record: Record, replicas: Mapping[str, Sequence[Host]], date: float) -> Record:
+    """Return a record without what is over: the budget is spent by a replica whose pods are all
+    deleted.
+    """
+    gone = {name for name in record.going if _all_deleting(replicas.get(name, ()))}
+    replaced = {**record.replaced, **dict.fromkeys(sorted(gone), date)}
+    return Record(
+        {name: hosts for name, hosts in record.whole.items() if name in replicas},
+        {name: reason for name, reason in record.going.items() if name not in gone},
+        {name: at for name, at in replaced.items() if _recent(at, date) or name in replicas},
+    )
+
+
+def _all_deleting(pods: Sequence[Host]) -> bool:
+    return all(host.deleting for host in pods)
+
+
+def _recent(at: float, date: float) -> bool:
+    """Return whether a time is of the last hour, or at most one hour ahead of a clock that was set
+    back.
+    """
+    return abs(date - at) < HOUR
+
+
+def _leaving(record: Record, replicas: Mapping[str, Sequence[Host]]) -> bool:
+    """Return whether pods of a replaced replica still exist, all of them being deleted."""
+    return any(name in replicas and _all_deleting(replicas[name]) for name in record.replaced)
+
+
+def _actions(record: Record, replicas: Mapping[str, Sequence[Host]]) -> list[Action]:
+    """Return the next actions on each replica: mark the pods of one that is going, or delete them
+    when all are marked; remove the mark elsewhere.
+    """
+    actions: list[Action] = []
+    for name, pods in replicas.items():
+        left = [host for host in pods if not host.deleting]
+        unmarked = [host for host in left if not host.marked]
+        reason = record.going.get(name)
+        if reason is None:
+            actions += [Unmark(host) for host in left if host.marked]
+        elif unmarked:
+            actions += [Mark(host, reason) for host in unmarked]
+        else:
+            actions += [Delete(host, reason) for host in left]
+    return actions
+
+
+def _whole(
+    group: Group, record: Record, replicas: Mapping[str, Sequence[Host]]
+) -> dict[str, dict[str, int]]:
+    """Return the replicas of which all hosts run, and that are not recorded yet or have restarted
+    since as a whole.
+    """
+    return {
+        name: {host.id: host.restarts for host in pods}
+        for name, pods in replicas.items()
+        if _runs(group, pods)
+        and (name not in record.whole or _restarted(record.whole[name], pods) == len(pods))
+    }
+
+
+def _restarted(whole: Mapping[str, int], pods: Iterable[Host]) -> int:
+    """Return how many recorded hosts have restarted since."""
+    return sum(host.restarts > whole.get(host.id, host.restarts) for host in pods)
+
+
+def _runs(group: Group, pods: Sequence[Host]) -> bool:
+    hosts = {host.seat.host for host in pods}
+    return len(pods) == group.hosts == len(hosts) and all(host.lives and host.runs for host in pods)
+
+
+def _broken(
+    group: Group,
+    record: Record,
+    replicas: Mapping[str, Sequence[Host]],
+    memory: Memory,
+    now: float,
+) -> dict[str, str]:
+    """Return the replicas that are broken and to be repaired, each with the reason, and remember
+    since when.
+    """
+    found = {
+        name: reason
+        for name, pods in replicas.items()
+        if (reason := _fault(group, record.whole.get(name), pods))
+    }
+    memory.broken = {name: memory.broken.get(name, now) for name in found}
+    return found
+
+
+def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) -> str:
+    """Return the fault of a replica for which repair is asked, or nothing."""
+    live = {host.id: host for host in pods if host.lives}
+    if _all_deleting(pods):
+        return ""
+    asked = group.repair and all(host.ours for host in pods)
+    if whole is None:
+        return TORN if asked and 0 < len(live) < group.hosts and _full(group) else ""
+    if group.restart and 0 < _restarted(whole, live.values()) < len(live):
+        return RESTARTED
+    return LOST if asked and not whole.keys() <= live.keys() else ""
+
+
+def _full(group: Group) -> bool:
+    """Return whether a group has all its pods, so that KubeRay creates no further one."""
+    return sum(host.lives for host in group.pods) >= group.desired * group.hosts
+
+
+def _hold(
+    group: Group, record: Record, memory: Memory, limits: Limits, now: float, date: float
+) -> str:
+    """Return why nothing of a group is replaced now, or nothing."""
+    if not group.head:
+        return HEADLESS
+    if group.suspended:
+        return SUSPENDED
+    if now - memory.since < limits.wait:
+        return CHANGING
+    surplus = sum(not host.deleting for host in group.pods) > group.desired * group.hosts
+    if not surplus and any(host.name in group.leaving for host in group.pods):
+        return SCALING
+    spent = sum(_recent(at, date) for at in record.replaced.values())
+    return SPENT if spent >= limits.per_hour else ""

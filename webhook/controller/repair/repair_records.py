@@ -1,0 +1,115 @@
+"""The ConfigMap with the records of repair: the controller's own, in its own namespace.
+
+See docs/contributing/decisions/0034-repair-keeps-its-own-record.md.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Final, Protocol
+from urllib.parse import quote
+
+from msgspec import DecodeError, Struct, field, json
+
+from webhook.api.objects import ObjectMeta
+from webhook.api.paths import pointer
+from webhook.controller.repair.repair_model import EMPTY, Record
+from webhook.kubeclient.client import Operation, Query
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import decoded
+
+_log: Final = logging.getLogger("webhook.controller")
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+
+Records = Mapping[str, Record]
+"""By worker group."""
+
+
+class RecordApi(Protocol):
+    """The API server, as far as records need it. Everything raises ApiError."""
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return an object."""
+
+    async def create(self, path: str, body: Mapping[str, object], deadline: float) -> bytes:
+        """Create an object; a conflict when there is one of its name."""
+
+    async def patch(self, path: str, operations: list[Operation], deadline: float) -> object:
+        """Apply a JSON Patch."""
+
+
+class _ConfigMap(Struct):
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+    data: dict[str, str] | None = None
+
+
+class RepairRecords:
+    """One ConfigMap: for each RayCluster a key, its uid, with the records of its worker groups.
+
+    It is read once, and again after each write. A write of another process in between is a
+    conflict: a former leader cannot act on a record that the new one has changed.
+    """
+
+    def __init__(self, api: RecordApi, namespace: str, name: str) -> None:
+        self._api = api
+        self._name = f"{namespace}/{name}"
+        self._metadata = {"namespace": namespace, "name": name}
+        self._collection = f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+        self._path = f"{self._collection}/{quote(name, safe='')}"
+        self._known: _ConfigMap | None = None
+
+    def forget(self) -> None:
+        """Read again before the next use."""
+        self._known = None
+
+    async def of(self, uid: str) -> Records:
+        """Return the records of a RayCluster. Raises ApiError."""
+        text = ((await self._read()).data or {}).get(uid, "{}")
+        try:
+            return json.decode(text, type=dict[str, Record])
+        except DecodeError as error:
+            warning = (
+                "repair: key %s of ConfigMap %s is not a record of this version (%s): it is "
+                "ignored, and replaced when the replicas of this RayCluster run"
+            )
+            _log.warning(warning, uid, self._name, error)
+            return {}
+
+    async def write(self, uid: str, records: Records) -> None:
+        """Write the records of a RayCluster. Raises ApiError, of reason `conflict` if the ConfigMap
+        has changed since it was read.
+        """
+        kept = {group: record for group, record in records.items() if record != EMPTY}
+        value = json.encode(kept, order="deterministic").decode()
+        await self._change({"op": "add", "path": pointer("data", uid), "value": value})
+
+    async def prune(self, uids: Collection[str]) -> None:
+        """Remove the records of all other RayClusters. Raises ApiError."""
+        gone = [uid for uid in (await self._read()).data or {} if uid not in uids]
+        if gone:
+            await self._change(*({"op": "remove", "path": pointer("data", uid)} for uid in gone))
+
+    async def _change(self, *changes: Operation) -> None:
+        known = await self._read()
+        version = known.metadata.resource_version
+        operations: list[Operation] = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        ]
+        if known.data is None:
+            operations.append({"op": "add", "path": "/data", "value": {}})
+        self.forget()
+        await self._api.patch(self._path, [*operations, *changes], _SECONDS)
+
+    async def _read(self) -> _ConfigMap:
+        if self._known is None:
+            self._known = decoded(await self._body(), _ConfigMap, "a ConfigMap")
+        return self._known
+
+    async def _body(self) -> bytes:
+        try:
+            return await self._api.get(self._path, (), _SECONDS)
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": self._metadata}
+        return await self._api.create(self._collection, body, _SECONDS)

@@ -1,0 +1,211 @@
+"""What repair looks at and does: RayClusters and worker pods in the API server."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar
+from urllib.parse import quote
+
+from msgspec import Struct, field
+
+from webhook.api import names
+from webhook.api.objects import Container
+from webhook.api.paths import pointer
+from webhook.api.review import Denied
+from webhook.api.uid_marker import mark, marked
+from webhook.controller.repair.repair_model import (
+    Action,
+    Delete,
+    Group,
+    Host,
+    Mark,
+)
+from webhook.controller.repair.repair_records import RepairRecords
+from webhook.diagnostics.live_objects import ContainerStatus, LiveCluster, LivePod
+from webhook.groups.google_labels import seat_of
+from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.identity import MAX_HOSTS
+from webhook.kubeclient.client import Operation, Query
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import (
+    Page,
+    Watched,
+    decoded,
+    listed,
+    read_pages,
+)
+
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+_PAGE_ITEMS: Final = 500
+POLICY: Final = "ray-webhook-seat-labels"
+"""In `manifests/policies/tenants`, with a binding of this name: who may write identity labels."""
+_POLICY_KINDS: Final = {
+    "validatingadmissionpolicies": "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicybindings": "ValidatingAdmissionPolicyBinding",
+}
+
+T = TypeVar("T", bound=Watched)
+
+
+class PodApi(Protocol):
+    """The API server, as far as repair asks it. Everything raises ApiError."""
+
+    async def get(self, path: str, query: Query, deadline: float) -> bytes:
+        """Return a list, or an object."""
+
+    async def patch(self, path: str, operations: Sequence[Operation], deadline: float) -> None:
+        """Apply a JSON Patch."""
+
+    async def delete(self, path: str, uid: str, version: str, deadline: float) -> None:
+        """Delete an object that is still of this uid and version."""
+
+
+class _PolicySpec(Struct, rename="camel", frozen=True):
+    validation_actions: list[str] | None = None
+
+
+class _Policy(Struct, frozen=True):
+    """A ValidatingAdmissionPolicy or its binding; only bindings have `validationActions`."""
+
+    spec: _PolicySpec = field(default_factory=_PolicySpec)
+
+
+class RepairStore:
+    """Everything raises ApiError; a change of a version that is gone is a conflict. With
+    `ignoring`, RayClusters may be left alone by their label.
+    """
+
+    def __init__(self, api: PodApi, records: RepairRecords, *, ignoring: bool = True) -> None:
+        self.records = records
+        self._api = api
+        self._ignoring = ignoring
+
+    async def unprotected(self) -> str:
+        """Return why pods are not protected from hosts that people make by hand, or nothing where
+        the policy for tenants is in force.
+        """
+        for plural, kind in _POLICY_KINDS.items():
+            path = f"/apis/admissionregistration.k8s.io/v1/{plural}/{POLICY}"
+            try:
+                found = decoded(await self._api.get(path, (), _SECONDS), _Policy, kind)
+            except ApiError as error:
+                if error.reason != "missing":
+                    raise
+                return f"there is no {kind} {POLICY}"
+            actions = found.spec.validation_actions
+            if actions is not None and "Deny" not in actions:
+                return f"{kind} {POLICY} has validationActions {actions}, without Deny"
+        return ""
+
+    async def groups(self, known: RayClusterConfig) -> dict[str, Group]:
+        """Return the worker groups of several hosts of a RayCluster, as they are now, by name;
+        nothing for one that is gone, replaced, or not to be touched any more.
+        """
+        path = f"/apis/{names.RAY_GROUP}/v1/namespaces/{quote(known.namespace)}/rayclusters"
+        found = await self._list(
+            path, [("fieldSelector", f"metadata.name={known.name}")], Page[LiveCluster]
+        )
+        cluster = next((each for each in found if each.metadata.uid == known.uid), None)
+        if cluster is None:
+            return {}
+        facts = facts_of(cluster, ignoring=self._ignoring)
+        if facts.deleting or facts.ignored:
+            return {}
+        pods = await self._pods(known)
+        hosts, head = _hosts_of(pods), any(map(_is_lasting_head, pods))
+        version = f"{cluster.metadata.generation}"
+        return {
+            group.group_name: Group(
+                version,
+                group.num_of_hosts,
+                group.desired,
+                tuple(hosts.get(group.group_name, ())),
+                head=head,
+                repair=facts.repair,
+                restart=facts.restart,
+                suspended=facts.suspended or bool(group.suspend),
+                leaving=group.leaving,
+            )
+            for group in cluster.spec.worker_group_specs or ()
+            if group.num_of_hosts > 1
+        }
+
+    async def perform(self, facts: RayClusterConfig, action: Action) -> None:
+        """Do one thing to one pod, as it was seen."""
+        host = action.host
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods/{quote(host.name)}"
+        if isinstance(action, Delete):
+            await self._api.delete(path, host.uid, host.version, _SECONDS)
+            return
+        label = pointer("metadata", "labels", names.LABEL_CONDEMNED)
+        change: Operation = (
+            {"op": "add", "path": label, "value": mark(action.reason, host.uid)}
+            if isinstance(action, Mark)
+            else {"op": "remove", "path": label}
+        )
+        version = {"op": "replace", "path": "/metadata/resourceVersion", "value": host.version}
+        await self._api.patch(path, [version, change], _SECONDS)
+
+    async def _pods(self, facts: RayClusterConfig) -> list[LivePod]:
+        """Return the head and worker pods that are a RayCluster's own."""
+        types = f"{names.NODE_TYPE_HEAD},{names.NODE_TYPE_WORKER}"
+        selector = f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE} in ({types})"
+        path = f"/api/v1/namespaces/{quote(facts.namespace)}/pods"
+        return [
+            pod
+            for pod in await self._list(path, [("labelSelector", selector)], Page[LivePod])
+            if pod.controller is not None and pod.controller.uid == facts.uid
+        ]
+
+    async def _list(self, path: str, selector: Query, kind: type[Page[T]]) -> list[T]:
+        found, _ = await read_pages(
+            lambda page: self._api.get(path, page, _SECONDS),
+            lambda body: listed(body, kind),
+            selector,
+            _PAGE_ITEMS,
+        )
+        return found
+
+
+def _is_lasting_head(pod: LivePod) -> bool:
+    """Return whether a pod is a head that neither ended nor is being deleted."""
+    is_head = pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+    return is_head and not pod.leaves and not pod.ended
+
+
+def _hosts_of(pods: Sequence[LivePod]) -> dict[str, list[Host]]:
+    """Return the seated worker pods, by group."""
+    found: dict[str, list[Host]] = {}
+    for pod in pods:
+        labels = pod.labels
+        if labels.get(names.LABEL_NODE_TYPE) != names.NODE_TYPE_WORKER:
+            continue
+        host = _host_of(pod)
+        if host is not None:
+            found.setdefault(labels.get(names.LABEL_GROUP, ""), []).append(host)
+    return found
+
+
+def _host_of(pod: LivePod) -> Host | None:
+    """Return a pod in its seat, or None for one that has none."""
+    meta, labels = pod.metadata, pod.labels
+    try:
+        seat = seat_of(labels.get(names.LABEL_GROUP, ""), labels, None, MAX_HOSTS)
+    except Denied:
+        return None
+    if seat is None:
+        return None
+    ray = (pod.spec.ray or Container()).name
+    statuses = {each.name: each for each in pod.status.container_statuses or ()}
+    status = statuses.get(ray, ContainerStatus())
+    return Host(
+        name=pod.name,
+        uid=meta.uid or "",
+        version=meta.resource_version,
+        seat=seat,
+        ours=pod.annotations.get(names.ANNOTATION_SEAT) == names.SEAT_ASSIGNED,
+        deleting=pod.leaves,
+        ended=pod.ended,
+        runs=pod.status.phase == "Running" and status.state.running is not None,
+        restarts=status.restart_count,
+        marked=bool(marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or "")),
+    )

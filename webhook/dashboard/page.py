@@ -1,0 +1,132 @@
+"""The site: what the application of `webhook.dashboard.routes` shows, out of what `Live` keeps."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from webhook.dashboard.feed import Shown, framed
+from webhook.dashboard.listing import Listing
+from webhook.dashboard.live_updates import Live
+from webhook.dashboard.panels import Panels, PodStory
+from webhook.dashboard.query import Query, query_of
+from webhook.dashboard.routes import NotNowError, UserScope
+from webhook.dashboard.sessions import Access
+from webhook.dashboard.templates import HtmlDrawer
+from webhook.diagnostics.document import (
+    Status,
+    described,
+    encoded,
+    written,
+)
+
+STREAMS: Final = 16
+"""How many streams of changes a user may have open."""
+BEAT_SECONDS: Final = 15.0
+"""How often a stream says something: who looks is asked again then, and proxies see it lives."""
+
+
+class DashboardSite:
+    """Shows what is live to those whom `access` knows."""
+
+    def __init__(self, live: Live, access: Access, drawer: HtmlDrawer) -> None:
+        self._live = live
+        self._access = access
+        self._drawer = drawer
+        self._listing = Listing(live, drawer)
+        self._panels = panels = Panels(live, drawer)
+        self._streams: Counter[str] = Counter()
+        self.links = not access.tokens
+        self.enter = access.enter
+        self.leave = access.leave
+        self.sight = access.sight
+        self.page = self._listing.page
+        self.pod, self.host, self.diagnosis = panels.pod, panels.host, panels.diagnosis
+
+    @property
+    def schemas(self) -> dict[str, Any]:
+        """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+        found = described((Status, PodStory), "#/components/schemas/{name}")
+        pod = found.pop(PodStory.__name__)
+        return {**found, "Pod": pod | {"title": "Pod"}}
+
+    def asset(self, name: str) -> tuple[bytes, str] | None:
+        """Return a file that every page needs: content and type."""
+        return self._drawer.assets.get(name)
+
+    def sign_in(self, wrong: str) -> str:
+        """Return the page that asks for a token."""
+        return self._drawer.page("enter", wrong=wrong, tokens=self._access.tokens)
+
+    def streams(self, sight: UserScope) -> bool:
+        """Return whether a user may open another stream of changes."""
+        return self._streams[sight.user] < STREAMS
+
+    async def events(
+        self,
+        look: Callable[[], Awaitable[UserScope | None]],
+        parameters: Mapping[str, str],
+        since: str,
+    ) -> AsyncIterator[bytes]:
+        """Yield messages that keep a page up to date, until the user signs out, the rights of the
+        user cannot be read, or the process ends.
+        """
+        first = await self._sight(look)
+        if first is None or not self.streams(first):
+            return
+        self._streams[first.user] += 1
+        try:
+            async for message in self._messages(look, query_of(parameters), since):
+                yield message
+        finally:
+            self._streams[first.user] -= 1
+            self._streams += Counter()  # without users that have none
+
+    async def _sight(self, look: Callable[[], Awaitable[UserScope | None]]) -> UserScope | None:
+        """Return who has a stream; None also when the process ends first, or the API server does
+        not answer.
+        """
+        try:
+            return await self._live.unless_closed(look())
+        except NotNowError:
+            return None
+
+    async def _messages(
+        self, look: Callable[[], Awaitable[UserScope | None]], query: Query, since: str
+    ) -> AsyncIterator[bytes]:
+        before: Shown | None = None
+        yield b"retry: 2000\n\n"
+        while not self._live.closing:
+            news = self._live.news
+            sight = await self._sight(look)
+            if sight is None:
+                return
+            shown = self._listing.shown(sight, query)
+            messages = [] if shown.version == since else shown.since(before)
+            before, since = shown, shown.version
+            for message in messages[:-1]:
+                yield framed(message, "")
+            yield framed(messages[-1], since) if messages else b": still here\n\n"
+            await self._live.wait(news, BEAT_SECONDS)
+
+    async def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
+        """Yield the picture as JSON. Others get their turn between two RayClusters."""
+        live = self._live
+        picture = live.survey.picture(live.clock(), _scope(sight, namespace), live.unread)
+        for part in encoded(picture):
+            yield part
+            await asyncio.sleep(0)
+
+    def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
+        """Return what there is to tell of a pod as JSON."""
+        story = self._panels.story(sight, namespace, name)
+        return None if story is None else msgspec.json.encode(written(story))
+
+
+def _scope(sight: UserScope, namespace: str) -> frozenset[str] | None:
+    """Return the namespaces that are shown: those that may be seen, or one of them."""
+    if not namespace:
+        return sight.namespaces
+    return frozenset({namespace} if sight.sees(namespace) else ())

@@ -1,0 +1,169 @@
+"""The board: every RayCluster as the list shows it, and what a query finds among them."""
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from webhook.dashboard.query import Query
+from webhook.dashboard.view import (
+    STATES,
+    Section,
+    listed,
+    pages_of,
+    state_of,
+    whole,
+)
+from webhook.diagnostics import report
+from webhook.diagnostics.diagnosis import ERROR
+
+LISTED: Final = 50
+"""RayClusters on one page of the list."""
+
+_RANKS: Final = {state: number for number, state in enumerate(STATES)}
+
+
+class Drawer(Protocol):
+    """Draws a RayCluster as HTML."""
+
+    def section(self, section: Section) -> str:
+        """Return a RayCluster."""
+
+
+class Entry(Struct):
+    """A RayCluster, and what queries read of it. `words` are what a search finds, `nodes` likewise,
+    from the first search that needs them.
+    """
+
+    id: str
+    cluster: report.Cluster
+    state: str
+    problems: frozenset[str]
+    errors: int
+    words: str
+    html: str
+    nodes: str | None = None
+
+    def has(self, word: str) -> bool:
+        """Return whether a RayCluster has a word, in lower case, in anything that is searched."""
+        if word in self.words:
+            return True
+        if self.nodes is None:
+            every = (each for group in self.cluster.groups for each in group.replicas)
+            hosts = [self.cluster.head, *(host for replica in every for host in replica.hosts)]
+            self.nodes = "\n".join(sorted({host.node.lower() for host in hosts}))
+        return word in self.nodes
+
+
+class Found(Struct, frozen=True):
+    """What a query finds: of all that it may see and whose words match, how many have each state
+    and each problem; of those that it lists, how many there are, and those of its page.
+    """
+
+    every: int
+    errors: int
+    failed: int
+    namespaces: list[str]
+    states: dict[str, int]
+    problems: dict[str, int]
+    listed: int
+    page: int
+    pages: int
+    shown: dict[str, str]
+    """The HTML of each RayCluster by the id of its element, in order."""
+
+
+class Board:
+    """Keeps an entry for each RayCluster."""
+
+    def __init__(self, drawer: Drawer) -> None:
+        self._drawer = drawer
+        self._entries: dict[str, Entry] = {}
+        self._changed = False
+
+    def put(self, uid: str, cluster: report.Cluster | None) -> None:
+        """Take in how a RayCluster looks by now, None for one that is gone."""
+        if cluster is None:
+            self._changed |= self._entries.pop(uid, None) is not None
+            return
+        names = (cluster.namespace, cluster.name, cluster.owner, cluster.queue)
+        groups = (group.name for group in cluster.groups)
+        problems = frozenset(each.id for each in cluster.troubles)
+        section = listed(cluster)
+        self._entries[uid] = Entry(
+            section.id,
+            cluster,
+            state_of(cluster),
+            problems,
+            bool(cluster.failure) + sum(each.level == ERROR for each in cluster.troubles),
+            "\n".join((*names, *groups, *sorted(problems))).lower(),
+            self._drawer.section(section),
+        )
+        self._changed = True
+
+    def publish(self) -> bool:
+        """Return whether anything was put since the last call."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def find(self, query: Query, namespaces: Collection[str] | None) -> Found:
+        """Return what a query finds in some namespaces, or in all with None."""
+        seen = [
+            each
+            for each in self._entries.values()
+            if namespaces is None or each.cluster.namespace in namespaces
+        ]
+        words = query.q.lower().split()
+        matching = [
+            each
+            for each in seen
+            if query.namespace in ("", each.cluster.namespace) and all(map(each.has, words))
+        ]
+        chosen = [
+            each
+            for each in matching
+            if query.state in ("", each.state)
+            and (not query.problem or query.problem in each.problems)
+            and query.cluster in ("", each.cluster.name)
+        ]
+        chosen.sort(key=_ORDERS[query.sort])
+        shown, page, pages = self._shown(query, chosen)
+        problems = Counter(problem for each in matching for problem in each.problems)
+        return Found(
+            len(matching),
+            sum(each.errors for each in matching),
+            sum(bool(each.cluster.failure) for each in matching),
+            sorted({each.cluster.namespace for each in seen}),
+            dict(Counter(each.state for each in matching)),
+            dict(sorted(problems.items(), key=lambda item: (-item[1], item[0]))),
+            len(chosen),
+            page,
+            pages,
+            shown,
+        )
+
+    def _shown(self, query: Query, chosen: list[Entry]) -> tuple[dict[str, str], int, int]:
+        """Return the HTML of a page, its number, and how many there are."""
+        if query.cluster and len(chosen) == 1:
+            cluster = chosen[0].cluster
+            pages = pages_of(cluster)
+            page = min(query.page, pages)
+            section = whole(cluster, page)
+            return {section.id: self._drawer.section(section)}, page, pages
+        pages = max(1, -(-len(chosen) // LISTED))
+        page = min(query.page, pages)
+        entries = chosen[(page - 1) * LISTED : page * LISTED]
+        return {each.id: each.html for each in entries}, page, pages
+
+
+def _named(entry: Entry) -> tuple[str, str]:
+    return entry.cluster.namespace, entry.cluster.name
+
+
+_ORDERS: Final[dict[str, Callable[[Entry], Any]]] = {
+    "": lambda entry: (_RANKS[entry.state], *_named(entry)),
+    "name": _named,
+    "newest": lambda entry: (-(entry.cluster.created or 0.0), *_named(entry)),
+    "oldest": lambda entry: (entry.cluster.created or 0.0, *_named(entry)),
+}

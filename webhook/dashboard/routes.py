@@ -1,0 +1,349 @@
+"""The FastAPI application of the dashboard: the page, its parts, the stream of changes, JSON."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from typing import Annotated, Any, Final, Protocol
+from urllib.parse import parse_qs
+
+from fastapi import Depends, FastAPI, HTTPException, Query, Request, Response
+from fastapi.middleware.gzip import GZipMiddleware
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse, StreamingResponse
+from msgspec import Struct
+from starlette.datastructures import Headers, MutableHeaders
+
+from webhook import __version__
+from webhook.httpserver.asgi import (
+    ASGIApp,
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
+
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Names by which a browser on the same machine calls a listener on loopback."""
+
+_FORM_BYTES: Final = 64 * 1024
+_COMPRESSED_BYTES: Final = 1024
+"""Answers of at least so many bytes are compressed, but for the stream of changes."""
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # with none, a browser sends no Origin with our own forms
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+_FOR_EVER: Final = "public, max-age=31536000, immutable"
+
+
+class UserScope(Struct, frozen=True):
+    """Who looks, and what they may see: some namespaces, or everything with None."""
+
+    user: str
+    namespaces: frozenset[str] | None
+
+    def sees(self, namespace: str) -> bool:
+        """Return whether a namespace may be seen."""
+        return self.namespaces is None or namespace in self.namespaces
+
+
+class NotNowError(Exception):
+    """Something cannot be answered now, but may be in a moment."""
+
+
+class Site(Protocol):
+    """What the application shows. What a Sight does not have does not exist for it."""
+
+    @property
+    def schemas(self) -> dict[str, Any]:
+        """JSON Schemas of `Status` and `Pod`, and what these refer to."""
+
+    @property
+    def links(self) -> bool:
+        """Whether the address of /enter may carry the token: one of this page, not of a user."""
+
+    async def enter(self, token: str) -> str | None:
+        """Return a new session for a token; None when it is not accepted. Raises NotNowError."""
+
+    def leave(self, session: str) -> None:
+        """End a session."""
+
+    async def sight(self, session: str, bearer: str) -> UserScope | None:
+        """Return who looks, by a session or a bearer token. Raises NotNowError."""
+
+    def asset(self, name: str) -> tuple[bytes, str] | None:
+        """Return a file that every page needs: content and type."""
+
+    def sign_in(self, wrong: str) -> str:
+        """Return the page that asks for a token; `wrong` says why again."""
+
+    def page(self, sight: UserScope, parameters: Mapping[str, str]) -> str:
+        """Return the page that the parameters of its address choose."""
+
+    def pod(self, sight: UserScope, namespace: str, name: str, *, part: bool) -> str | None:
+        """Return the details of a pod, as a page or as a part of one, which shows also
+        that there is none.
+        """
+
+    def host(self, sight: UserScope, place: dict[str, str], *, part: bool) -> str | None:
+        """Return the details of a host without a pod, in the same ways."""
+
+    def diagnosis(self, name: str, *, part: bool) -> str | None:
+        """Return what a diagnosis means."""
+
+    def streams(self, sight: UserScope) -> bool:
+        """Return whether a user may open another stream of changes."""
+
+    def events(
+        self,
+        look: Callable[[], Awaitable[UserScope | None]],
+        parameters: Mapping[str, str],
+        since: str,
+    ) -> AsyncIterator[bytes]:
+        """Yield messages that keep a page up to date, until the browser disconnects."""
+
+    def status_json(self, sight: UserScope, namespace: str) -> AsyncIterator[bytes]:
+        """Yield the picture as JSON."""
+
+    def pod_json(self, sight: UserScope, namespace: str, name: str) -> bytes | None:
+        """Return the details of a pod as JSON."""
+
+
+class _Guard:
+    """Answers no request that names another host, no form of another site, and lets no answer leave
+    without its headers.
+
+    A page of another site can make a browser ask a listener on loopback under a name of its own;
+    it cannot make it send another `Host`, nor another `Origin`.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        headers = Headers(scope=scope)
+        host = _hostname(headers.get("host", ""))
+        if host in self._hosts and scope["method"] == "POST" and not _own(headers):
+            await PlainTextResponse("forms of other sites are not accepted", 403)(
+                scope, receive, guarded
+            )
+            return
+        if host in self._hosts:
+            await self._app(scope, receive, guarded)
+            return
+        text = f"{host or 'no host'} is not served: open this as localhost, or set dashboard.hosts"
+        await PlainTextResponse(text, 421)(scope, receive, guarded)
+
+
+def site_application(site: Site, hosts: Collection[str], cookie: str) -> FastAPI:
+    """Return the application. `cookie` names the session; `hosts` are the names it answers to."""
+    app = FastAPI(
+        title="ray-webhook dashboard",
+        version=__version__,
+        description="What is running in a cluster, what is missing, and what to do.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+    )
+    app.add_middleware(GZipMiddleware, minimum_size=_COMPRESSED_BYTES, compresslevel=4)
+    app.add_middleware(_Guard, hosts=hosts)
+    _describe(app, site.schemas)
+    _add_sessions(app, site, cookie)
+
+    async def look(request: Request) -> UserScope | None:
+        kind, _, bearer = request.headers.get("authorization", "").partition(" ")
+        token = bearer.strip() if kind.lower() == "bearer" else ""
+        return await site.sight(request.cookies.get(_of_port(cookie, request), ""), token)
+
+    async def viewer(request: Request) -> UserScope:
+        found = await look(request)
+        if found is None:
+            raise HTTPException(401, "sign in first", {"www-authenticate": "Bearer"})
+        return found
+
+    _add_pages(app, site, look, viewer)
+    _add_data(app, site, viewer)
+
+    @app.exception_handler(NotNowError)
+    async def not_now(_request: Request, error: NotNowError) -> Response:
+        return PlainTextResponse(f"{error}\n", 503, {"retry-after": "2"})
+
+    return app
+
+
+def _add_pages(
+    app: FastAPI,
+    site: Site,
+    look: Callable[[Request], Awaitable[UserScope | None]],
+    viewer: Callable[[Request], Awaitable[UserScope]],
+) -> None:
+    """Add the routes that a browser opens."""
+    Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        sight = await look(request)
+        if sight is None:
+            return RedirectResponse("/enter", 303)
+        return HTMLResponse(site.page(sight, request.query_params))
+
+    @app.get("/events", include_in_schema=False)
+    async def events(request: Request, sight: Viewer, since: str = "") -> Response:
+        if not site.streams(sight):
+            raise HTTPException(429, "too many pages are open: close some", {"retry-after": "60"})
+        seen = request.headers.get("last-event-id", since)
+        stream = site.events(lambda: look(request), request.query_params, seen)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    @app.get("/pod", include_in_schema=False)
+    async def pod(request: Request, sight: Viewer, namespace: str, name: str) -> Response:
+        return _found(site.pod(sight, namespace, name, part=_part(request)))
+
+    @app.get("/host", include_in_schema=False)
+    async def host(request: Request, sight: Viewer) -> Response:
+        return _found(site.host(sight, dict(request.query_params), part=_part(request)))
+
+    @app.get("/diagnosis", include_in_schema=False)
+    async def diagnosis(
+        request: Request, _sight: Viewer, name: Annotated[str, Query(alias="id")]
+    ) -> Response:
+        return _found(site.diagnosis(name, part=_part(request)))
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        found = site.asset(name)
+        if found is None:
+            raise HTTPException(404)
+        return Response(found[0], media_type=found[1], headers={"cache-control": _FOR_EVER})
+
+
+def _add_data(app: FastAPI, site: Site, viewer: Callable[[Request], Awaitable[UserScope]]) -> None:
+    """Add the routes that programs read."""
+    Viewer = Annotated[UserScope, Depends(viewer)]  # noqa: N806 - a type
+
+    @app.get("/api/v1/status", responses=_json("Status"), response_class=Response)
+    async def status(sight: Viewer, namespace: str = "") -> Response:
+        """Return the RayClusters of a namespace, or of all that you may see, and their troubles."""
+        return StreamingResponse(site.status_json(sight, namespace), media_type="application/json")
+
+    @app.get("/api/v1/pods/{namespace}/{name}", responses=_json("Pod"), response_class=Response)
+    async def pod_json(sight: Viewer, namespace: str, name: str) -> Response:
+        """Return what a pod is, what it was given in its seat, why, and whether it has it still."""
+        found = site.pod_json(sight, namespace, name)
+        if found is None:
+            raise HTTPException(404, "there is no such pod of Ray that you may see")
+        return Response(found, media_type="application/json")
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def description(_sight: Viewer) -> dict[str, Any]:
+        return app.openapi()
+
+
+def _add_sessions(app: FastAPI, site: Site, cookie: str) -> None:
+    """Add the routes that begin and end a session."""
+
+    @app.get("/enter", include_in_schema=False)
+    async def enter(request: Request, token: str = "") -> Response:
+        if token and site.links:
+            return await signed_in(request, token)
+        return HTMLResponse(site.sign_in(""))
+
+    @app.post("/enter", include_in_schema=False)
+    async def enter_form(request: Request) -> Response:
+        body = b""
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > _FORM_BYTES:
+                return PlainTextResponse("the form is too large", 413)
+        fields = parse_qs(body.decode(errors="replace"))
+        return await signed_in(request, fields.get("token", [""])[0].strip())
+
+    async def signed_in(request: Request, token: str) -> Response:
+        session = await site.enter(token)
+        if session is None:
+            return HTMLResponse(site.sign_in("This token is not accepted."), 401)
+        answer = RedirectResponse("/", 303)
+        # A browser sends a secure cookie to loopback only over TLS, where no one can listen in.
+        secure = _hostname(request.headers.get("host", "")) not in LOOPBACK
+        name = _of_port(cookie, request)
+        answer.set_cookie(name, session, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    @app.post("/leave", include_in_schema=False)
+    async def leave(request: Request) -> Response:
+        name = _of_port(cookie, request)
+        site.leave(request.cookies.get(name, ""))
+        answer = RedirectResponse("/enter", 303)
+        answer.delete_cookie(name)
+        return answer
+
+
+def _describe(app: FastAPI, schemas: dict[str, Any]) -> None:
+    """Let the OpenAPI document have schemas that are not made by pydantic."""
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        document = plain()
+        components = document.setdefault("components", {})
+        components.setdefault("schemas", {}).update(schemas)
+        bearer = {"type": "http", "scheme": "bearer"}
+        components["securitySchemes"] = {"bearer": bearer}
+        document["security"] = [{"bearer": []}]
+        return document
+
+    app.openapi = described  # type: ignore[method-assign]  # FastAPI's documentation does this
+
+
+def _json(schema: str) -> dict[int | str, dict[str, Any]]:
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+    return {200: {"content": content}, 401: {"description": "not signed in"}}
+
+
+def _found(html: str | None) -> Response:
+    if html is None:
+        raise HTTPException(404, "there is no such thing, or you may not see it")
+    return HTMLResponse(html)
+
+
+def _part(request: Request) -> bool:
+    """Tell whether the page itself asks, to show the answer within."""
+    return request.headers.get("hx-request") == "true"
+
+
+def _own(headers: Headers) -> bool:
+    """Return whether a form is of this site, or was sent by no page."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:  # it also counts where a proxy sends another Host
+        return site in {"same-origin", "none"}
+    origin = headers.get("origin")
+    return origin is None or origin.partition("://")[2] == headers.get("host", "")
+
+
+def _of_port(cookie: str, request: Request) -> str:
+    """Return the name of a cookie with the port that the browser uses. Cookies are shared by all
+    ports of a host, and two dashboards on one machine must not replace each other's.
+    """
+    port = request.headers.get("host", "").rpartition(":")[2]
+    return f"{cookie}-{port}" if port.isdecimal() and port.isascii() else cookie
+
+
+def _hostname(host: str) -> str:
+    """Return the name in a `Host` header, without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()

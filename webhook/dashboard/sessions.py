@@ -1,0 +1,183 @@
+"""Access to the page: sessions, and the users behind tokens."""
+
+from collections.abc import Callable, Collection
+from hashlib import sha256
+from hmac import compare_digest
+from secrets import token_urlsafe
+from time import monotonic
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from webhook.dashboard.rights import (
+    Requests,
+    Reviews,
+    Rights,
+    User,
+)
+from webhook.dashboard.routes import NotNowError, UserScope
+from webhook.dashboard.shared_values import Shared
+
+REVIEWED_SECONDS: Final = 60.0
+"""How long the result of a TokenReview is kept."""
+SESSION_SECONDS: Final = 12 * 3600.0
+"""How long a session without requests lasts."""
+UNKNOWN_AT_ONCE: Final = 20
+"""How many tokens that were never accepted are reviewed at once."""
+UNKNOWN_EACH_SECOND: Final = 2.0
+"""How many are reviewed each second after these."""
+_SESSIONS: Final = 1000
+_TOKENS: Final = 1000
+_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
+
+
+class Access(Protocol):
+    """Tells who looks. `tokens` says whether people have tokens of their own."""
+
+    tokens: bool
+
+    async def enter(self, token: str) -> str | None:
+        """Return a new session for a token, None when it is not accepted. Raises NotNowError."""
+
+    def leave(self, session: str) -> None:
+        """End a session."""
+
+    async def sight(self, session: str, bearer: str) -> UserScope | None:
+        """Return who looks, by a session or a bearer token. Raises NotNowError."""
+
+
+class OwnAccess:
+    """Lets in whoever has the address that was printed: to all that this process may read.
+
+    See docs/contributing/decisions/0025-who-may-look.md.
+    """
+
+    tokens = False
+
+    def __init__(self) -> None:
+        self.token = token_urlsafe(32)
+        self._session = token_urlsafe(32)
+
+    async def enter(self, token: str) -> str | None:
+        """Return the session, for the token."""
+        return self._session if _equal(token, self.token) else None
+
+    def leave(self, session: str) -> None:
+        """Let all that have the session lose it."""
+        if _equal(session, self._session):
+            self._session = token_urlsafe(32)
+
+    async def sight(self, session: str, bearer: str) -> UserScope | None:
+        """Return that everything may be seen."""
+        if _equal(session, self._session) or _equal(bearer, self.token):
+            return UserScope("", None)
+        return None
+
+
+class _Session(Struct):
+    token: str
+    used: float
+
+
+class TokenAccess:
+    """Lets in users whose token the API server accepts, to the namespaces in which they may list
+    RayClusters and pods. `namespaces` are those that have any.
+    """
+
+    tokens = True
+
+    def __init__(
+        self,
+        requests: Requests,
+        namespaces: Callable[[], Collection[str]],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._namespaces = namespaces
+        self._clock = clock
+        self._sessions: dict[str, _Session] = {}
+        self._reviews = Reviews(requests)
+        self._rights = Rights(self._reviews, clock)
+        self._accepted: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
+        self._unknown: Shared[bytes, User | None] = Shared(_TOKENS, REVIEWED_SECONDS, clock)
+        self._pace = _Pace(clock)
+
+    async def enter(self, token: str) -> str | None:
+        """Return a new session for a token that the API server accepts. Raises NotNowError."""
+        if not token or await self._user(token) is None:
+            return None
+        now = self._clock()
+        kept = {
+            session: held
+            for session, held in self._sessions.items()
+            if now - held.used < SESSION_SECONDS
+        }
+        while len(kept) >= _SESSIONS:
+            del kept[min(kept, key=lambda session: kept[session].used)]
+        session = token_urlsafe(32)
+        self._sessions = {**kept, session: _Session(token, now)}
+        return session
+
+    def leave(self, session: str) -> None:
+        """End a session."""
+        self._sessions.pop(session, None)
+
+    async def sight(self, session: str, bearer: str) -> UserScope | None:
+        """Return a user and the namespaces that they may see. Raises NotNowError."""
+        token = bearer or self._token(session)
+        user = await self._user(token) if token else None
+        if user is None:
+            return None
+        name, may = str(user.get("username", "")), await self._rights.namespaces(user)
+        return UserScope(name, may if may is None else may & frozenset(self._namespaces()))
+
+    def _token(self, session: str) -> str:
+        held, now = self._sessions.get(session), self._clock()
+        if held is None or now - held.used >= SESSION_SECONDS:
+            return ""
+        held.used = now
+        return held.token
+
+    async def _user(self, token: str) -> User | None:
+        """Return the user of a token; None when the API server does not accept it."""
+        key = sha256(token.encode()).digest()
+        if key in self._accepted:
+            return await self._accepted.get(key, lambda: self._review(token))
+        user = await self._unknown.get(key, lambda: self._review_unknown(token))
+        if user is not None:
+            self._accepted.put(key, user)
+        return user
+
+    async def _review_unknown(self, token: str) -> User | None:
+        if not self._pace.spend():
+            msg = "too many tokens that are not known were sent to this page; try again in a moment"
+            raise NotNowError(msg)
+        return await self._review(token)
+
+    async def _review(self, token: str) -> User | None:
+        status = await self._reviews.status(
+            _TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", {"token": token}
+        )
+        user: User | None = status.get("user") if status.get("authenticated") is True else None
+        return user or None
+
+
+class _Pace:
+    """Bounds how often something is done: some times at once, then some times each second."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._left, self._since = float(UNKNOWN_AT_ONCE), clock()
+
+    def spend(self) -> bool:
+        """Return whether it may be done now, and count it."""
+        now = self._clock()
+        gained = (now - self._since) * UNKNOWN_EACH_SECOND
+        self._left, self._since = min(self._left + gained, float(UNKNOWN_AT_ONCE)), now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+def _equal(given: str, wanted: str) -> bool:
+    return compare_digest(given.encode(), wanted.encode())

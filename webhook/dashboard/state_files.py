@@ -1,0 +1,184 @@
+"""A state in files, such as `kubectl get -o yaml` writes it, as what was read of a cluster."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from webhook.api import names
+from webhook.api.kinds import POD_KIND
+from webhook.api.objects import Container, EnvVar
+from webhook.api.times import seconds_of, text_of
+from webhook.diagnostics.document import API_VERSION
+from webhook.diagnostics.live_objects import (
+    LiveCluster,
+    LiveEvent,
+    LiveMeta,
+    LivePod,
+    LivePodGroup,
+    Named,
+    WebhookConfiguration,
+)
+from webhook.diagnostics.observation import Observed
+from webhook.explain.variables import given_variables
+from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster, as_pod, problem_in
+
+T = TypeVar("T", bound=Struct)
+
+_FIELDS: Final[dict[str, tuple[str, type[Struct]]]] = {
+    "PodGroup": ("pod_groups", LivePodGroup),
+    "Event": ("events", LiveEvent),
+    "Service": ("services", Named),
+    "Node": ("nodes", Named),
+    "Namespace": ("namespaces", Named),
+    "MutatingWebhookConfiguration": ("configurations", WebhookConfiguration),
+}
+"""The kinds beside RayClusters and pods: one that no file has counts as not looked at."""
+
+_VERSIONS: Final = {
+    names.RAYCLUSTER_KIND: f"{names.RAY_GROUP}/v1",
+    "PodGroup": f"{names.SCHEDULING_GROUP}/v1beta1",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io/v1",
+}
+"""Those that are not of the core API."""
+
+
+STATE_KIND: Final = "RayState"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+"""The annotation in which `kubectl apply` keeps a whole manifest, with values of variables."""
+
+
+class _Collected(Struct, frozen=True):
+    """What a file of `status -o state` says of itself: when it was read, in RFC 3339, which kinds
+    could be read, and why the others could not.
+    """
+
+    now: str
+    read: list[str] = []
+    unread: dict[str, str] = {}
+
+
+class Stated:
+    """A source that never changes."""
+
+    synced = True
+    trouble = ""
+
+    def __init__(self, observed: Observed) -> None:
+        self.unread = {
+            name: "not in the files"
+            for name in ("events", "services", "nodes")
+            if getattr(observed, name) is None
+        }
+
+
+def observed_in(manifests: Sequence[Manifest]) -> Observed:
+    """Return what files show. Raises ManifestError for an object whose shape is wrong."""
+    pods = [each for each in manifests if each.kind == POD_KIND]
+    views = [as_pod(each) for each in pods]
+    clusters = []
+    for manifest in manifests:
+        if manifest.kind == names.RAYCLUSTER_KIND:
+            meta = as_cluster(manifest, views).metadata
+            found = _identified(_view(manifest, LiveCluster), manifest)
+            completed = structs.replace(found.metadata, namespace=meta.namespace, uid=meta.uid)
+            clusters.append(structs.replace(found, metadata=completed))
+    others: dict[str, list[Struct]] = {}
+    for manifest in manifests:
+        held = manifest.document if isinstance(manifest.document, dict) else {}
+        known = _FIELDS.get(str(held.get("kind")))
+        if known is not None:
+            field, kind = known
+            others.setdefault(field, []).append(_identified(_view(manifest, kind), manifest))
+    for collected in _collected(manifests):
+        for field in collected.read:
+            if field in {each for each, _ in _FIELDS.values()}:
+                others.setdefault(field, [])
+    live = [_identified(_view(each, LivePod), each) for each in pods]
+    return structs.replace(Observed(clusters, live), **others)
+
+
+def collected_in(manifests: Sequence[Manifest]) -> tuple[float | None, dict[str, str]]:
+    """Return when files were written by `status -o state`, None for others, and what could not be
+    read then, and why. Raises ManifestError.
+    """
+    found = _collected(manifests)
+    times = [time for each in found if (time := seconds_of(each.now)) is not None]
+    return max(times, default=None), {
+        name: why for each in found for name, why in each.unread.items()
+    }
+
+
+def state_of(observed: Observed, now: float, unread: Mapping[str, str]) -> dict[str, Any]:
+    """Return what was read as a List of objects that `observed_in` reads: the fields that are read,
+    and of the variables of containers only values of those that the webhook gives or reads.
+    """
+    parts = {field: (kind, getattr(observed, field)) for kind, (field, _) in _FIELDS.items()}
+    read = [field for field, (_, objects) in parts.items() if objects is not None]
+    state = {
+        "apiVersion": API_VERSION,
+        "kind": STATE_KIND,
+        "metadata": {"name": "state"},
+        "now": text_of(now),
+        "read": read,
+        "unread": dict(unread),
+    }
+    kept = frozenset((*given_variables(), names.MEGASCALE_NUM_SLICES))
+    items = [
+        {"apiVersion": _VERSIONS.get(kind, "v1"), "kind": kind} | _plain(each, kept)
+        for kind, objects in (
+            (names.RAYCLUSTER_KIND, observed.clusters),
+            (POD_KIND, observed.pods),
+            *parts.values(),
+        )
+        for each in objects or ()
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [state, *items]}
+
+
+def _plain(value: Any, kept: frozenset[str]) -> Any:  # noqa: ANN401 - JSON has values of every type
+    """Return a value as JSON has it, without fields that are null, and without values of variables
+    that are not `kept`.
+    """
+    if isinstance(value, Struct):
+        fields = {each.encode_name: getattr(value, each.name) for each in structs.fields(value)}
+        if "env" in fields:
+            fields["env"] = _variables(fields["env"], kept)
+        return {key: _plain(each, kept) for key, each in fields.items() if each is not None}
+    if isinstance(value, dict):
+        return {key: _plain(each, kept) for key, each in value.items() if key != _LAST_APPLIED}
+    return [_plain(each, kept) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _variables(env: Raw | list[EnvVar] | None, kept: frozenset[str]) -> list[EnvVar] | None:
+    if isinstance(env, Raw):
+        try:
+            env = Container(env=env).variables()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+    return [each if each.name in kept else structs.replace(each, value=None) for each in env or ()]
+
+
+def _collected(manifests: Sequence[Manifest]) -> list[_Collected]:
+    states = (each for each in manifests if isinstance(each.document, dict))
+    return [_view(each, _Collected) for each in states if each.document.get("kind") == STATE_KIND]
+
+
+def _view(manifest: Manifest, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(msgspec.json.encode(manifest.document), type=kind)
+    except msgspec.ValidationError as error:
+        raise problem_in(manifest, str(error)) from None
+
+
+def _identified(value: T, manifest: Manifest) -> T:
+    """Return an object with a namespace and a uid, which a file need not have."""
+    meta: LiveMeta = getattr(value, "metadata")  # noqa: B009 - of every kind here
+    if not meta.name:
+        raise ManifestError(manifest.file, manifest.line(("metadata",)), "the object has no name")
+    namespace = meta.namespace or "default"
+    uid = meta.uid or f"{manifest.document.get('kind')}/{namespace}/{meta.name}"
+    return structs.replace(value, metadata=structs.replace(meta, namespace=namespace, uid=uid))

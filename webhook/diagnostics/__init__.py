@@ -1,0 +1,1 @@
+"""Diagnostics of RayClusters, replicas and pods: problems, their causes and remedies."""

@@ -1,0 +1,241 @@
+"""What stands: the pods of each RayCluster, sorted into groups, replicas and hosts."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import DecodeError, Struct
+
+from webhook.accelerators.devices import TPU, devices_of_pod
+from webhook.api import names
+from webhook.api.objects import WorkerGroup
+from webhook.api.review import Denied
+from webhook.diagnostics.live_objects import LiveCluster, LivePod
+from webhook.diagnostics.observation import Lookups, Observed
+from webhook.groups.google_labels import seat_of
+from webhook.groups.group_config import RayClusterConfig, facts_of
+from webhook.groups.identity import MAX_HOSTS
+
+_NO_SEAT: Final = (Denied, DecodeError, UnicodeDecodeError)
+_REMOVED: Final = (
+    "its labels were removed; its replica index stays reserved while it lives: write them again"
+)
+"""What reading a seat raises."""
+
+
+class Replica(Struct):
+    """The live pods of one replica, by host. Of a replica that has none, `name` is empty."""
+
+    group: "Group"
+    index: int
+    name: str
+    pods: dict[int, list[LivePod]]
+
+    @property
+    def everyone(self) -> list[LivePod]:
+        """All its pods, in the order of hosts."""
+        return [pod for host in sorted(self.pods) for pod in self.pods[host]]
+
+    @property
+    def peers(self) -> list[LivePod]:
+        """The pods of its unit: its own, or those of its group where that is one job."""
+        if not self.group.in_unit:
+            return self.everyone
+        return [pod for replica in self.group.replicas for pod in replica.everyone]
+
+    @property
+    def missing(self) -> list[int]:
+        """The hosts that have no pod."""
+        return [host for host in range(self.group.hosts) if host not in self.pods]
+
+    @property
+    def newest(self) -> float | None:
+        """When its newest pod was created."""
+        return newest(self.everyone)
+
+    @property
+    def leaving(self) -> list[tuple[int, LivePod]]:
+        """Its hosts that are being deleted, with their pods."""
+        return self.group.leaving.get((self.index, self.name), [])
+
+
+class Unseated(Struct, frozen=True):
+    """A live pod without a seat, and what is wrong with the labels that it has, if it has some."""
+
+    pod: LivePod
+    why: str
+
+
+class Group(Struct):
+    """One worker group. Replicas that should be there, and are not, are not among `replicas`.
+    `leaving` are the hosts that are being deleted, by index and name of their replica.
+    """
+
+    cluster: "Cluster"
+    spec: WorkerGroup
+    replicas: list[Replica]
+    unseated: list[Unseated]
+    leaving: dict[tuple[int, str], list[tuple[int, LivePod]]] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self.spec.group_name
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts a replica has; a number that no replica can have counts as the largest."""
+        return min(self.spec.num_of_hosts, MAX_HOSTS)
+
+    @property
+    def in_unit(self) -> bool:
+        """Return whether its replicas are one job."""
+        return self.name in self.cluster.facts.units
+
+    @property
+    def desired(self) -> int:
+        """How many replicas there should be."""
+        facts = self.cluster.facts
+        return 0 if facts.suspended or facts.deleting else self.spec.desired
+
+    @property
+    def lost(self) -> list[Unseated]:
+        """The pods without a seat that need one: hosts among several, and those of a TPU slice."""
+        return [
+            each for each in self.unseated if self.spec.num_of_hosts > 1 or asks_for_tpu(each.pod)
+        ]
+
+    @property
+    def pods(self) -> Iterator[LivePod]:
+        """All live pods of the group."""
+        for replica in self.replicas:
+            yield from replica.everyone
+        yield from (unseated.pod for unseated in self.unseated)
+
+
+class Cluster(Struct):
+    """One RayCluster with its live pods; `leaving` are those that are being deleted."""
+
+    live: LiveCluster
+    facts: RayClusterConfig
+    lookups: Lookups
+    heads: list[LivePod]
+    groups: list[Group]
+    strays: list[LivePod]
+    leaving: list[LivePod] = []
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return self.facts.namespace
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.facts.name
+
+    @property
+    def head_ready(self) -> bool:
+        """Tell whether a head is ready."""
+        return any(pod.ready for pod in self.heads)
+
+    @property
+    def ignored(self) -> bool:
+        """Tell whether the webhook leaves it alone, by its own label or those of its namespace."""
+        label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
+        passed = self.lookups.passed_by(self.namespace)
+        return self.facts.ignored or label == "true" or passed != ""
+
+    @property
+    def pods(self) -> Iterator[LivePod]:
+        """All its live workers."""
+        for group in self.groups:
+            yield from group.pods
+
+
+def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
+    """Return the RayClusters with their pods, by namespace and name."""
+    by_owner: dict[str, list[LivePod]] = {}
+    for pod in observed.pods:
+        owner = pod.controller
+        if owner is not None and owner.kind == names.RAYCLUSTER_KIND:
+            by_owner.setdefault(owner.uid, []).append(pod)
+    clusters = [
+        _cluster(
+            live,
+            facts_of(live, ignoring=observed.ignoring),
+            by_owner.get(live.metadata.uid or "", ()),
+            lookups,
+        )
+        for live in observed.clusters
+    ]
+    return sorted(clusters, key=lambda cluster: (cluster.namespace, cluster.name))
+
+
+def is_head(pod: LivePod) -> bool:
+    """Tell whether a pod is the head of its RayCluster."""
+    return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
+
+
+def newest(pods: Iterable[LivePod]) -> float | None:
+    """Return when the newest of some pods was created."""
+    return max((pod.created for pod in pods if pod.created is not None), default=None)
+
+
+def _cluster(
+    live: LiveCluster, facts: RayClusterConfig, pods: Sequence[LivePod], lookups: Lookups
+) -> Cluster:
+    cluster = Cluster(live, facts, lookups, [], [], [])
+    groups = {name: Group(cluster, spec, [], []) for name, spec in facts.groups.items()}
+    cluster.groups = list(groups.values())
+    replicas: dict[tuple[str, int, str], Replica] = {}
+    for pod in pods:
+        group = groups.get(pod.labels.get(names.LABEL_GROUP, ""))
+        if pod.leaves:
+            cluster.leaving.append(pod)
+            if group is not None:
+                _leave(pod, group)
+        elif is_head(pod):
+            cluster.heads.append(pod)
+        elif group is None:
+            cluster.strays.append(pod)
+        else:
+            _seat(pod, group, replicas)
+    for group in cluster.groups:
+        group.replicas.sort(
+            key=lambda replica: (replica.index, replica.newest or 0.0, replica.name)
+        )
+    return cluster
+
+
+def _seat(pod: LivePod, group: Group, replicas: dict[tuple[str, int, str], Replica]) -> None:
+    """Put a pod into the replica that its labels say, or among those without a seat."""
+    try:
+        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
+    except _NO_SEAT as denied:
+        group.unseated.append(Unseated(pod, str(denied)))
+        return
+    if seat is None:
+        removed = names.ANNOTATION_HOLDER in (pod.metadata.annotations or {})
+        group.unseated.append(Unseated(pod, _REMOVED if removed else ""))
+        return
+    key = group.name, seat.replica, seat.name
+    replica = replicas.get(key)
+    if replica is None:
+        replica = replicas[key] = Replica(group, seat.replica, seat.name, {})
+        group.replicas.append(replica)
+    replica.pods.setdefault(seat.host, []).append(pod)
+
+
+def _leave(pod: LivePod, group: Group) -> None:
+    """Note that a host of a group is being deleted; one without a seat is none's in particular."""
+    try:
+        seat = seat_of(group.name, pod.labels, lambda: pod.spec, group.spec.num_of_hosts)
+    except _NO_SEAT:
+        return
+    if seat is not None:
+        group.leaving.setdefault((seat.replica, seat.name), []).append((seat.host, pod))
+
+
+def asks_for_tpu(pod: LivePod) -> bool:
+    """Tell whether the host that a pod is has TPUs."""
+    return devices_of_pod(pod.spec).get(TPU.name, 0) > 0

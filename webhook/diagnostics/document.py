@@ -1,0 +1,149 @@
+"""The document of a picture, for programs: `status -o json` prints it, and the page serves it."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct, structs
+
+from webhook.api.times import text_of
+from webhook.diagnostics import report
+from webhook.diagnostics.diagnosis import ERROR, Trouble, earliest
+from webhook.diagnostics.messages import counted
+
+API_VERSION: Final = "admission.ray.io/v1alpha1"
+KIND: Final = "RayStatus"
+
+READY: Final = "Ready"
+DEGRADED: Final = "Degraded"
+
+_TIMES: Final = frozenset({"now", "since", "created"})
+"""Fields that are seconds since the epoch here, and RFC 3339 in the document."""
+
+
+_NO_CLUSTERS: Final = b'"clusters":[]'
+
+
+class Condition(Struct, rename="camel", frozen=True, omit_defaults=True):
+    """A condition of a RayCluster, as those of the Kubernetes API."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    last_transition_time: str | None = None
+    """Left out where it is not known."""
+
+
+class ClusterStatus(report.Cluster, rename="camel", frozen=True, omit_defaults=True):
+    """A RayCluster with its conditions."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class Status(Struct, rename="camel", frozen=True):
+    """The document."""
+
+    api_version: Literal["admission.ray.io/v1alpha1"]
+    kind: Literal["RayStatus"]
+    now: float
+    waits: bool
+    clusters: tuple[ClusterStatus, ...]
+    troubles: tuple[Trouble, ...]
+    unread: dict[str, str]
+
+
+def document(picture: report.ClusterReport) -> dict[str, Any]:
+    """Return a picture as the values of JSON."""
+    return written(_status(picture, tuple(_described(each) for each in picture.clusters)))
+
+
+def encoded(picture: report.ClusterReport) -> Iterator[bytes]:
+    """Yield the document of a picture as JSON, a RayCluster at a time."""
+    around = msgspec.json.encode(written(_status(picture, ())))
+    begin, end = around.split(_NO_CLUSTERS, 1)
+    yield begin + _NO_CLUSTERS[:-1]
+    for number, each in enumerate(picture.clusters):
+        yield (b"," if number else b"") + msgspec.json.encode(written(_described(each)))
+    yield _NO_CLUSTERS[-1:] + end
+
+
+def _described(cluster: report.Cluster) -> ClusterStatus:
+    return ClusterStatus(**structs.asdict(cluster), conditions=conditions(cluster))
+
+
+def _status(picture: report.ClusterReport, clusters: tuple[ClusterStatus, ...]) -> Status:
+    rest = picture.now, picture.waits, clusters, picture.troubles, picture.unread
+    return Status(API_VERSION, KIND, *rest)
+
+
+def written(value: Struct) -> dict[str, Any]:
+    """Return a value as the values of JSON, its times as RFC 3339."""
+    found: dict[str, Any] = _timed(msgspec.to_builtins(value))
+    return found
+
+
+def conditions(cluster: report.Cluster) -> tuple[Condition, ...]:
+    """Return whether all hosts of a RayCluster are ready, and whether something is wrong."""
+    if cluster.failure:
+        failed = f"it could not be examined: {cluster.failure}"
+        return tuple(
+            Condition(each, "Unknown", "NotExamined", failed) for each in (READY, DEGRADED)
+        )
+    errors = [each for each in cluster.troubles if each.level == ERROR]
+    since = text_of(earliest(each.since for each in errors))
+    first = errors[0] if errors else None
+    degraded = (
+        Condition(DEGRADED, "True", _camel(first.id), first.message, since)
+        if first
+        else Condition(DEGRADED, "True", "ReplicaNotReady", "a replica is not complete")
+        if cluster.waits
+        else Condition(DEGRADED, "False", "NoProblem", "no problem was found")
+    )
+    return _ready(cluster, since), degraded
+
+
+def _ready(cluster: report.Cluster, since: str | None) -> Condition:
+    replicas = [replica for group in cluster.groups for replica in group.replicas]
+    complete = sum(replica.state == report.COMPLETE for replica in replicas)
+    said = f"{complete} of {counted(len(replicas), 'replica')} complete"
+    if cluster.deleting:
+        return Condition(READY, "False", "BeingDeleted", said)
+    if complete < len(replicas):
+        return Condition(READY, "False", "ReplicasNotComplete", said, since)
+    if cluster.head.state != report.READY:
+        return Condition(READY, "False", "HeadNotReady", f"the head is {cluster.head.state}", since)
+    return Condition(READY, "True", "AllHostsReady", said)
+
+
+def described(types: tuple[type[Struct], ...], template: str) -> dict[str, Any]:
+    """Return JSON Schemas of what `written` returns for some types, by name, with their parts."""
+    _, found = msgspec.json.schema_components(types, ref_template=template)
+    for schema in found.values():
+        for name in schema.get("properties", {}).keys() & _TIMES:
+            schema["properties"][name] = {"type": "string", "format": "date-time"}
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of the document."""
+    parts = described((Status,), "#/$defs/{name}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **parts.pop(Status.__name__),
+        "$defs": dict(sorted(parts.items())),
+    }
+
+
+def _timed(value: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
+    if isinstance(value, dict):
+        shown = {
+            key: text_of(each) if key in _TIMES and isinstance(each, int | float) else _timed(each)
+            for key, each in value.items()
+        }
+        return {key: each for key, each in shown.items() if each is not None or key not in _TIMES}
+    return [_timed(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("-"))

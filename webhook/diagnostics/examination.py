@@ -1,0 +1,263 @@
+"""The examination: every diagnosis over everything that stands, in one picture."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, structs
+
+from webhook.api import names
+from webhook.diagnostics import ids, report
+from webhook.diagnostics.assigned_pods import (
+    Cluster,
+    Group,
+    Replica,
+    stand,
+)
+from webhook.diagnostics.causes import causes
+from webhook.diagnostics.diagnosis import (
+    ERROR,
+    Diagnosis,
+    Moment,
+    Symptom,
+    Trouble,
+)
+from webhook.diagnostics.expected import Expected
+from webhook.diagnostics.installation_problems import INSTALLATION
+from webhook.diagnostics.live_objects import LivePod
+from webhook.diagnostics.observation import Ends, Lookups, Observed
+from webhook.diagnostics.pod_problems import PODS, parties
+from webhook.diagnostics.raycluster_problems import CLUSTER, DELETION, LEAVING
+from webhook.diagnostics.replica_problems import (
+    GROUP,
+    REPLICA,
+    SLICE,
+    TOLD,
+    Slice,
+)
+
+T = TypeVar("T")
+
+DIAGNOSES: Final[tuple[Diagnosis[Any], ...]] = (
+    *INSTALLATION,
+    *CLUSTER,
+    *LEAVING,
+    *DELETION,
+    *GROUP,
+    *REPLICA,
+    *SLICE,
+    *TOLD,
+    *PODS,
+)
+
+
+class ReplicaProblems(Struct, frozen=True):
+    """What the diagnoses in TOLD say of a replica, whether it counts yet or not, and the numbers of
+    slices that its pods were told, or None when it is in no job over several slices.
+    """
+
+    symptoms: tuple[tuple[Diagnosis[Expected], Symptom], ...]
+    slices: tuple[str, ...] | None
+
+
+def tell_afresh(replica: Replica) -> ReplicaProblems:
+    """Return what the hosts of a replica were told: it follows from its pods, their nodes and the
+    facts of their RayCluster alone.
+    """
+    expected = Expected(replica)
+    return ReplicaProblems(
+        tuple((each, symptom) for each in TOLD for symptom in each.check(expected)),
+        tuple(expected.slice_counts()) if expected.multi_slice else None,
+    )
+
+
+_ABSENT: Final = 20_000
+"""Hosts that are shown, in all, of the replicas of a group that are not there: what a RayCluster
+asks for may be any number."""
+
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+def examine(
+    observed: Observed,
+    now: float,
+    unread: Mapping[str, str] = _NOTHING,
+    tell: Callable[[Replica], ReplicaProblems] = tell_afresh,
+    ends: Ends | None = None,
+    at: Moment | None = None,
+) -> report.ClusterReport:
+    """Return the picture at `now`, in seconds since the epoch.
+
+    `unread` says what could not be read, and why; `tell` may remember what it told before, and
+    `ends` what events tell of pods that are gone. `at` is `now`, and receives when time alone
+    changes the picture.
+    """
+    lookups, at = Lookups(observed, now, ends), at or Moment(now)
+    clusters = [_shown(cluster, at, tell) for cluster in stand(observed, lookups)]
+    troubles = tuple(_run(INSTALLATION, observed, at))
+    return report.ClusterReport(now, tuple(clusters), troubles, dict(unread))
+
+
+def _run(diagnoses: Iterable[Diagnosis[T]], subject: T, at: Moment) -> Iterator[Trouble]:
+    found = ((each, symptom) for each in diagnoses for symptom in each.check(subject))
+    yield from _counted(found, at)
+
+
+def _counted(found: Iterable[tuple[Diagnosis[T], Symptom]], at: Moment) -> Iterator[Trouble]:
+    for diagnosis, symptom in found:
+        if at.counts(diagnosis, symptom):
+            yield Trouble(
+                diagnosis.id,
+                diagnosis.level,
+                symptom.message,
+                symptom.remedy,
+                symptom.command,
+                diagnosis.page,
+                symptom.since,
+                replica=symptom.replica,
+                hosts=symptom.hosts,
+                pods=symptom.pods,
+                change=symptom.change if diagnosis.level == ERROR else None,
+            )
+
+
+def _troubles(
+    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems]
+) -> Iterator[Trouble]:
+    """Yield what is wrong with a RayCluster; of one that is left alone, only what is KubeRay's, and
+    of one that is being deleted, only that and what holds it up.
+    """
+    yield from _run(LEAVING, cluster, at)
+    if cluster.facts.deleting:
+        yield from _run(DELETION, cluster, at)
+        return
+    yield from _run(CLUSTER, cluster, at)
+    if not cluster.ignored:
+        yield from _of_groups(cluster.groups, at, tell)
+    for party in parties(cluster):
+        for trouble in _run(PODS, party, at):
+            place = party.replica
+            yield (
+                structs.replace(trouble, group=place.group.name, replica=place.index)
+                if place
+                else trouble
+            )
+
+
+def _of_groups(
+    groups: Sequence[Group], at: Moment, tell: Callable[[Replica], ReplicaProblems]
+) -> Iterator[Trouble]:
+    told = [(group, [(replica, tell(replica)) for replica in group.replicas]) for group in groups]
+    job = [group for group, replicas in told for _, each in replicas[:1] if each.slices is not None]
+    total = sum(group.desired for group in job)
+    for group, replicas in told:
+        for trouble in _run(GROUP, group, at):
+            yield structs.replace(trouble, group=group.name)
+        for replica, each in replicas:
+            found = [*_run(REPLICA, replica, at), *_counted(each.symptoms, at)]
+            if each.slices is not None:
+                found += _run(SLICE, Slice(replica, each.slices, total), at)
+            for trouble in found:
+                yield structs.replace(trouble, group=group.name, replica=replica.index)
+
+
+def _shown(
+    cluster: Cluster, at: Moment, tell: Callable[[Replica], ReplicaProblems]
+) -> report.Cluster:
+    found = [
+        structs.replace(each, namespace=cluster.namespace, cluster=cluster.name)
+        for each in _troubles(cluster, at, tell)
+    ]
+    troubles = sorted(found, key=lambda trouble: trouble.rank)
+    meta = cluster.live.metadata
+    owner = meta.controller
+    return report.Cluster(
+        cluster.namespace,
+        cluster.name,
+        _host(0, cluster.heads),
+        tuple(_group(group, troubles) for group in cluster.groups),
+        tuple(causes(troubles)),
+        cluster.facts.suspended,
+        len(cluster.leaving),
+        tuple(_pod_groups(cluster)),
+        cluster.facts.uid,
+        cluster.facts.deleting,
+        owner=f"{owner.kind}/{owner.name}" if owner else "",
+        created=meta.created,
+        ray_version=cluster.facts.ray_version,
+        queue=(meta.labels or {}).get(names.LABEL_KUEUE_QUEUE, ""),
+    )
+
+
+def _pod_groups(cluster: Cluster) -> Iterator[report.PodGroup]:
+    """Yield the PodGroups that the pods of a RayCluster name."""
+    named: dict[str, list[LivePod]] = {}
+    for pod in (*cluster.heads, *cluster.pods):
+        if pod.pod_group:
+            named.setdefault(pod.pod_group, []).append(pod)
+    for name, pods in sorted(named.items()):
+        found = cluster.lookups.pod_group(cluster.namespace, name)
+        yield report.PodGroup(
+            name,
+            len(pods),
+            found.min_count if found else 0,
+            found is None and cluster.lookups.pod_groups_known,
+            any(pod.unscheduled for pod in pods),
+        )
+
+
+def _group(group: Group, troubles: list[Trouble]) -> report.Group:
+    wrong = {
+        trouble.replica
+        for trouble in troubles
+        if trouble.group == group.name and trouble.level == ERROR
+    }
+    replicas = [_replica(replica, troubled=replica.index in wrong) for replica in group.replicas]
+    hosts = group.hosts
+    lacking = group.desired - len(replicas) - (len(group.unseated) // hosts if hosts > 0 else 0)
+    empty = tuple(report.Host(host, report.MISSING) for host in range(hosts))
+    late = any(
+        trouble.id == ids.REPLICA_MISSING and trouble.group == group.name for trouble in troubles
+    )
+    state: report.ReplicaState = "missing" if late else "coming"
+    replicas += [
+        report.Replica(None, "", state, empty)
+        for _ in range(min(lacking, _ABSENT // max(1, hosts)))
+    ]
+    return report.Group(
+        group.name,
+        hosts,
+        group.desired,
+        tuple(replicas),
+        tuple(unseated.pod.name for unseated in group.unseated),
+        group.in_unit,
+    )
+
+
+def _replica(replica: Replica, *, troubled: bool) -> report.Replica:
+    count = max(replica.group.hosts, *(host + 1 for host in replica.pods))
+    hosts = tuple(
+        _host(host, replica.pods.get(host, []))
+        for host in range(count)
+        if host in replica.pods or host < replica.group.hosts
+    )
+    complete = all(host.state == report.READY for host in hosts)
+    state: report.ReplicaState = "waits" if troubled else "complete" if complete else "coming"
+    if replica.group.cluster.facts.deleting:
+        state = report.LEAVING
+    return report.Replica(replica.index, replica.name, state, hosts, replica.newest)
+
+
+def _host(index: int, pods: list[LivePod]) -> report.Host:
+    if not pods:
+        return report.Host(index, report.MISSING)
+    called = tuple(pod.name for pod in pods)
+    state = report.TWICE if len(pods) > 1 else _state(pods[0])
+    return report.Host(index, state, called, pods[0].spec.node_name or "", pods[0].created)
+
+
+def _state(pod: LivePod) -> report.HostState:
+    if pod.ended:
+        return "failed"
+    if pod.ready:
+        return "ready"
+    return "pending" if pod.unscheduled else "starting"

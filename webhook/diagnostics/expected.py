@@ -1,0 +1,243 @@
+"""What a pod in its seat should have: what the mutators would give to one without it."""
+
+from msgspec import Struct, structs
+
+from webhook.api import names
+from webhook.api.objects import EnvVar
+from webhook.api.review import Denied
+from webhook.api.schedulers import kueue_level
+from webhook.diagnostics.assigned_pods import Replica
+from webhook.diagnostics.live_objects import LivePod
+from webhook.groups.identity import MAX_HOSTS, HostIdentity
+from webhook.groups.identity_request import is_labelled
+from webhook.groups.naming import headless_service
+from webhook.mutation.edit import (
+    TOGETHER,
+    AppendTerm,
+    Edit,
+    SetEnv,
+    SetField,
+)
+from webhook.mutation.pipeline import host_edits, replica_edits
+from webhook.mutation.policy import DEFAULT_POLICY, Policy
+from webhook.mutation.ray_pod import Replica as Template
+from webhook.mutation.ray_pod import (
+    Slot,
+    Worker,
+    in_multi_slice,
+    read_replica,
+)
+
+_SIZES = (names.TPU_WORKER_HOSTNAMES, names.NNODES)
+"""Variables that say how many hosts a replica has."""
+
+
+class Difference(Struct, frozen=True):
+    """What a pod should have in another way; `actual` is None when it does not have it at all."""
+
+    pod: LivePod
+    host: int
+    name: str
+    expected: str
+    actual: str | None
+
+    @property
+    def shown(self) -> str:
+        """What it has, for a message."""
+        return "not set" if self.actual is None else f"{self.actual}"
+
+
+class Expected:
+    """What the hosts of one replica should have, worked out once: they come from one template."""
+
+    def __init__(self, replica: Replica, policy: Policy = DEFAULT_POLICY) -> None:
+        self.replica = replica
+        self._template = _template(replica, policy)
+        self._shared = replica_edits(self._template) if self._template is not None else []
+        self._edits: dict[int, list[Edit]] = {}
+        self._variables: dict[tuple[str, str], dict[str, EnvVar]] = {}
+
+    @property
+    def service(self) -> str:
+        """The headless service that resolves its hosts' names, or nothing when it needs none."""
+        template = self._template
+        return template.service if template is not None and template.needs_names else ""
+
+    @property
+    def topology_key(self) -> str:
+        """The node label whose value all its hosts should share, or nothing."""
+        for edit in self._shared:
+            if type(edit) is AppendTerm and edit.kind == TOGETHER:
+                return str(edit.term["topologyKey"])
+        template = self._template
+        if template is None or not template.slice.placed:
+            return ""
+        return kueue_level(template.pod.annotations)
+
+    @property
+    def placed(self) -> bool:
+        """Tell whether Kueue chooses the nodes of its hosts."""
+        return self._template is not None and self._template.slice.placed
+
+    @property
+    def multi_slice(self) -> bool:
+        """Tell whether it takes part in a job over several TPU slices."""
+        return self._template is not None and self._template.multi_slice
+
+    def slice_counts(self) -> list[str]:
+        """Return the numbers of slices that its pods were told."""
+        slots = [slot.name for slot in self._template.slots] if self._template is not None else []
+        told = [
+            _variables(pod, name).get(names.MEGASCALE_NUM_SLICES)
+            for _, pod in _seated(self.replica)
+            for name in slots
+        ]
+        return [each.value for each in told if each is not None and each.value]
+
+    def host_names(self) -> list[Difference]:
+        """Return the pods whose host name is not the one by which their peers look for them."""
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in self._own(host):
+                if (
+                    type(edit) is SetField
+                    and edit.name == "hostname"
+                    and pod.spec.hostname != edit.value
+                ):
+                    value = pod.spec.hostname or None
+                    found.append(Difference(pod, host, edit.name, str(edit.value), value))
+        return found
+
+    def places(self) -> list[Difference]:
+        """Return the variables that say another place than the seat; of each pod the first.
+
+        Of a pod without seat labels the variables themselves are the seat: what another webhook
+        left out, such as those of init containers, is no other place.
+        """
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in self._own(host):
+                if (
+                    type(edit) is not SetEnv
+                    or edit.field_path
+                    or edit.name == names.RAY_OVERRIDE_LABELS
+                ):
+                    continue
+                actual = self.actual(pod, edit)
+                unset = actual is None and not is_labelled(pod.labels)
+                if actual != edit.value and not unset:
+                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    break
+        return found
+
+    def sizes(self) -> list[Difference]:
+        """Return the pods that were told another number of hosts than their group has."""
+        edits = [edit for edit in self._shared if type(edit) is SetEnv and edit.name in _SIZES]
+        found = []
+        for host, pod in _seated(self.replica):
+            for edit in edits:
+                actual = self.actual(pod, edit)
+                if (
+                    actual
+                    and actual != "localhost"
+                    and _size(edit.name, actual) != _size(edit.name, str(edit.value))
+                ):
+                    found.append(Difference(pod, host, edit.name, str(edit.value), actual))
+                    break
+        return found
+
+    def edits_for(self, host: int) -> list[Edit]:
+        """Return all that a host without anything would be given."""
+        return [*self._own(host), *self._shared]
+
+    def container(self, edit: SetEnv) -> str:
+        """Return the name of the container of an edit."""
+        return self.name_of(edit.container)
+
+    def name_of(self, path: str) -> str:
+        """Return the name of the container at a path in a pod."""
+        return self._template.slot(path).name if self._template is not None else ""
+
+    def _own(self, host: int) -> list[Edit]:
+        if self._template is None:
+            return []
+        found = self._edits.get(host)
+        if found is None:
+            found = self._edits[host] = host_edits(Worker(self._template, host))
+        return found
+
+    def actual(self, pod: LivePod, edit: SetEnv) -> str | None:
+        """Return what a variable is where an edit sets it, None when unset. A field counts as
+        right.
+        """
+        key = pod.name, self.container(edit)
+        variables = self._variables.get(key)
+        if variables is None:
+            variables = self._variables[key] = _variables(pod, key[1])
+        found = variables.get(edit.name)
+        if found is None:
+            return None
+        return str(edit.value) if found.value_from is not None else found.value
+
+
+def _seated(replica: Replica) -> list[tuple[int, LivePod]]:
+    return [(host, pod) for host, pods in sorted(replica.pods.items()) for pod in pods]
+
+
+def _template(replica: Replica, policy: Policy) -> Template | None:
+    """Return the replica as the mutators see it before they gave anything; None if unreadable."""
+    group = replica.group
+    usual = headless_service(group.cluster.facts.name)
+    if group.spec.num_of_hosts > MAX_HOSTS:
+        return None
+    for pod in replica.everyone:
+        containers = [
+            structs.replace(each, resize_policy=None, lifecycle=None)
+            for each in pod.spec.containers or ()
+        ]
+        claims = [
+            claim
+            for claim in pod.spec.resource_claims or ()
+            if claim.name != names.CLAIM_COMPUTE_DOMAIN
+        ]
+        spec = structs.replace(
+            pod.spec,
+            containers=containers,
+            hostname=None,
+            subdomain=None if pod.spec.subdomain == usual else pod.spec.subdomain,
+            affinity=None,
+            scheduling_group=None,
+            resource_claims=claims,
+            termination_grace_period_seconds=None,
+        )
+        bare = structs.replace(pod, spec=spec)
+        seat = HostIdentity(replica.index, 0, replica.name)
+        try:
+            read = read_replica(bare, seat, group.cluster.facts, group.spec, policy=policy)
+        except Denied:
+            continue
+        for slot in read.slots:
+            _strip(slot)
+        return read
+    return None
+
+
+def _strip(slot: Slot) -> None:
+    """Take all variables from a container but the one by which the user asks for others."""
+    asked = slot.variable(names.MEGASCALE_NUM_SLICES) if in_multi_slice(slot) else None
+    slot.variables = [asked] if asked else []
+    slot.env = {asked.name: 0} if asked else {}
+
+
+def _variables(pod: LivePod, container: str) -> dict[str, EnvVar]:
+    """Return the variables of a container by name: of several entries, the kubelet
+    takes the last.
+    """
+    for each in (*(pod.spec.containers or ()), *(pod.spec.init_containers or ())):
+        if each.name == container:
+            return {variable.name: variable for variable in each.variables()}
+    return {}
+
+
+def _size(name: str, value: str) -> int | str:
+    return value if name == names.NNODES else value.count(",") + 1

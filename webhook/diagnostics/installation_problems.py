@@ -1,0 +1,90 @@
+"""Diagnoses of the installation: what else is asked about the pods of Ray."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from webhook.api import names
+from webhook.diagnostics import ids
+from webhook.diagnostics.diagnosis import (
+    Change,
+    Event,
+    Symptom,
+    error,
+)
+from webhook.diagnostics.live_objects import Webhook, WebhookConfiguration
+from webhook.diagnostics.messages import counted, listed
+from webhook.diagnostics.observation import PODS, Observed
+
+OURS: Final = f".{names.PREFIX.rstrip('/')}"
+"""How the names of our webhooks end."""
+
+FORMER: Final = "kuberay-tpu-webhook"
+"""The name of the Deployment and the Service of Google's webhook for TPUs, and a part of those of
+its webhooks.
+"""
+
+_NAME: Final = "app.kubernetes.io/name"
+_KUBERAY: Final = "kuberay"
+
+
+def second_webhook(observed: Observed) -> Iterator[Symptom]:
+    """Another webhook that is made for the pods of Ray, or this one twice.
+
+    GKE's TPU webhook selects the pods of KubeRay and gives `TPU_WORKER_ID` and host names by a
+    count of its own: which of the two is right then depends on their order. Two installations of
+    this webhook know nothing of each other's seats.
+
+    https://github.com/GoogleCloudPlatform/ai-on-gke/tree/main/ray-on-gke/tpu/kuberay-tpu-webhook
+    """
+    ours = [
+        each
+        for each in observed.configurations or ()
+        if any(webhook.name == PODS for webhook in each.webhooks or ())
+    ]
+    if len(ours) > 1:
+        called = sorted(each.metadata.name or "" for each in ours)
+        yield Symptom(
+            f"this webhook is installed {len(ours)} times: {listed(called)}",
+            "keep one, and remove all of the others' installations",
+            f"kubectl get mutatingwebhookconfiguration {' '.join(called)} -o yaml",
+            change=_deletion(called[1:]),
+        )
+    for configuration in observed.configurations or ():
+        for webhook in configuration.webhooks or ():
+            if made_for_ray(webhook):
+                yield _second(configuration, webhook)
+
+
+def made_for_ray(webhook: Webhook) -> bool:
+    """Tell whether another's webhook changes pods that it selects by a label of KubeRay or Ray."""
+    if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
+        return False
+    wanted = webhook.object_selector.wanted
+    return _KUBERAY in wanted.get(_NAME, ()) or any(
+        key.startswith(f"{names.RAY_GROUP}/") for key in wanted
+    )
+
+
+def _deletion(configurations: Sequence[str]) -> Change:
+    does = (
+        f"deletes {counted(len(configurations), 'webhook configuration')}: pods that are created "
+    )
+    does += "from then on do not pass its webhook"
+    return Change(f"kubectl delete mutatingwebhookconfiguration {' '.join(configurations)}", does)
+
+
+def _second(configuration: WebhookConfiguration, webhook: Webhook) -> Symptom:
+    name = configuration.metadata.name or ""
+    return Symptom(
+        f"{webhook.name} (of {name}) changes the pods of Ray too: it may give other places and "
+        "names than this webhook",
+        f"`ray-webhook migrate --from {FORMER}` shows the steps"
+        if FORMER in webhook.name
+        else "remove one of the two",
+        f"kubectl get mutatingwebhookconfiguration {name} -o yaml",
+        configuration.metadata.created,
+        change=None if FORMER in webhook.name else _deletion([name]),
+    )
+
+
+INSTALLATION: Final = (error(ids.SECOND_WEBHOOK, second_webhook, event=Event("SecondWebhook")),)

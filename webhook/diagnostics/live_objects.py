@@ -1,0 +1,460 @@
+"""Views of live objects: what `kube.objects` reads, and what only an object that lives has."""
+
+from msgspec import Struct, field
+
+from webhook.api.objects import (
+    Container,
+    EnvVar,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    RayCluster,
+    RayClusterSpec,
+    SchedulingGroup,
+    Strings,
+    WorkerGroup,
+)
+from webhook.api.times import seconds_of
+
+
+class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
+    """The metadata of an object that lives."""
+
+    creation_timestamp: str = ""
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+    @property
+    def created(self) -> float | None:
+        """When the object was created, in seconds since the epoch."""
+        return seconds_of(self.creation_timestamp)
+
+    @property
+    def deleted(self) -> float | None:
+        """When its deletion was asked for: the timestamp is when it has to be over. None where the
+        grace period, which may be any number, says no time at which it was there.
+        """
+        due, grace = seconds_of(self.deletion_timestamp), self.deletion_grace_period_seconds or 0
+        if due is None or not 0 <= grace <= due - (self.created or 0.0):
+            return None
+        return due - grace
+
+
+class OwnedSpec(Struct, frozen=True, gc=False):
+    """That a manager has set fields of `spec`; which, nobody asks."""
+
+
+class OwnedFields(Struct, frozen=True, gc=False):
+    """The fields that a manager has set."""
+
+    spec: OwnedSpec | None = field(default=None, name="f:spec")
+
+
+class Manager(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `metadata.managedFields`: who set what, and when they changed it last."""
+
+    time: str | None = None
+    fields_v1: OwnedFields | None = None
+
+
+class ClusterMeta(LiveMeta, rename="camel", frozen=True, gc=False):
+    """The metadata of a RayCluster that lives."""
+
+    generation: int = 0
+    managed_fields: list[Manager] | None = None
+
+    @property
+    def edited(self) -> float | None:
+        """When its `spec` was changed last, in seconds since the epoch."""
+        times = [
+            seconds_of(each.time)
+            for each in self.managed_fields or ()
+            if each.fields_v1 is not None and each.fields_v1.spec is not None
+        ]
+        return max((time for time in times if time is not None), default=None)
+
+
+class Named(Struct, frozen=True, gc=False):
+    """An object of any kind, of which only the metadata matter: a Service, a Node, a Namespace."""
+
+    metadata: LiveMeta = field(default_factory=LiveMeta)
+
+
+class Condition(Struct, rename="camel", frozen=True, gc=False):
+    """One condition of a status."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+    @property
+    def since(self) -> float | None:
+        """When it took this status."""
+        return seconds_of(self.last_transition_time)
+
+
+class GroupReference(SchedulingGroup, rename="camel", frozen=True, gc=False):
+    """`spec.schedulingGroup` of a pod."""
+
+    pod_group_name: str = ""
+
+
+class LiveContainer(Container, rename="camel", frozen=True, gc=False):
+    """One container or init container of a pod that lives: its variables are read at once."""
+
+    env: list[EnvVar] | None = None  # type: ignore[assignment] # views are read-only
+
+    def variables(self) -> list[EnvVar]:
+        """Return `env`."""
+        return list(self.env or ())
+
+
+class LiveSpec(PodSpec, rename="camel", frozen=True, gc=False):
+    """The part of a live pod's `spec` that we read."""
+
+    containers: list[LiveContainer] | None = None  # type: ignore[assignment] # views are read-only
+    init_containers: list[LiveContainer] | None = None  # type: ignore[assignment] # the same
+    node_name: str | None = None
+    scheduling_group: GroupReference | None = None
+
+
+class Waiting(Struct, frozen=True, gc=False):
+    """Why a container does not run."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Struct, frozen=True, gc=False):
+    """That a container runs."""
+
+
+class Terminated(Struct, rename="camel", frozen=True, gc=False):
+    """How and when a container ended."""
+
+    reason: str = ""
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
+class ContainerState(Struct, frozen=True, gc=False):
+    """`state` of a container: one of three."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class LastState(Struct, frozen=True, gc=False):
+    """`lastState` of a container: how it ended before it was started again."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Struct, rename="camel", frozen=True, gc=False):
+    """One entry of `status.containerStatuses` or `initContainerStatuses`."""
+
+    name: str = ""
+    state: ContainerState = field(default_factory=ContainerState)
+    last_state: LastState | None = None
+    restart_count: int = 0
+    ready: bool = False
+    started: bool | None = None
+
+
+class PodStatus(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a pod's `status` that we read."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class LivePod(Pod, frozen=True, gc=False):
+    """A pod that lives."""
+
+    metadata: LiveMeta = field(default_factory=LiveMeta)
+    spec: LiveSpec = field(default_factory=LiveSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self.metadata.name or ""
+
+    @property
+    def created(self) -> float | None:
+        """When it was created."""
+        return self.metadata.created
+
+    @property
+    def due(self) -> float | None:
+        """When its deletion has to be over, its grace period included."""
+        return seconds_of(self.metadata.deletion_timestamp)
+
+    @property
+    def leaves(self) -> bool:
+        """Tell whether it is being deleted: then its seat is free."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def ready(self) -> bool:
+        """Tell whether all its containers are ready."""
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether it has ended: none of its containers starts again."""
+        return self.status.phase in ("Failed", "Succeeded")
+
+    @property
+    def unscheduled(self) -> bool:
+        """Tell whether no node was found for it yet."""
+        return self.status.phase in ("", "Pending") and not self.spec.node_name
+
+    @property
+    def ray_status(self) -> ContainerStatus | None:
+        """The status of Ray's container, None before it has one."""
+        ray = self.spec.ray
+        statuses = self.status.container_statuses or ()
+        return next((each for each in statuses if ray and each.name == ray.name), None)
+
+    @property
+    def pod_group(self) -> str:
+        """The PodGroup it is scheduled with, or nothing."""
+        group = self.spec.scheduling_group
+        return group.pod_group_name if group else ""
+
+    def condition(self, kind: str) -> Condition | None:
+        """Return a condition of its status."""
+        return find(self.status.conditions, kind)
+
+
+class ClusterStatus(Struct, frozen=True, gc=False):
+    """The part of a RayCluster's `status` that we read."""
+
+    state: str = ""
+    conditions: list[Condition] | None = None
+
+
+class ScaleStrategy(Struct, rename="camel", frozen=True, gc=False):
+    """`scaleStrategy` of a worker group."""
+
+    workers_to_delete: list[str] | None = None
+
+
+class LiveGroup(WorkerGroup, rename="camel", frozen=True, gc=False):
+    """A worker group of a RayCluster that lives."""
+
+    scale_strategy: ScaleStrategy | None = None
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Return the names of the pods that KubeRay is to delete."""
+        strategy = self.scale_strategy
+        return frozenset((strategy and strategy.workers_to_delete) or ())
+
+
+class LiveClusterSpec(RayClusterSpec, rename="camel", frozen=True, gc=False):
+    """The part of a live RayCluster's `spec` that we read."""
+
+    worker_group_specs: list[LiveGroup] | None = None  # type: ignore[assignment] # views are read-only
+
+
+class LiveCluster(RayCluster, frozen=True, gc=False):
+    """A RayCluster that lives."""
+
+    metadata: ClusterMeta = field(default_factory=ClusterMeta)
+    spec: LiveClusterSpec = field(default_factory=LiveClusterSpec)
+    status: ClusterStatus = field(default_factory=ClusterStatus)
+
+
+class Gang(Struct, rename="camel", frozen=True, gc=False):
+    """`gang` of a scheduling policy."""
+
+    min_count: int = 0
+
+
+class SchedulingPolicy(Struct, frozen=True, gc=False):
+    """`schedulingPolicy` of a PodGroup."""
+
+    gang: Gang | None = None
+
+
+class PodGroupSpec(Struct, rename="camel", frozen=True, gc=False):
+    """The part of a PodGroup's `spec` that we read."""
+
+    scheduling_policy: SchedulingPolicy = field(default_factory=SchedulingPolicy)
+
+
+class PodGroupStatus(Struct, frozen=True, gc=False):
+    """`status` of a PodGroup."""
+
+    conditions: list[Condition] | None = None
+
+
+class LivePodGroup(Struct, frozen=True, gc=False):
+    """A PodGroup, of any version of its API."""
+
+    metadata: LiveMeta = field(default_factory=LiveMeta)
+    spec: PodGroupSpec = field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = field(default_factory=PodGroupStatus)
+
+    @property
+    def min_count(self) -> int:
+        """How many pods are scheduled at once at least; 0 when they are scheduled one by one."""
+        gang = self.spec.scheduling_policy.gang
+        return gang.min_count if gang else 0
+
+
+class EventObject(Struct, frozen=True, gc=False):
+    """What an event is about."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EventSeries(Struct, rename="camel", frozen=True, gc=False):
+    """How an event went on."""
+
+    last_observed_time: str | None = None
+
+
+class LiveEvent(Struct, rename="camel", frozen=True, gc=False):
+    """A `v1` Event; those of events.k8s.io are the same objects."""
+
+    metadata: LiveMeta = field(default_factory=LiveMeta)
+    involved_object: EventObject = field(default_factory=EventObject)
+    reason: str = ""
+    message: str = ""
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: EventSeries | None = None
+
+    @property
+    def last(self) -> float | None:
+        """When it happened last."""
+        series = self.series.last_observed_time if self.series else None
+        for text in (series, self.last_timestamp, self.event_time):
+            if (seconds := seconds_of(text)) is not None:
+                return seconds
+        return self.metadata.created
+
+    @property
+    def first(self) -> float | None:
+        """When it happened first."""
+        for text in (self.first_timestamp, self.event_time):
+            if (seconds := seconds_of(text)) is not None:
+                return seconds
+        return self.metadata.created
+
+
+class Requirement(Struct, frozen=True, gc=False):
+    """One entry of a selector's `matchExpressions`."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+    def holds(self, labels: Strings) -> bool:
+        """Tell whether an object with these labels is what it requires.
+
+        https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#resources-that-support-set-based-requirements
+        """
+        if self.operator in ("In", "NotIn"):
+            return (labels.get(self.key) in (self.values or ())) == (self.operator == "In")
+        return (self.key in labels) == (self.operator == "Exists")
+
+
+class Selector(Struct, rename="camel", frozen=True, gc=False):
+    """A label selector."""
+
+    match_labels: Strings | None = None
+    match_expressions: list[Requirement] | None = None
+
+    @property
+    def wanted(self) -> dict[str, list[str]]:
+        """The labels that an object must have, each with its possible values; none means any."""
+        found = {key: [value] for key, value in (self.match_labels or {}).items()}
+        for each in self.match_expressions or ():
+            if each.operator in ("In", "Exists"):
+                found[each.key] = each.values or []
+        return found
+
+    def selects(self, labels: Strings) -> bool:
+        """Tell whether it selects an object with these labels."""
+        wanted = (self.match_labels or {}).items()
+        return all(labels.get(key) == value for key, value in wanted) and all(
+            each.holds(labels) for each in self.match_expressions or ()
+        )
+
+
+class WebhookRule(Struct, rename="camel", frozen=True, gc=False):
+    """What a webhook is asked about."""
+
+    api_groups: list[str] | None = None
+    operations: list[str] | None = None
+    resources: list[str] | None = None
+
+
+class ServiceReference(Struct, frozen=True, gc=False):
+    """The Service that a webhook is behind."""
+
+    namespace: str = ""
+    name: str = ""
+    path: str | None = None
+
+
+class ClientConfig(Struct, rename="camel", frozen=True, gc=False):
+    """How the API server reaches a webhook."""
+
+    service: ServiceReference | None = None
+    url: str | None = None
+    ca_bundle: str | None = None
+
+
+class Webhook(Struct, rename="camel", frozen=True, gc=False):
+    """One webhook of a configuration."""
+
+    name: str = ""
+    rules: list[WebhookRule] | None = None
+    client_config: ClientConfig = field(default_factory=ClientConfig)
+    object_selector: Selector = field(default_factory=Selector)
+    namespace_selector: Selector = field(default_factory=Selector)
+    failure_policy: str = "Fail"
+
+    def asked(self, group: str, resource: str, operation: str) -> bool:
+        """Tell whether the API server asks it about an operation."""
+        return any(
+            _has(rule.api_groups, group)
+            and _has(rule.resources, resource)
+            and _has(rule.operations, operation)
+            for rule in self.rules or ()
+        )
+
+
+class WebhookConfiguration(Struct, frozen=True, gc=False):
+    """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
+
+    metadata: LiveMeta = field(default_factory=LiveMeta)
+    webhooks: list[Webhook] | None = None
+
+
+def find(conditions: list[Condition] | None, kind: str) -> Condition | None:
+    """Return the condition of a type, if it is there."""
+    for condition in conditions or ():
+        if condition.type == kind:
+            return condition
+    return None
+
+
+def _has(values: list[str] | None, value: str) -> bool:
+    return value in (values or ()) or "*" in (values or ())

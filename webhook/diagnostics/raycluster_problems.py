@@ -1,0 +1,343 @@
+"""Diagnoses of RayClusters: what KubeRay is refused or does not create, and who is left alone."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from webhook.api import names
+from webhook.diagnostics import ids
+from webhook.diagnostics.assigned_pods import (
+    Cluster,
+    Group,
+    is_head,
+    newest,
+)
+from webhook.diagnostics.diagnosis import (
+    Begin,
+    Change,
+    Event,
+    Symptom,
+    begun,
+    deletion_of_pods,
+    error,
+    info,
+    warning,
+)
+from webhook.diagnostics.expected import Expected
+from webhook.diagnostics.live_objects import LivePod, find
+from webhook.diagnostics.messages import (
+    counted,
+    describe,
+    get_pods,
+    listed,
+    show,
+)
+from webhook.groups.naming import pod_prefix
+
+_REPLICA_FAILURE: Final = "ReplicaFailure"
+_HEAD_READY: Final = "HeadPodReady"
+_SUSPENDED: Final = "RayClusterSuspended"
+_FOREGROUND: Final = "foregroundDeletion"
+_FRESH_SECONDS: Final = 1100.0
+"""How old the last of KubeRay's refusals may be: it tries again after 1,000 s at the latest."""
+
+_WORDS_MAX: Final = 600
+_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+
+
+def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster of which the API server refuses a pod.
+
+    The message has the words of who refused it: this webhook, another one, or a quota. KubeRay
+    creates no further pod of the RayCluster before this one, and tries again ever more seldom.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    failure = find(cluster.live.status.conditions, _REPLICA_FAILURE)
+    if failure is not None and failure.status == "True":
+        words, since = failure.message, failure.since
+    else:
+        words, since = _last_refusal(cluster)
+    if words:
+        yield Symptom(
+            f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
+            "do what the message says; then KubeRay goes on by itself",
+            show("raycluster", cluster.namespace, cluster.name),
+            since,
+        )
+
+
+def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
+    """Return the last refusal, unless a pod was created since or nothing is missing."""
+    if _complete(cluster):
+        return "", None
+    lookups = cluster.lookups
+    created = newest((*cluster.heads, *cluster.pods)) or 0.0
+    events = [
+        event
+        for event in lookups.refusals(cluster.facts.uid)
+        if max(created, lookups.now - _FRESH_SECONDS) <= (event.last or 0.0)
+    ]
+    if not events:
+        return "", None
+    last = max(events, key=lambda event: event.last or 0.0)
+    return last.message, last.first
+
+
+def _complete(cluster: Cluster) -> bool:
+    """Tell whether all pods are there that should be."""
+    return bool(cluster.heads) and all(
+        len(group.replicas) >= group.desired
+        and not any(replica.missing for replica in group.replicas)
+        for group in cluster.groups
+    )
+
+
+def head_missing(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster without a head.
+
+    Its workers wait for the head before they start. It counts from the deletion or the end of the
+    head, as far as one of these is known; without them from the last change of the RayCluster, or
+    from when KubeRay first said that the head is not ready, as it may have been there until then,
+    and since when it is so is not said.
+
+    https://docs.ray.io/en/master/cluster/key-concepts.html#head-node
+    """
+    if not cluster.heads and not cluster.facts.suspended:
+        begin = _beheaded(cluster)
+        yield Symptom(
+            "the head is missing, and the workers wait for it",
+            "see what KubeRay says",
+            describe("raycluster", cluster.namespace, cluster.name),
+            begin.since,
+            not_before=begin.not_before,
+        )
+
+
+def _beheaded(cluster: Cluster) -> Begin:
+    """Return when a RayCluster lost its head."""
+    prefix, meta = pod_prefix(cluster.name, None), cluster.live.metadata
+    # KubeRay may give the head a name that nothing follows.
+    names_ = (prefix, prefix.removesuffix("-"))
+    ends = [time for name in names_ for time in cluster.lookups.ends(cluster.namespace, name)]
+    leaving = [pod.metadata.deleted for pod in cluster.leaving if is_head(pod)]
+    conditions = cluster.live.status.conditions
+    ready, suspended = find(conditions, _HEAD_READY), find(conditions, _SUSPENDED)
+    unready = ready.since if ready is not None and ready.status == "False" else None
+    resumed = suspended.since if suspended is not None else None
+    return begun((*ends, *leaving), (meta.created, meta.edited, resumed, unready))
+
+
+def headless_service_missing(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster without the service that resolves the names of its hosts.
+
+    KubeRay 1.4 and later create `<cluster>-headless` where a group has several hosts; earlier
+    releases name it otherwise, and none creates it for single hosts, whose names a unit of a worker
+    group or a job over several slices needs. The setting `network.services` lets the controller
+    create it. Without it no host finds its peers.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/service.go
+    """
+    for service in sorted({service for group in cluster.groups if (service := _service(group))}):
+        if cluster.lookups.has_service(cluster.namespace, service) is False:
+            yield Symptom(
+                f"the service {service} does not exist, so no host finds another",
+                "create it, if KubeRay does not",
+                f"kubectl get services -n {cluster.namespace}",
+                not_before=newest(cluster.pods),
+                change=Change(_create(cluster, service), f"creates the service {service}"),
+            )
+
+
+def _create(cluster: Cluster, name: str) -> str:
+    """Return the command that creates the service as KubeRay would."""
+    selector = {names.LABEL_CLUSTER: cluster.name, names.LABEL_NODE_TYPE: names.NODE_TYPE_WORKER}
+    change = {"spec": {"publishNotReadyAddresses": True, "selector": {"app": None, **selector}}}
+    where = f"{name} -n {cluster.namespace}"
+    patch = msgspec.json.encode(change).decode()
+    return (
+        f"kubectl create service clusterip {where} --clusterip=None && kubectl patch service "
+        f"{where} -p '{patch}'"
+    )
+
+
+def _service(group: Group) -> str:
+    return Expected(group.replicas[0]).service if group.replicas else ""
+
+
+def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
+    """Worker pods whose group the RayCluster does not have, as it was removed or renamed.
+
+    KubeRay no longer looks after them: they run on, hold their devices, and nobody replaces them.
+    Ray's autoscaler crashes on them. Pods whose label `ray.io/group` was removed are like them.
+
+    https://github.com/ray-project/kuberay/issues/1739
+    """
+    unlabelled = sorted(pod.name for pod in cluster.strays if not _group_of(pod))
+    pods = sorted(pod.name for pod in cluster.strays if _group_of(pod))
+    if pods:
+        groups = sorted({group for pod in cluster.strays if (group := _group_of(pod))})
+        none = "are no worker groups" if len(groups) > 1 else "is no worker group"
+        yield Symptom(
+            f"{counted(len(pods), 'pod')} of {listed(groups)}, which {none} of the RayCluster any "
+            f"more: KubeRay does not look after {'it' if len(pods) == 1 else 'them'}",
+            f"bring the group{'s' if len(groups) > 1 else ''} back, or delete the pods",
+            get_pods(cluster.namespace, pods),
+            pods=tuple(pods),
+            change=deletion_of_pods(cluster.namespace, pods),
+        )
+    if unlabelled:
+        it = "it" if len(unlabelled) == 1 else "them"
+        yield Symptom(
+            f"{counted(len(unlabelled), 'pod')} without the label {names.LABEL_GROUP}: KubeRay "
+            f"does not look after {it}",
+            f"delete {it}",
+            get_pods(cluster.namespace, unlabelled),
+            pods=tuple(unlabelled),
+            change=deletion_of_pods(cluster.namespace, unlabelled),
+        )
+
+
+def _group_of(pod: LivePod) -> str:
+    return pod.labels.get(names.LABEL_GROUP, "")
+
+
+def pod_stuck_terminating(cluster: Cluster) -> Iterator[Symptom]:
+    """Pods that should be gone, and are still Terminating.
+
+    kubelet has not said that their containers have ended, as on a node that is lost, or a finalizer
+    holds them. To KubeRay such a pod is still there, so nothing takes its place; repair leaves it
+    alone too, as its containers may still run. The deletion of a RayCluster may wait for it too.
+
+    https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
+    """
+    for (node, held), pods in sorted(_stuck(cluster).items()):
+        called = listed([pod.name for pod in pods])
+        kept = listed(held) if held else ""
+        where = f" on node {node}" if node else ""
+        waiting = "the deletion" if cluster.facts.deleting else "KubeRay"
+        yield Symptom(
+            f"{called} {'is' if len(pods) == 1 else 'are'} still Terminating{where}, and "
+            f"{waiting} waits for {'it' if len(pods) == 1 else 'them'}"
+            f"{f': {kept} is not removed' if held else ''}",
+            "see that what put the finalizer there runs"
+            if held
+            else "see whether the node answers; when it is off for good, say so by the taint "
+            f"{_OUT_OF_SERVICE}, or remove the Node",
+            describe("pod", cluster.namespace, pods[0].name)
+            if held
+            else f"kubectl describe node {node}",
+            min(pod.due for pod in pods if pod.due is not None),
+            pods=tuple(pod.name for pod in pods),
+        )
+
+
+def _stuck(cluster: Cluster) -> dict[tuple[str, tuple[str, ...]], list[LivePod]]:
+    """Return the pods whose time to end is over, by node and finalizers."""
+    found: dict[tuple[str, tuple[str, ...]], list[LivePod]] = {}
+    for pod in cluster.leaving:
+        node, held = pod.spec.node_name or "", tuple(pod.metadata.finalizers or ())
+        if pod.due is not None and pod.due <= cluster.lookups.now and (node or held):
+            found.setdefault((node, held), []).append(pod)
+    return found
+
+
+def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that is being deleted.
+
+    KubeRay does nothing for it any more but what a finalizer of its own asks for. Its pods go when
+    it is gone, or before it where the deletion waits for them; only what holds that up is looked
+    for.
+
+    https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
+    """
+    yield Symptom(
+        "the RayCluster is being deleted",
+        "wait until it is gone",
+        describe("raycluster", cluster.namespace, cluster.name),
+        cluster.live.metadata.deleted,
+    )
+
+
+def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster whose deletion a finalizer holds up.
+
+    It is gone only when each of its finalizers has been removed, by whoever put it there: KubeRay
+    removes `ray.io/gcs-ft-redis-cleanup-finalizer` after five minutes at the latest, and
+    `foregroundDeletion` waits for its pods. Until then its name is taken, and pods may run on.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+    """
+    meta = cluster.live.metadata
+    held = meta.finalizers or []
+    if held:
+        pods = held == [_FOREGROUND]
+        who = "a finalizer holds" if len(held) == 1 else "finalizers hold"
+        yield Symptom(
+            f"the RayCluster is being deleted, and {who} it: {listed(held)}",
+            "it goes with the last of what the RayCluster owns; see which pods are still there"
+            if pods
+            else "see that what put it there runs; remove it only when what it is for is done",
+            f"kubectl get pods -n {cluster.namespace} -l {names.LABEL_CLUSTER}={cluster.name}"
+            if pods
+            else show("raycluster", cluster.namespace, cluster.name),
+            meta.deleted,
+        )
+
+
+def ignored(cluster: Cluster) -> Iterator[Symptom]:
+    """A RayCluster that the webhook leaves alone.
+
+    It or its namespace is labelled `admission.ray.io/ignore: "true"`, or its namespace lacks the
+    label by which an installation selects namespaces. So its pods get no seat and nothing else, and
+    nothing else is looked for here. The label of a RayCluster has no effect where
+    the setting `ignore.rayclusters` is off. The controller and the dashboard of an installation
+    know that setting; the commands of a person do not, and take `--ignore.rayclusters=false`.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    label = cluster.lookups.namespace_label(cluster.namespace, names.LABEL_IGNORE)
+    passed = cluster.lookups.passed_by(cluster.namespace)
+    if passed and not cluster.facts.ignored and label != "true":
+        yield Symptom(
+            f"the webhook is not asked about namespace {cluster.namespace}, which "
+            f"mutatingwebhookconfiguration {passed} does not select",
+            "if it should be, label the namespace as `namespaceSelector` there asks for, and have "
+            "the pods created again",
+            f"kubectl describe mutatingwebhookconfiguration {passed}",
+        )
+    elif cluster.ignored:
+        where = (
+            f"raycluster -n {cluster.namespace} {cluster.name}"
+            if cluster.facts.ignored
+            else f"namespace {cluster.namespace}"
+        )
+        yield Symptom(
+            f"label {names.LABEL_IGNORE} of the "
+            f"{'RayCluster' if cluster.facts.ignored else 'namespace'} "
+            "asks the webhook to leave it alone",
+            "if it should not, remove the label, and have the pods created again",
+            f"kubectl get {where} --show-labels",
+        )
+
+
+CLUSTER: Final = (
+    error(ids.POD_REFUSED, pod_refused),
+    error(ids.HEAD_MISSING, head_missing, seconds=60),
+    error(ids.HEADLESS_SERVICE_MISSING, headless_service_missing, seconds=30),
+    warning(ids.POD_WITHOUT_GROUP, pod_without_group),
+    info(ids.IGNORED, ignored),
+)
+LEAVING: Final = (
+    error(
+        ids.POD_STUCK_TERMINATING,
+        pod_stuck_terminating,
+        seconds=60,
+        event=Event("PodStuckTerminating"),
+    ),
+)
+DELETION: Final = (
+    info(ids.BEING_DELETED, being_deleted),
+    error(ids.DELETION_HELD, deletion_held, seconds=600),
+)

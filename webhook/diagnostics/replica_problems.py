@@ -1,0 +1,524 @@
+"""Diagnoses of replicas: hosts that are missing, doubled, apart, or told the wrong place."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.times import seconds_of
+from webhook.diagnostics import ids
+from webhook.diagnostics.assigned_pods import Group, Replica, newest
+from webhook.diagnostics.diagnosis import (
+    Begin,
+    Event,
+    Symptom,
+    begun,
+    deletion_of_pods,
+    earliest,
+    error,
+    latest,
+    warning,
+)
+from webhook.diagnostics.expected import Difference, Expected
+from webhook.diagnostics.live_objects import ContainerStatus, LivePod
+from webhook.diagnostics.messages import (
+    counted,
+    describe,
+    get_pods,
+    hosts,
+    listed,
+    show,
+)
+from webhook.groups.naming import pod_prefix
+
+_APART: Final = 150.0
+"""Seconds without the end of a pod after which the next one begins a matter of its own: enough for
+a missing host to count, and to become an event, while others of its group come and go."""
+_LONG: Final = 60
+"""Characters of a value that a message shows."""
+
+
+def host_missing(replica: Replica) -> Iterator[Symptom]:
+    """A replica that lacks hosts.
+
+    All hosts of a replica work together: while one is missing, the others wait for it. It counts
+    from the deletion of the host's pod, or from the ends of pods of its group after the newest host
+    was created, as far as events tell of them; without those from the creation of the newest host.
+    Since when it is so is said only where as many pods ended as hosts are missing.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/tpu.html
+    """
+    missing = replica.missing
+    if not missing:
+        return
+    cluster, spec = replica.group.cluster, replica.group.spec
+    there = replica.group.hosts - len(missing)
+    begin = _lost(replica, missing)
+    yield Symptom(
+        f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are "
+        "there, and wait",
+        "KubeRay creates what is missing, or the whole replica anew; when it does not, see why",
+        describe("raycluster", cluster.namespace, cluster.name),
+        begin.since,
+        tuple(missing),
+        not_before=begin.not_before,
+    )
+
+
+def _lost(replica: Replica, missing: list[int]) -> Begin:
+    """Return when the first of the missing hosts was lost.
+
+    Events do not say whose host a pod was. Where another number of pods of the group ended than
+    hosts are missing, it may have been any of these: those that ended one soon after the other
+    count from the first, so that they cannot put it off for ever.
+    """
+    cluster = replica.group.cluster
+    leaving = {host: pod.metadata.deleted for host, pod in replica.leaving if host in missing}
+    times = [time for time in leaving.values() if time is not None]
+    if len(leaving) < len(missing):
+        prefix = pod_prefix(cluster.name, replica.group.name)
+        ends = cluster.lookups.ends(cluster.namespace, prefix)
+        ends = ends[bisect_left(ends, replica.newest or 0.0) :]
+        if len(ends) != len(missing) - len(leaving):
+            bound = _run(ends) if ends else replica.newest
+            return Begin(None, earliest((*times, bound)))
+        times += ends
+    return Begin(min(times, default=None), replica.newest)
+
+
+def _run(ends: list[float]) -> float:
+    """Return the first of the last ends between which there was no long time."""
+    first = ends[-1]
+    for end in reversed(ends):
+        if first - end > _APART:
+            break
+        first = end
+    return first
+
+
+def replica_missing(group: Group) -> Iterator[Symptom]:
+    """A group with fewer replicas than it should have.
+
+    KubeRay has not created their pods, or the API server has not let it.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/config.html
+    """
+    cluster, size = group.cluster, group.spec.num_of_hosts
+    unseated = -(-len(group.unseated) // size) if size > 0 else 0
+    lacking = group.desired - len({replica.index for replica in group.replicas}) - unseated
+    if size < 1 or lacking <= 0:
+        return
+    meta = cluster.live.metadata
+    begin = begun(
+        _departures(group),
+        (meta.created, meta.edited, newest(cluster.heads), newest(group.pods)),
+    )
+    yield Symptom(
+        f"{counted(lacking, 'replica')} of {group.desired} {'is' if lacking == 1 else 'are'} "
+        "missing",
+        "see what KubeRay says",
+        describe("raycluster", cluster.namespace, cluster.name),
+        begin.since,
+        not_before=begin.not_before,
+    )
+
+
+def _departures(group: Group) -> list[float | None]:
+    """Return when pods of a group that are gone ended, and the deletion of those that go began."""
+    cluster = group.cluster
+    ends = cluster.lookups.ends(cluster.namespace, pod_prefix(cluster.name, group.name))
+    leaving = [pod for each in group.leaving.values() for _, pod in each]
+    return [*ends, *(pod.metadata.deleted for pod in leaving)]
+
+
+def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
+    """A group with more replicas than it should have.
+
+    They hold devices that nobody asked for. With autoscaling, KubeRay deletes only what the
+    autoscaler names; and pods of a time before its indexing are no replica to KubeRay 1.6 and
+    later, so that it creates all of them again.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    surplus = len(group.replicas) - group.desired
+    if surplus <= 0:
+        return
+    cluster = group.cluster
+    slices = _in_job(group)
+    order = sorted(
+        group.replicas, key=lambda each: (each.index if slices else 0, each.newest or 0.0)
+    )
+    pods = [pod.name for replica in order[-surplus:] for pod in replica.everyone]
+    which = "those with the highest ids, as slices count from 0" if slices else "the newest"
+    yield Symptom(
+        f"{len(group.replicas)} replicas are there, {group.desired} should be",
+        f"when nothing scales down by itself, delete {which}",
+        get_pods(cluster.namespace, pods),
+        pods=tuple(pods),
+        not_before=latest((newest(group.pods), cluster.live.metadata.edited)),
+    )
+
+
+def seat_held_twice(group: Group) -> Iterator[Symptom]:
+    """Two pods in one seat.
+
+    Both believe to be the same host, under the same name: the peers of the one reach the other, and
+    the job hangs or fails.
+
+    https://github.com/GoogleCloudPlatform/ai-on-gke/issues/858
+    """
+    by_index: dict[int, list[Replica]] = {}
+    for replica in group.replicas:
+        by_index.setdefault(replica.index, []).append(replica)
+    for index, replicas in by_index.items():
+        pods = [
+            (host, pod)
+            for replica in replicas
+            for host, found in replica.pods.items()
+            for pod in found
+        ]
+        double = {host for host, _ in pods if sum(host == other for other, _ in pods) > 1}
+        if not double and len(replicas) == 1:
+            continue
+        held = [pod for host, pod in pods if host in double] or [pod for _, pod in pods]
+        yield _twice(group, index, sorted(double), held)
+
+
+def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> Symptom:
+    ordered = sorted(pods, key=lambda pod: (pod.created or 0.0, pod.name))
+    names_ = [pod.name for pod in ordered]
+    what = (
+        f"more than one pod holds {hosts(double)} of replica {index}"
+        if double
+        else f"two replicas have index {index}"
+    )
+    return Symptom(
+        f"{what}: {listed(names_)}",
+        "delete them all, so that KubeRay creates each anew",
+        get_pods(group.cluster.namespace, names_),
+        ordered[-1].created,
+        tuple(double),
+        tuple(names_),
+        index,
+        change=deletion_of_pods(group.cluster.namespace, names_),
+    )
+
+
+def replica_split(expected: Expected) -> Iterator[Symptom]:
+    """A replica whose hosts run in several topology domains.
+
+    The domain is the node pool of a TPU slice, what the annotation `admission.ray.io/topology-key`
+    names, or the level of Kueue's annotations. Links between the hosts of a slice or an NVLink
+    domain end at its border, so the job hangs when it starts. Kueue does not know which pods of a
+    group are one replica, so hosts of two replicas may change places.
+
+    https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+    """
+    replica = expected.replica
+    cluster = replica.group.cluster
+    # Several
+    if not cluster.lookups.nodes_known or replica.group.spec.num_of_hosts < 2:  # noqa: PLR2004
+        return
+    placed = [pod for pod in replica.everyone if pod.spec.node_name]
+    key = expected.topology_key if len(placed) > 1 else ""
+    domains: dict[str, list[LivePod]] = {}
+    for pod in placed if key else ():
+        value = cluster.lookups.node_label(pod.spec.node_name or "", key)
+        domains.setdefault(f"no {key}" if value is None else value, []).append(pod)
+    if len(domains) > 1:
+        pods = [pod.name for pod in replica.everyone]
+        mixed = expected.placed and replica.group.desired > 1
+        yield Symptom(
+            f"the hosts of replica {_called(replica)} run in {len(domains)} domains of {key}: "
+            f"{listed(sorted(domains))}",
+            "give each replica a group of its own, as Kueue mixes the replicas of a group"
+            if mixed
+            else "delete them, so that they come up in one",
+            show("raycluster", cluster.namespace, cluster.name)
+            if mixed
+            else get_pods(cluster.namespace, pods),
+            newest(placed),
+            pods=tuple(pods),
+            change=None if mixed else deletion_of_pods(cluster.namespace, pods),
+        )
+
+
+def hosts_changed(expected: Expected) -> Iterator[Symptom]:
+    """A replica that was made when its group had another number of hosts.
+
+    KubeRay keeps replicas that have too many, and the hosts were told names and a number of peers
+    that are no longer right. The hosts of a worker group that is one job have the number of its
+    replicas at the time when each was created.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/raycluster_controller.go
+    """
+    replica = expected.replica
+    count = replica.group.spec.num_of_hosts
+    beyond = [host for host in replica.pods if host >= count]
+    in_unit = replica.group.in_unit
+    told = expected.sizes() if (count > 1 or in_unit) and not beyond else []
+    if not beyond and not told:
+        return
+    what = (
+        f"it has {hosts(beyond)}"
+        if beyond
+        else f"{told[0].pod.name} was told {told[0].name}={_short(told[0])}"
+    )
+    pods = tuple(pod.name for pod in replica.everyone)
+    cluster = replica.group.cluster
+    if told and _made_since_the_last_edit(replica):
+        name, value = told[0].name, told[0].expected
+        yield Symptom(
+            f"replica {_called(replica)} was given another number of hosts than {count} by its "
+            f"template: {what}",
+            f"remove {name} from the template, or set it to {_cut(value)}: a pod that is created "
+            "again is given the same",
+            show("raycluster", cluster.namespace, cluster.name),
+            pods=pods,
+        )
+        return
+    if told and in_unit:
+        yield Symptom(
+            f"replica {_called(replica)} was created for another number of hosts of its unit than "
+            f"{told[0].expected}: {what}",
+            "delete all pods of the group, so that the job starts with its new size",
+            get_pods(cluster.namespace, pods),
+            pods=pods,
+        )
+        return
+    yield Symptom(
+        f"replica {_called(replica)} was made for another numOfHosts than {count}: {what}",
+        f"delete it, so that it comes up with {counted(count, 'host')}",
+        get_pods(cluster.namespace, pods),
+        pods=pods,
+    )
+
+
+def _made_since_the_last_edit(replica: Replica) -> bool:
+    """Return whether all pods of a replica are of the present spec of their RayCluster, so that
+    others in their place would be given the same.
+    """
+    edited = replica.group.cluster.live.metadata.edited
+    created = [pod.created for pod in replica.everyone]
+    return edited is not None and all(each is not None and each > edited for each in created)
+
+
+class Slice(Struct, frozen=True):
+    """A replica of a job over several TPU slices, with the numbers of slices that its pods were
+    told, and how many slices the groups of the job have.
+    """
+
+    replica: Replica
+    told: tuple[str, ...]
+    total: int
+
+
+def slice_left_out(found: Slice) -> Iterator[Symptom]:
+    """A slice of a multi-slice job that has an id, or was told a number of slices, that do not fit.
+
+    The id of a slice is the index of its replica. After a scale-down KubeRay leaves replicas such
+    as 0 and 2, and the variables of running pods cannot change. The job waits for the ids 0 to n-1
+    of as many slices as it was told. A replica that comes up anew takes the lowest free index.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
+    """
+    replica = found.replica
+    number = replica.group.desired
+    if not number or len(replica.group.replicas) > number:
+        return
+    name = names.MEGASCALE_NUM_SLICES
+    wrong = [told for told in found.told if told not in {str(number), str(found.total)}]
+    if wrong:
+        what = f"was told {name}={wrong[0][:_LONG]}, and its group has {counted(number, 'replica')}"
+        first = f"set {name} to {number} in the template, then "
+    elif replica.index >= number:
+        job = replica.group.cluster.facts.slices.get(replica.group.name)
+        first_id = job.first if job else 0
+        what, first = (
+            f"has slice id {first_id + replica.index}, which is not below {first_id + number}",
+            "",
+        )
+    else:
+        return
+    pods = [pod.name for pod in replica.everyone]
+    yield Symptom(
+        f"replica {_called(replica)} {what}: the other slices wait for it in vain",
+        f"{first}delete this replica, so that it comes up with the lowest free id",
+        get_pods(replica.group.cluster.namespace, pods),
+        pods=tuple(pods),
+        change=deletion_of_pods(replica.group.cluster.namespace, pods),
+    )
+
+
+def _in_job(group: Group) -> bool:
+    """Tell whether a group takes part in a job over several TPU slices."""
+    return any(Expected(replica).multi_slice for replica in group.replicas[:1])
+
+
+def worker_id_differs(expected: Expected) -> Iterator[Symptom]:
+    """A host that was told another place than its seat, or none.
+
+    `TPU_WORKER_ID` or `NODE_RANK` says another number than the labels, because the pod was created
+    while the webhook was away, because a template sets it by hand, or because a second webhook sets
+    it. Two hosts with one number never finish their rendezvous.
+
+    https://github.com/ray-project/ray/blob/master/python/ray/_private/accelerators/tpu.py
+    """
+    yield from _differing(
+        expected.replica, expected.places(), "hosts find their place in the replica by it"
+    )
+
+
+def hostname_differs(expected: Expected) -> Iterator[Symptom]:
+    """A host whose name is not the one by which its peers look for it.
+
+    The pod was created while the webhook was away, or its template sets `hostname`. Its peers wait
+    for a name that does not resolve.
+
+    https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-hostname-and-subdomain-field
+    """
+    yield from _differing(
+        expected.replica, expected.host_names(), "its peers look for it by that name"
+    )
+
+
+def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[Symptom]:
+    if not found:
+        return
+    first, pods = found[0], [each.pod.name for each in found]
+    more = f", and {len(found) - 1} more like it" if len(found) > 1 else ""
+    yield Symptom(
+        f"{first.name} of host {first.host} of replica {_called(replica)} ({first.pod.name}) "
+        "should be "
+        f"{first.expected} and is {first.shown}{more}: {why}",
+        f"remove {first.name} from the template if it is there, run `ray-webhook check`, and have "
+        "the pod"
+        f"{'s' if len(pods) > 1 else ''} created again",
+        get_pods(replica.group.cluster.namespace, pods),
+        newest(each.pod for each in found),
+        tuple(each.host for each in found),
+        tuple(pods),
+        change=deletion_of_pods(replica.group.cluster.namespace, pods),
+    )
+
+
+def pod_without_seat(group: Group) -> Iterator[Symptom]:
+    """A worker pod without a seat.
+
+    It was created while the webhook was away or did not see it, and nobody else gave it its labels:
+    it does not know its replica, its place there, or its peers. The label of a former webhook,
+    `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is
+    a replica by itself, and has no TPU, needs none.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/common/pod.go
+    """
+    lost = group.lost
+    if group.cluster.ignored or not lost:
+        return
+    pods = [unseated.pod for unseated in lost]
+    names_ = [pod.name for pod in pods]
+    why = next((f": {unseated.why}" for unseated in lost if unseated.why), "")
+    yield Symptom(
+        f"{listed(names_)} {'has' if len(pods) == 1 else 'have'} no seat{why}",
+        "run `ray-webhook check`, and when it finds nothing, have them created again",
+        get_pods(group.cluster.namespace, names_),
+        newest(pods),
+        pods=tuple(names_),
+        change=deletion_of_pods(group.cluster.namespace, names_),
+    )
+
+
+def host_restarted(expected: Expected) -> Iterator[Symptom]:
+    """A replica, or a worker group that is one job, of which some hosts have restarted and the
+    others have not.
+
+    Ray's container ended on these hosts and kubelet started it again, so every pod is ready. The
+    processes of the other hosts still wait for the ranks that ended: collective operations of JAX
+    and NCCL do not finish, and often no error is logged. A replica whose hosts have all restarted
+    equally often starts together. Restarts before the newest pod of the replica was created do not
+    count. The controller repairs such a replica that has the annotation
+    `admission.ray.io/restart`.
+
+    https://docs.jax.dev/en/latest/multi_process.html
+    """
+    replica = expected.replica
+    pods = replica.peers
+    if len(pods) <= 1:
+        return
+    statuses = {pod.name: pod.ray_status or ContainerStatus() for pod in pods}
+    least = min(each.restart_count for each in statuses.values())
+    newest_ = newest(pods) or 0.0
+    found = {
+        pod.name: each
+        for pod in replica.everyone
+        if (each := statuses[pod.name]).restart_count > least
+        and (_last_end(each) or newest_) >= newest_
+    }
+    if not found:
+        return
+    which = [host for host, held in replica.pods.items() if any(pod.name in found for pod in held)]
+    count = max(each.restart_count for each in found.values())
+    cluster, whole = replica.group.cluster, "group" if replica.group.in_unit else "replica"
+    yield Symptom(
+        f"{hosts(which)} of replica {_called(replica)} restarted ({counted(count, 'restart')}), "
+        f"and the other hosts did not{_last_words(found.values())}",
+        f"if the job does not go on, start all hosts of the {whole} again: delete its pods. "
+        "The logs of the container that ended (`kubectl logs --previous`) have the cause",
+        describe("pod", cluster.namespace, next(iter(found))),
+        earliest(map(_last_end, found.values())),
+        tuple(sorted(which)),
+        tuple(found),
+        not_before=newest(pods),
+        change=deletion_of_pods(cluster.namespace, [pod.name for pod in pods]),
+    )
+
+
+def _last_end(status: ContainerStatus) -> float | None:
+    """Return when a container ended before it was started again."""
+    end = status.last_state.terminated if status.last_state else None
+    return seconds_of(end.finished_at) if end else None
+
+
+def _last_words(statuses: Iterable[ContainerStatus]) -> str:
+    """Return how the first of some containers ended before it was started again."""
+    for each in statuses:
+        if each.last_state is not None and (end := each.last_state.terminated) is not None:
+            return f"; the last end: {end.reason or 'ended'}, exit code {end.exit_code}"
+    return ""
+
+
+def _called(replica: Replica) -> str:
+    """Return the index and name of a replica."""
+    return f"{replica.index} ({replica.name})" if replica.name else f"{replica.index}"
+
+
+def _short(difference: Difference) -> str:
+    """Return a value that may be long."""
+    return _cut(difference.shown)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+GROUP: Final = (
+    error(ids.REPLICA_MISSING, replica_missing, seconds=60),
+    warning(ids.REPLICA_BEYOND_DESIRED, replica_beyond_desired, seconds=120),
+    error(ids.SEAT_HELD_TWICE, seat_held_twice, seconds=10, event=Event("SeatHeldTwice")),
+    error(ids.POD_WITHOUT_SEAT, pod_without_seat, event=Event("PodWithoutSeat")),
+)
+REPLICA: Final = (
+    error(ids.HOST_MISSING, host_missing, seconds=30, event=Event("HostMissing", 120.0, "at once")),
+)
+SLICE: Final = (error(ids.SLICE_LEFT_OUT, slice_left_out),)
+TOLD: Final = (
+    error(ids.REPLICA_SPLIT, replica_split, event=Event("ReplicaSplit")),
+    warning(ids.HOSTS_CHANGED, hosts_changed),
+    error(
+        ids.WORKER_ID_DIFFERS, worker_id_differs, event=Event("WorkerIdDiffers", series="at once")
+    ),
+    error(ids.HOSTNAME_DIFFERS, hostname_differs, event=Event("HostnameDiffers", series="at once")),
+    error(ids.HOST_RESTARTED, host_restarted, event=Event("HostRestarted", series="at once")),
+)

@@ -1,0 +1,267 @@
+"""The tracker: what changes from picture to picture, and what RayClusters are to be told of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct, field, structs
+
+from webhook.diagnostics import ids, report
+from webhook.diagnostics.diagnosis import Event, Series, Trouble
+from webhook.diagnostics.examination import DIAGNOSES
+from webhook.diagnostics.messages import others
+
+Kind = Literal["Normal", "Warning"]
+
+NOTE_MAX: Final = 1024
+"""Characters of the note of an event, as the API server allows.
+
+https://github.com/kubernetes/api/blob/master/events/v1/types.go
+"""
+_EVENTS: Final[Mapping[str, Event]] = {
+    each.id: each.event for each in DIAGNOSES if each.event is not None
+}
+"""The events that diagnoses become, by their ids."""
+
+COMPLETE: Final = "ReplicaComplete"
+RESOLVED: Final = "Resolved"
+"""What the reason of an event ends with that says the end of what another one reported."""
+
+
+class Key(NamedTuple):
+    """What makes events one series: the RayCluster, the replica or what else it is about, why."""
+
+    uid: str
+    place: tuple[str, str]
+    """Group, and name or index of the replica, or of all that share the series from its first
+    event on; empty where it is about more than that.
+    """
+    reason: str
+
+
+class EventRequest(Struct, frozen=True):
+    """Something that a RayCluster is to be told."""
+
+    key: Key
+    kind: Kind
+    namespace: str
+    cluster: str
+    note: str
+
+
+class Tally(Struct, frozen=True):
+    """The replicas of one group, by state, and its pods without a seat that need one.
+
+    `incomplete_since` is when the first of those that are not complete was so, in seconds since
+    the epoch.
+    """
+
+    namespace: str
+    cluster: str
+    group: str
+    replicas: dict[str, int]
+    unseated: int
+    incomplete_since: float | None
+
+
+class Look(Struct, frozen=True):
+    """What came of a look: what is to be told now, and the numbers of it all."""
+
+    notices: tuple[EventRequest, ...]
+    tallies: tuple[Tally, ...]
+    troubles: dict[tuple[str, str, str], int]
+    """Troubles by namespace, RayCluster and diagnosis; those of no RayCluster have neither."""
+
+
+Place = tuple[str, str, str]
+"""Uid of the RayCluster, group, and name or index of a replica."""
+
+
+class Tracker(Struct):
+    """Remembers since when something has been so, from look to look."""
+
+    troubled: dict[Key, float] = field(default_factory=dict)
+    series: dict[Key, Key] = field(default_factory=dict)
+    """Of each replica and reason that is told of, the series."""
+    open: dict[Key, EventRequest] = field(default_factory=dict)
+    """What was reported at the last look, by series."""
+    incomplete: dict[Place, float] = field(default_factory=dict)
+    complete: set[Place] | None = None
+    """The replicas that were complete at the last look; None before the first."""
+
+    def look(self, picture: report.ClusterReport) -> Look:
+        """Take in a picture. RayClusters that are left alone, or may be, are told nothing."""
+        left_alone = {
+            cluster.uid for cluster in picture.clusters if cluster.failure or _left_alone(cluster)
+        }
+        notices = tuple(
+            notice
+            for notice in (*self._wrong(picture), *self._completed(picture))
+            if notice.key.uid not in left_alone
+        )
+        tallies = tuple(
+            self._tally(cluster, group) for cluster in picture.clusters for group in cluster.groups
+        )
+        there = {place for place, _ in _replicas(picture)}
+        self.incomplete = {each: at for each, at in self.incomplete.items() if each in there}
+        troubles: dict[tuple[str, str, str], int] = {}
+        for each in picture.every_trouble:
+            place = each.namespace, each.cluster, each.id
+            troubles[place] = troubles.get(place, 0) + 1
+        return Look(notices, tallies, troubles)
+
+    def _wrong(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
+        """Yield what is wrong for long enough, a notice for each series."""
+        found: dict[Key, tuple[report.Cluster, Trouble]] = {}
+        for cluster in picture.clusters:
+            names = _names(cluster)
+            for trouble in (*cluster.troubles, *picture.troubles):
+                event = _EVENTS.get(trouble.id)
+                if event is not None:
+                    replica = names.get((trouble.group, trouble.replica), "")
+                    key = Key(cluster.uid, (trouble.group, replica), event.reason)
+                    found.setdefault(key, (cluster, trouble))
+        self.troubled = {key: self.troubled.get(key, picture.now) for key in found}
+        lasting = {
+            key: (cluster, trouble)
+            for key, (cluster, trouble) in found.items()
+            if picture.now - self.troubled[key] >= _EVENTS[trouble.id].seconds
+        }
+        self.series = self._series(
+            {key: _EVENTS[trouble.id].series for key, (_, trouble) in lasting.items()}
+        )
+        told: dict[Key, list[tuple[report.Cluster, Trouble]]] = {}
+        for key, each in lasting.items():
+            told.setdefault(self.series[key], []).append(each)
+        before, self.open = self.open, {}
+        for series, ((cluster, trouble), *more) in told.items():
+            note = _note(trouble, [each.replica for _, each in more])
+            notice = EventRequest(series, "Warning", cluster.namespace, cluster.name, note)
+            self.open[series] = notice
+            yield notice
+        there = {each.uid for each in picture.clusters if not (each.failure or each.deleting)}
+        for series, notice in before.items():
+            if series not in self.open and series.uid in there:
+                yield _resolved(notice)
+
+    def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
+        """Return the series of each replica and reason: what was told of before goes on with its
+        own.
+        """
+        new = [key for key, series in lasting.items() if series == "at once"]
+        at_once = _at_once(key for key in new if key not in self.series)
+        return {
+            key: _of_group(key)
+            if series == "group"
+            else self.series.get(key) or at_once.get(key, key)
+            for key, series in lasting.items()
+        }
+
+    def _completed(self, picture: report.ClusterReport) -> Iterator[EventRequest]:
+        """Yield the replicas of several hosts that have become complete since the last look, a
+        notice for each group.
+        """
+        before, self.complete = self.complete, set()
+        done: dict[Key, tuple[report.Cluster, report.Group, report.Replica]] = {}
+        for place, (cluster, group, replica) in _replicas(picture):
+            if replica.state == report.LEAVING:
+                self.incomplete.pop(place, None)
+                continue
+            if replica.state != report.COMPLETE:
+                since = replica.since if before is None else None
+                self.incomplete.setdefault(place, since or picture.now)
+                continue
+            self.incomplete.pop(place, None)
+            self.complete.add(place)
+            if before is not None and place not in before and group.hosts > 1:
+                done[Key(cluster.uid, place[1:], COMPLETE)] = cluster, group, replica
+        told: dict[Key, list[tuple[report.Cluster, report.Group, report.Replica]]] = {}
+        for key, series in _at_once(done).items():
+            told.setdefault(series, []).append(done[key])
+        for series, ((cluster, group, replica), *more) in told.items():
+            rest = others([each.index for _, _, each in more])
+            note = f"all {group.hosts} hosts of replica {_called(replica)} are ready{rest}"
+            yield EventRequest(series, "Normal", cluster.namespace, cluster.name, note)
+
+    def _tally(self, cluster: report.Cluster, group: report.Group) -> Tally:
+        states: dict[str, int] = {}
+        times = []
+        for replica in group.replicas:
+            states[replica.state] = states.get(replica.state, 0) + 1
+            since = self.incomplete.get((cluster.uid, group.name, _called(replica)))
+            if since is not None:
+                times.append(since)
+        return Tally(
+            cluster.namespace,
+            cluster.name,
+            group.name,
+            states,
+            sum(len(each.pods) for each in cluster.troubles if _seatless(each, group)),
+            min(times, default=None),
+        )
+
+
+def _resolved(notice: EventRequest) -> EventRequest:
+    """Return that what was reported is no longer so."""
+    key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
+    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To mend it: ")[0]
+    return structs.replace(notice, key=key, kind="Normal", note=note)
+
+
+def _of_group(key: Key) -> Key:
+    return key._replace(place=(key.place[0], ""))
+
+
+def _at_once(keys: Iterable[Key]) -> dict[Key, Key]:
+    """Return by replica and reason the series of what was found at once: one for each group, named
+    by all its replicas, so that what is found of others later is another.
+    """
+    groups: dict[Key, list[Key]] = {}
+    for key in keys:
+        groups.setdefault(_of_group(key), []).append(key)
+    return {
+        key: of_group._replace(
+            place=(of_group.place[0], " ".join(each.place[1] for each in together))
+        )
+        for of_group, together in groups.items()
+        for key in together
+    }
+
+
+def _left_alone(cluster: report.Cluster) -> bool:
+    return any(trouble.id == ids.IGNORED for trouble in cluster.troubles)
+
+
+def _seatless(trouble: Trouble, group: report.Group) -> bool:
+    return (trouble.id, trouble.group) == (ids.POD_WITHOUT_SEAT, group.name)
+
+
+def _replicas(
+    picture: report.ClusterReport,
+) -> Iterator[tuple[Place, tuple[report.Cluster, report.Group, report.Replica]]]:
+    for cluster in picture.clusters:
+        for group in cluster.groups:
+            for replica in group.replicas:
+                yield (cluster.uid, group.name, _called(replica)), (cluster, group, replica)
+
+
+def _called(replica: report.Replica) -> str:
+    """Return the name of a replica, else its index, or `missing` of one that is not there."""
+    return replica.name or ("missing" if replica.index is None else str(replica.index))
+
+
+def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
+    """Return what replicas are called, by group and index."""
+    return {
+        (group.name, replica.index): _called(replica)
+        for group in cluster.groups
+        for replica in group.replicas
+        if replica.index is not None
+    }
+
+
+def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
+    """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
+    place = f"{trouble.group}: " if trouble.group else ""
+    said = f"{place}{trouble.message}{others(more)}. To mend it: {trouble.remedy}"
+    whole = f"{said}: {trouble.command}"
+    return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]

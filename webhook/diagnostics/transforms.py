@@ -1,0 +1,113 @@
+"""What the store keeps of pods and nodes: of equal parts, one object.
+
+The pods of a worker group differ in a few labels and variables. Objects are read-only, so that they
+can share the rest.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from sys import intern
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from webhook.api.objects import (
+    Affinity,
+    EnvVar,
+    OwnerReference,
+    Strings,
+)
+from webhook.diagnostics.live_objects import (
+    Condition,
+    LiveContainer,
+    LivePod,
+    Named,
+)
+
+T = TypeVar("T")
+
+_SHARED: Final = 1 << 13
+"""Different parts of one kind that are remembered: pods with others share less, and are larger."""
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def kept(pod: LivePod) -> LivePod:
+    """Return a pod that is equal to `pod` and takes less memory."""
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    return replace(
+        pod,
+        metadata=replace(
+            meta,
+            labels=_strings(meta.labels),
+            namespace=meta.namespace and intern(meta.namespace),
+            generate_name=meta.generate_name and intern(meta.generate_name),
+            creation_timestamp=intern(meta.creation_timestamp),
+            owner_references=_owners(meta.owner_references),
+        ),
+        spec=replace(
+            spec,
+            containers=_containers(spec.containers),
+            init_containers=_containers(spec.init_containers),
+            node_selector=_selector(spec.node_selector),
+            affinity=_affinity(spec.affinity),
+        ),
+        status=replace(status, conditions=_conditions(status.conditions)),
+    )
+
+
+def kept_node(node: Named) -> Named:
+    """Return a node without its annotations, which nothing reads."""
+    meta = node.metadata
+    return Named(replace(meta, labels=_strings(meta.labels), annotations=None))
+
+
+def _sharing(kind: type[T]) -> Callable[[T | None], T | None]:
+    """Return a function that returns one object for equal ones of a kind."""
+    decode = msgspec.json.Decoder(kind).decode
+
+    @lru_cache(maxsize=_SHARED)
+    def shared(text: bytes) -> T:
+        return decode(text)
+
+    return lambda value: None if value is None else shared(_encode(value))
+
+
+_owners: Final = _sharing(list[OwnerReference])
+_selector: Final = _sharing(Strings)
+_affinity: Final = _sharing(Affinity)
+_container: Final = _sharing(LiveContainer)
+
+
+@lru_cache(maxsize=_SHARED)
+def _variable(value: EnvVar) -> EnvVar:
+    return value
+
+
+def _containers(values: list[LiveContainer] | None) -> list[LiveContainer] | None:
+    if values is None:
+        return None
+    found = []
+    for each in values:
+        shell = _container(replace(each, env=None)) or each
+        env = None if each.env is None else [_variable(value) for value in each.env]
+        found.append(replace(shell, env=env))
+    return found
+
+
+def _strings(values: Strings | None) -> Strings | None:
+    return values and {intern(key): intern(value) for key, value in values.items()}
+
+
+def _conditions(values: list[Condition] | None) -> list[Condition] | None:
+    return values and [
+        Condition(
+            intern(each.type),
+            intern(each.status),
+            intern(each.reason),
+            intern(each.message),
+            each.last_transition_time and intern(each.last_transition_time),
+        )
+        for each in values
+    ]

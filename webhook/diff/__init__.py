@@ -1,0 +1,1 @@
+"""Comparison of an object in a file with the one in the cluster."""

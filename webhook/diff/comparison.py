@@ -1,0 +1,251 @@
+"""A comparison: what an object of a file would change in the one that lives."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.objects import Pod
+from webhook.api.review import Denied
+from webhook.groups.group_config import facts_of
+from webhook.groups.identity_request import carried_seat
+from webhook.manifest.kuberay_pods import (
+    MOST_PODS,
+    cluster_for,
+    count_pods,
+    expand,
+)
+from webhook.manifest.manifest_error import ManifestError
+from webhook.manifest.reader import Manifest
+from webhook.manifest.views import as_cluster, require_owner
+from webhook.mutation.edit import SetEnv, SetField
+from webhook.mutation.pipeline import host_edits, replica_edits
+from webhook.mutation.ray_pod import Worker, read_replica
+from webhook.validation.finding import Finding
+from webhook.validation.ruleset import check, check_update
+
+Object = dict[str, Any]
+Hosts = dict[tuple[str, int, int], dict[str, str]]
+"""What each host is given, by group, replica and host."""
+
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_IDENTITIES: Final = ("groupName", "name")
+_LONG: Final = 80
+
+
+class Change(Struct, frozen=True, omit_defaults=True):
+    """A field that changes; an absent value is None."""
+
+    path: str
+    old: str | None
+    new: str | None
+
+
+class HostChange(Struct, frozen=True):
+    """Something that hosts of a group are given in another way: how many of them, and that of the
+    first.
+    """
+
+    group: str
+    what: str
+    hosts: int
+    first: str
+    old: str
+    new: str
+
+
+class Comparison(Struct, frozen=True):
+    """What changes: fields, findings that are new or gone, hosts of the RayCluster or of that which
+    is made of the object.
+    """
+
+    changes: tuple[Change, ...]
+    found: tuple[Finding, ...]
+    gone: tuple[Finding, ...]
+    hosts: tuple[HostChange, ...]
+
+    @property
+    def any(self) -> bool:
+        """Tell whether there is a difference at all."""
+        return bool(self.changes)
+
+
+def _key(finding: Finding) -> tuple[object, ...]:
+    """Return what identifies a finding in two versions of an object."""
+    return (*finding.place, finding.message)
+
+
+def compare(kind: str, live: Object, new: Object) -> Comparison:
+    """Return what applying `new` would change in `live`.
+
+    What `new` leaves out stays as it is, defaults among it, unless the last `kubectl apply` had it.
+    """
+    meta = live.get("metadata") or {}
+    after = {**live, **_applied(live, _last(meta), _wanted(new))}
+    before_keys = {_key(finding) for finding in check(kind, live)}
+    found = [
+        finding for finding in check_update(kind, live, after) if _key(finding) not in before_keys
+    ]
+    after_keys = {_key(finding) for finding in check(kind, after)}
+    gone = [finding for finding in check(kind, live) if _key(finding) not in after_keys]
+    changes = tuple(_changes(_wanted(live), _wanted(after), ""))
+    hosts = tuple(_host_changes({**live, "kind": kind}, {**after, "kind": kind}))
+    return Comparison(changes, tuple(found), tuple(gone), hosts)
+
+
+def _wanted(document: Object) -> Object:
+    """Return the fields of an object that users write: its spec, labels and annotations."""
+    meta = _map(document.get("metadata"))
+    annotations = {
+        key: value for key, value in _map(meta.get("annotations")).items() if key != _LAST_APPLIED
+    }
+    kept = {"labels": _map(meta.get("labels")), "annotations": annotations}
+    return {"metadata": kept, "spec": _map(document.get("spec"))}
+
+
+def _map(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def _last(meta: Object) -> Object:
+    """Return the fields that users write of the object in the last `kubectl apply`. Its name and
+    namespace are not among them: they are never removed by an apply.
+    """
+    try:
+        last = msgspec.json.decode(_map(meta.get("annotations")).get(_LAST_APPLIED, "{}"))
+    except msgspec.DecodeError:
+        return {}
+    return _wanted(_map(last))
+
+
+def _applied(live: Any, last: Any, new: Any) -> Any:  # noqa: ANN401 - JSON has values of every type
+    """Return a value after an apply: maps are merged, elements of lists by name, all else is
+    replaced.
+    """
+    if isinstance(live, dict) and isinstance(new, dict):
+        before = last if isinstance(last, dict) else {}
+        kept = {key: value for key, value in live.items() if key in new or key not in before}
+        return kept | {
+            key: _applied(live.get(key), before.get(key), value) for key, value in new.items()
+        }
+    if isinstance(live, list) and isinstance(new, list):
+        there, former = _by_identity(live), _by_identity(last if isinstance(last, list) else [])
+        return [
+            _applied(there.get(key), former.get(key), value)
+            for key, value in _by_identity(new).items()
+        ]
+    return new
+
+
+def _by_identity(elements: list[Any]) -> dict[object, Any]:
+    found: dict[object, Any] = {}
+    for index, element in enumerate(elements):
+        name = _identity(element)
+        found[index if name is None or name in found else name] = element
+    return found
+
+
+def _identity(element: object) -> str | None:
+    held = element if isinstance(element, Mapping) else {}
+    return next((str(held[key]) for key in _IDENTITIES if isinstance(held.get(key), str)), None)
+
+
+def _changes(old: object, new: object, path: str) -> Iterator[Change]:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in (*old, *(key for key in new if key not in old)):
+            step = f".{key}" if key.isidentifier() else f"[{key}]"
+            yield from _changes(old.get(key), new.get(key), f"{path}{step}".removeprefix("."))
+    elif isinstance(old, list) and isinstance(new, list):
+        before, after = _by_identity(old), _by_identity(new)
+        for key in (*before, *(key for key in after if key not in before)):
+            yield from _changes(before.get(key), after.get(key), f"{path}[{key}]")
+        if list(before) != list(after) and set(before) == set(after):
+            yield Change(path, "in this order", "in another order")
+    else:
+        yield Change(path, _shown(old), _shown(new))
+
+
+def _shown(value: object) -> str | None:
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _host_changes(live: Object, after: Object) -> Iterator[HostChange]:
+    """Yield hosts that come and go, and what stays with another name, place or peers."""
+    before, then = _hosts(live), _hosts(after)
+    if before is None or then is None:
+        return
+    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for host in sorted({*before, *then}):
+        group, replica, number = host
+        called = "the head" if group == names.HEAD_GROUP else f"replica {replica}, host {number}"
+        if host not in then:
+            found.setdefault((group, "hosts that go"), []).append((called, "there", "gone"))
+        elif host not in before:
+            found.setdefault((group, "hosts that come"), []).append((called, "not there", "there"))
+        else:
+            for what in sorted({*before[host], *then[host]}):
+                was, will = before[host].get(what, "not set"), then[host].get(what, "not set")
+                if was != will:
+                    found.setdefault((group, what), []).append((called, was, will))
+    for (group, what), each in found.items():
+        first, was, will = each[0]
+        yield HostChange(group, what, len(each), first, _shown(was) or "", _shown(will) or "")
+
+
+def _hosts(document: Object) -> Hosts | None:
+    """Return what each host of a RayCluster, or of that which an object makes, would be given; None
+    when that cannot be said. What is suspended, or makes none, has no hosts, nor a head.
+    """
+    try:
+        made = document if document["kind"] == names.RAYCLUSTER_KIND else _made(document)
+        if made is None:
+            return {}
+        view = as_cluster(Manifest("live", made))
+        if view.spec.suspend:
+            return {}
+        if count_pods(view) > MOST_PODS:
+            return None
+        return dict(_given(made, expand(made, view, indexed=True)))
+    except (ManifestError, Denied, ValueError):
+        return None
+
+
+def _made(document: Object) -> Object | None:
+    """Return the RayCluster that KubeRay makes of an object; None where it makes none, as while it
+    is suspended.
+    """
+    require_owner(Manifest("live", document))
+    spec = document.get("spec") or {}
+    below = spec.get("jobTemplate") if document["kind"] == names.RAYCRONJOB_KIND else {}
+    suspended = any(each.get("suspend") for each in (spec, below or {}))
+    return None if suspended else cluster_for(document)
+
+
+def _given(
+    document: Object, pods: Iterator[Object]
+) -> Iterator[tuple[tuple[str, int, int], dict[str, str]]]:
+    facts = facts_of(as_cluster(Manifest("live", document)))
+    for raw in pods:
+        pod = msgspec.json.decode(msgspec.json.encode(raw), type=Pod)
+        if pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD:
+            yield (names.HEAD_GROUP, 0, 0), {}
+            continue
+        group = facts.groups.get(pod.labels.get(names.LABEL_GROUP, ""))
+        seat = carried_seat(pod.labels, group.num_of_hosts) if group is not None else None
+        if group is None or seat is None:
+            continue
+        replica = read_replica(pod, seat, facts, group)
+        given: dict[str, str] = {}
+        for edit in (*host_edits(Worker(replica, seat.host)), *replica_edits(replica)):
+            if type(edit) is SetEnv:
+                given[edit.name] = str(edit.value) or f"<{edit.field_path}>"
+            elif type(edit) is SetField and edit.name == "hostname":
+                given["hostname"] = str(edit.value)
+        yield (group.group_name, seat.replica, seat.host), given

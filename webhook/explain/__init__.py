@@ -1,0 +1,1 @@
+"""Explanation of pods and variables."""

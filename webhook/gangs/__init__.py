@@ -1,3 +1,0 @@
-"""Gangs: the PodGroups that a RayCluster should have, and what to do next about
-those that exist.
-"""

@@ -1,0 +1,334 @@
+"""Opt-ins: the annotations that people write on a RayCluster, one row for each.
+
+To add one, add its name to `webhook/api/names.py` and a row to `OPT_INS`. What is known of a
+RayCluster, the mutators, the rules and `docs/annotations.md` read the row.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from webhook.accelerators import profiles
+from webhook.api import names
+from webhook.api.formats import LABEL_VALUE_ADVICE, is_label_value, is_qualified_name
+from webhook.api.objects import LabelMapping, Strings
+from webhook.api.quantity import read_number
+from webhook.groups.drain_timeout import SECONDS_MAX, read_seconds
+
+T = TypeVar("T")
+
+INDEX_LIMIT: Final = 1 << 20
+"""Shard indices are below this number."""
+
+
+def read_index(text: str) -> int | None:
+    """Return a shard index, or None for a text that is none: decimal, without sign or leading
+    zeros, below the limit.
+    """
+    return read_number(text, INDEX_LIMIT - 1)
+
+
+def read_count(text: str) -> int | None:
+    """Return how many shards a group has, or None for a text that is no such number: as an index is
+    written, but from 1 to the limit.
+    """
+    return read_number(text, INDEX_LIMIT) or None
+
+
+CLUSTER: Final = "cluster"
+WORKER_GROUP: Final = "worker-group"
+REPLICA: Final = "replica"
+GRANULARITIES: Final = (CLUSTER, WORKER_GROUP, REPLICA)
+"""Values of the annotations of scheduling groups and ComputeDomains: which pods share one."""
+
+UNITS: Final = (REPLICA, WORKER_GROUP)
+"""Values of the annotation of units: the pods of one distributed job."""
+
+_SHOWN: Final = 40
+"""Characters of a wrong value that a message repeats."""
+
+
+class OptIn(Struct, Generic[T], frozen=True):
+    """One annotation: what it means, what may be written, how it is read.
+
+    `fault` says what is wrong with a value, or nothing when it may be written. `rule` is the rule
+    that says so when the object is applied. `page` is where people read more.
+    """
+
+    annotation: str
+    means: str
+    values: str
+    parse: Callable[[str], T]
+    fault: Callable[[T], str]
+    page: str
+    rule: str = "annotation-value-invalid"
+
+    def read(self, annotations: Strings) -> T:
+        """Return what annotations say; an absent one says nothing, as an empty one does."""
+        return self.parse(annotations.get(self.annotation, ""))
+
+    def problem(self, text: str) -> str:
+        """Return what is wrong with a value and what to write, or nothing."""
+        return self.fault(self.parse(text)) if text else ""
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def read_pairs(chosen: tuple[str, ...]) -> list[LabelMapping]:
+    """Return the mappings among pairs such as `nvidia.com/gpu.clique=ray.io/gpu-domain`."""
+    pairs = [pair.partition("=") for pair in chosen]
+    return [
+        LabelMapping(key, label)
+        for key, _, label in pairs
+        if is_qualified_name(key) and is_qualified_name(label)
+    ]
+
+
+def _no_pairs(chosen: tuple[str, ...]) -> str:
+    wrong = next((pair for pair in chosen if not read_pairs((pair,))), "")
+    return f"{wrong[:_SHOWN]!r}: write <node label>=<Ray label>" if wrong else ""
+
+
+def _unknown_profiles(chosen: tuple[str, ...]) -> str:
+    unknown = [name[:20] for name in chosen if name not in profiles.allowed()]
+    what = ", ".join(map(repr, unknown[:3]))
+    return f"unknown profile {what}; known are {', '.join(profiles.allowed())}" if unknown else ""
+
+
+def _no_label_key(key: str) -> str:
+    if not key or is_qualified_name(key):
+        return ""
+    return f"{key[:_SHOWN]!r} is not a node label key, so replicas get no affinity: correct it"
+
+
+def _unknown_granularity(text: str) -> str:
+    if not text or text in GRANULARITIES:
+        return ""
+    known = f"{', '.join(GRANULARITIES[:-1])} or {GRANULARITIES[-1]}"
+    return f"{text[:_SHOWN]!r} is unknown: write {known}"
+
+
+def _units(text: str) -> Strings:
+    """Return the unit by the name of a worker group; that of all others has the empty name."""
+    pairs = (each.rpartition("=") for each in _listed(text))
+    return {group.strip(): unit.strip() for group, _, unit in pairs}
+
+
+def is_unit(units: Strings, group: str) -> bool:
+    """Return whether a worker group is to be a unit, by what the annotation says."""
+    return units.get(group, units.get("")) == WORKER_GROUP
+
+
+def _unknown_unit(units: Strings) -> str:
+    unknown = [unit for unit in units.values() if unit not in UNITS]
+    if not unknown:
+        return ""
+    return f"{unknown[0][:_SHOWN]!r} is unknown: write {' or '.join(UNITS)}, or group={UNITS[1]}"
+
+
+def _no_shard_group(text: str) -> str:
+    if is_label_value(text):
+        return ""
+    return f"{text[:20]!r}: {LABEL_VALUE_ADVICE}"
+
+
+def _no_index(text: str) -> str:
+    if read_index(text) is not None:
+        return ""
+    return (
+        f"{text[:_SHOWN]!r} is not a shard index: remove it to get one, or write 0 to "
+        f"{INDEX_LIMIT - 1}"
+    )
+
+
+def _no_count(text: str) -> str:
+    if read_count(text) is not None:
+        return ""
+    return f"{text[:_SHOWN]!r} is not a number of shards: write 1 to {INDEX_LIMIT}"
+
+
+def _no_switch(text: str) -> str:
+    return "" if text in ("", "true", "false") else f"{text[:_SHOWN]!r}: write true, or remove it"
+
+
+def _no_seconds(text: str) -> str:
+    if not text or read_seconds(text) is not None:
+        return ""
+    return f"{text[:_SHOWN]!r}: write whole seconds, 0 to {SECONDS_MAX}"
+
+
+def _no_restart(text: str) -> str:
+    if text in ("", names.RESTART_REPLICA):
+        return ""
+    return f"{text[:_SHOWN]!r}: write {names.RESTART_REPLICA}, or remove it"
+
+
+TOPOLOGY_KEY: Final = OptIn(
+    names.ANNOTATION_TOPOLOGY_KEY,
+    means=(
+        "the hosts of a replica stay together within one value of this node label, apart from "
+        "others"
+    ),
+    values="a node label key, such as `nvidia.com/gpu.clique`",
+    parse=str,
+    fault=_no_label_key,
+    page="scheduling.md#placement-of-replicas",
+)
+
+PROFILES: Final = OptIn(
+    names.ANNOTATION_PROFILES,
+    means="variables that frameworks read, beside those of the rendezvous",
+    values=(
+        f"{', '.join(f'`{name}`' for name in profiles.BY_NAME)}, comma-separated; or "
+        f"`{profiles.NONE}`"
+    ),
+    parse=_listed,
+    fault=_unknown_profiles,
+    page="annotations.md#profiles",
+)
+
+SCHEDULING_GROUP: Final = OptIn(
+    names.ANNOTATION_SCHEDULING_GROUP,
+    means="which pods are scheduled together, all or none",
+    values=", ".join(f"`{name}`" for name in GRANULARITIES),
+    parse=str,
+    fault=_unknown_granularity,
+    page="scheduling.md#gang-scheduling",
+    rule="scheduling-group-unknown",
+)
+
+SHARD_GROUP: Final = OptIn(
+    names.ANNOTATION_SHARD_GROUP,
+    means="the shard group in which this RayCluster gets an index",
+    values="a label value",
+    parse=str,
+    fault=_no_shard_group,
+    page="shards.md",
+    rule="shard-group-invalid",
+)
+
+SHARD_INDEX: Final = OptIn(
+    names.ANNOTATION_SHARD_INDEX,
+    means="the index within the shard group; the webhook writes it",
+    values="a number",
+    parse=str,
+    fault=_no_index,
+    page="shards.md",
+    rule="shard-index-invalid",
+)
+
+SHARD_COUNT: Final = OptIn(
+    names.ANNOTATION_SHARD_COUNT,
+    means="how many shards the shard group has; the index is below it",
+    values="a number, the same for all RayClusters of the group",
+    parse=str,
+    fault=_no_count,
+    page="shards.md",
+    rule="shard-count-invalid",
+)
+
+UNIT: Final = OptIn(
+    names.ANNOTATION_UNIT,
+    means="the pods of one distributed job: those of a replica, or of a worker group of GPUs",
+    values=f"{', '.join(f'`{unit}`' for unit in UNITS)}; pairs such as `ranks={WORKER_GROUP}`",
+    parse=_units,
+    fault=_unknown_unit,
+    page="units.md",
+)
+
+HOST_NAMES: Final = OptIn(
+    names.ANNOTATION_HOST_NAMES,
+    means="workers of groups of single hosts have stable host names, too",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="units.md",
+)
+
+NODE_LABELS: Final = OptIn(
+    names.ANNOTATION_NODE_LABELS,
+    means="labels of the Node that become labels of the Ray node",
+    values="`<node label>=<Ray label>`, comma-separated",
+    parse=_listed,
+    fault=_no_pairs,
+    page="scheduling.md#labels-of-ray-nodes",
+)
+
+KUEUE_SLICES: Final = OptIn(
+    names.ANNOTATION_KUEUE_SLICES,
+    means="Kueue is told, when the RayCluster is created, to keep a replica's hosts together",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="scheduling.md#kueue",
+)
+
+DRAIN_SECONDS: Final = OptIn(
+    names.ANNOTATION_DRAIN_SECONDS,
+    means="how long a worker that is being deleted may finish what runs on it",
+    values=f"whole seconds, 0 to {SECONDS_MAX}; 0 for not at all",
+    parse=str,
+    fault=_no_seconds,
+    page="lifecycle.md#termination",
+    rule="drain-seconds-invalid",
+)
+
+REPAIR: Final = OptIn(
+    names.ANNOTATION_REPAIR,
+    means="a replica of several hosts that has lost one is replaced whole",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="lifecycle.md#repair",
+)
+
+RESTART: Final = OptIn(
+    names.ANNOTATION_RESTART,
+    means="what restarts with Ray's container of a host of several",
+    values=f"`{names.RESTART_REPLICA}`: its replica",
+    parse=str,
+    fault=_no_restart,
+    page="lifecycle.md#repair",
+)
+
+COMPUTE_DOMAIN: Final = OptIn(
+    names.ANNOTATION_COMPUTE_DOMAIN,
+    means="which GPU pods share a ComputeDomain, and so their memory over NVLink (IMEX)",
+    values=", ".join(f"`{name}`" for name in GRANULARITIES),
+    parse=str,
+    fault=_unknown_granularity,
+    page="scheduling.md#computedomains",
+)
+
+REPLICA_LABEL: Final = OptIn(
+    names.ANNOTATION_REPLICA_LABEL,
+    means="Ray knows replica and host of each worker as labels of its node",
+    values="`true`",
+    parse=str,
+    fault=_no_switch,
+    page="scheduling.md#labels-of-ray-nodes",
+)
+
+OPT_INS: Final[tuple[OptIn[Any], ...]] = (
+    UNIT,
+    HOST_NAMES,
+    TOPOLOGY_KEY,
+    PROFILES,
+    SCHEDULING_GROUP,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    SHARD_COUNT,
+    KUEUE_SLICES,
+    DRAIN_SECONDS,
+    COMPUTE_DOMAIN,
+    NODE_LABELS,
+    REPLICA_LABEL,
+    REPAIR,
+    RESTART,
+)
+
+ANNOTATIONS: Final = tuple(row.annotation for row in OPT_INS)
+"""What people may write on Ray objects with our prefix."""

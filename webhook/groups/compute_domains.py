@@ -1,0 +1,88 @@
+"""ComputeDomains: which pods of a RayCluster share one, and its name.
+
+A ComputeDomain is the set of nodes whose GPUs reach each other's memory over NVLink (IMEX).
+https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.accelerators.devices import GPU, devices_of_container
+from webhook.api import names
+from webhook.api.objects import RayCluster, ResourceClaim, TemplateSpec
+from webhook.groups import scheduling_groups
+from webhook.groups.annotations import (
+    CLUSTER,
+    COMPUTE_DOMAIN,
+    GRANULARITIES,
+    REPLICA,
+)
+
+
+class Domains(Struct, frozen=True, gc=False):
+    """What a RayCluster asks for: a ComputeDomain for each `unit`, which the pods of `groups` and,
+    in the one of the whole cluster, a head with GPUs are in.
+    """
+
+    unit: str = ""
+    groups: tuple[str, ...] = ()
+    head: bool = False
+
+
+NO_DOMAINS: Final = Domains()
+
+
+def read_domains(cluster: RayCluster) -> Domains:
+    """Return the ComputeDomains that a RayCluster asks for; none for a unit that does not exist.
+
+    Replicas of one host have nobody to share a domain with.
+    """
+    unit = COMPUTE_DOMAIN.read(cluster.metadata.annotations or {})
+    if unit not in GRANULARITIES:
+        return NO_DOMAINS
+    return Domains(
+        unit,
+        tuple(
+            [
+                group.group_name
+                for group in cluster.groups
+                if (unit != REPLICA or group.num_of_hosts > 1)
+                and _takes_domain(group.template.spec)
+            ]
+        ),
+        unit == CLUSTER and _takes_domain(cluster.spec.head_group_spec.template.spec),
+    )
+
+
+def _takes_domain(spec: TemplateSpec) -> bool:
+    """Return whether pods have GPUs, by a resource or by claims, and no domain of their own."""
+    claims = spec.resource_claims or []
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    gpus = any(devices_of_container(each).get(GPU.name) for each in containers)
+    return (gpus or bool(claims)) and not has_own(claims)
+
+
+def has_own(claims: list[ResourceClaim]) -> bool:
+    """Return whether a pod names a ComputeDomain itself. A claim does not say its device class, so
+    the names of NVIDIA's documentation count: those with `compute-domain` or `imex`.
+    """
+    words = f"{names.COMPUTE_DOMAIN_KIND.lower()} compute-domain imex".split()
+    texts = [f"{each.name} {each.resource_claim_template_name or ''}".lower() for each in claims]
+    return any(word in text for text in texts for word in words)
+
+
+def domain_name(unit: str, cluster: str, uid: str, group: str = "", replica: str = "") -> str:
+    """Return the name of the ComputeDomain of a unit, and of its ResourceClaimTemplate.
+
+    No later unit has it, so that no pod can claim a channel of a domain that is being deleted: the
+    name of a replica is new with each replica, and the others depend on the uid of the RayCluster.
+    """
+    if unit == REPLICA:
+        return scheduling_groups.replica_pod_group(cluster, group, replica)
+    start = (
+        scheduling_groups.cluster_pod_group(cluster)
+        if unit == CLUSTER
+        else scheduling_groups.group_pod_group(cluster, group)
+    )
+    return f"{start}-{scheduling_groups.digest(uid)}"

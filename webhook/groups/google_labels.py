@@ -1,0 +1,118 @@
+"""The seat that Google's webhook for TPUs gave: label `replicaIndex`, and `TPU_WORKER_ID`.
+
+https://github.com/ai-on-gke/kuberay-tpu-webhook/blob/main/main.go (`mutatePod`)
+
+See docs/contributing/decisions/0001-adopting-pods-of-a-former-webhook.md.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.accelerators.topology import is_v7x
+from webhook.api import names
+from webhook.api.objects import Container, PodSpec, Strings
+from webhook.api.review import INVALID, Cause, Denied
+from webhook.groups.identity import MAX_HOSTS, MAX_REPLICAS, HostIdentity
+from webhook.groups.identity_request import carried_seat
+
+_DIGITS: Final = 9
+"""Digits of an index; a longer one is out of any bound."""
+
+
+def adopted_seat(group: str, label: str, spec: PodSpec) -> HostIdentity | None:
+    """Return the seat that the former webhook gave: `label` is `<group>-<n>`; None without an id.
+
+    The replica's name is the label itself. It is the same for all hosts of the replica, so that
+    hosts which we seat later get one name among them, and it is none that KubeRay or we would draw
+    for another replica of the group. Raises Denied, and msgspec.DecodeError or UnicodeDecodeError
+    for variables that are none.
+    """
+    containers = spec.containers or []
+    asking = [each for each in containers if _asks(each)]
+    ids = [found for each in asking or filter(None, [spec.ray]) if (found := _worker_id(each))]
+    if not ids:
+        return None
+    index = label.removeprefix(f"{group}-")
+    host = _host(ids, several=len(ids) > 1 and _v7x(spec))
+    if index == label or not _is_index(index, MAX_REPLICAS) or host is None:
+        shown = " and ".join(map(repr, dict.fromkeys(ids)))
+        text = (
+            f"{label!r} and {names.TPU_WORKER_ID} {shown} are no seat: expected {group}-<index> "
+            "and the number of a host"
+        )
+        raise Denied(Cause(INVALID, text, f"metadata.labels[{names.LABEL_LEGACY_REPLICA_INDEX}]"))
+    return HostIdentity(int(index), host, label)
+
+
+def seat_of(
+    group: str,
+    labels: Strings,
+    spec: Callable[[], PodSpec] | None,
+    hosts: int | None,
+    bound: int = MAX_HOSTS,
+) -> HostIdentity | None:
+    """Return the seat that a pod of a group carries, by its labels or from the former webhook, or
+    None.
+
+    Everybody asks here; what they ask differs on purpose:
+
+    - `bound`: hosts below it are seats. A pod that is created has to be within `numOfHosts`, as no
+      peer looks for it elsewhere. One that lives keeps the seat that it got while its group had
+      more hosts, so that nobody else gets that seat.
+    - `hosts`: of how many hosts a replica of the group is now, None where nobody knows. A replica
+      of one has no name, and an index alone is its seat. The watch of pods knows no RayCluster: to
+      it an index alone is a seat in any group, for a seat that is taken must not be given, and an
+      adopted replica keeps its name, which a group of single hosts never looks at.
+    - `spec`: what the marks of the former webhook are read from, None where only labels count.
+      Repair is one such place: it touches only pods whose seat everybody can read.
+
+    Raises Denied for labels or marks that are no seat, and msgspec.DecodeError or
+    UnicodeDecodeError for variables that are none.
+    """
+    alone = (hosts is None or hosts <= 1) and names.LABEL_HOST_INDEX not in labels
+    carried = carried_seat(labels, 1 if alone else bound)
+    former = labels.get(names.LABEL_LEGACY_REPLICA_INDEX)
+    if carried is not None or former is None or spec is None:
+        return carried
+    seat = adopted_seat(group, former, spec())
+    if seat is None or seat.host >= bound:
+        return None
+    return HostIdentity(seat.replica, 0, "") if hosts == 1 and seat.host == 0 else seat
+
+
+def _host(ids: list[str], *, several: bool) -> int | None:
+    """Return the host that the ids of its TPU containers say, None when they say none.
+
+    On v7x each container is a worker: its id is host x containers + ordinal. Elsewhere, and before
+    the webhook knew v7x, all containers have that of the host.
+    """
+    if not all(_is_index(each, MAX_HOSTS * len(ids)) for each in ids):
+        return None
+    numbers = [int(each) for each in ids]
+    host = numbers[0] // len(numbers)
+    if several and numbers == [host * len(numbers) + each for each in range(len(numbers))]:
+        return host
+    same = set(numbers) == {numbers[0]} and numbers[0] < MAX_HOSTS
+    return numbers[0] if same else None
+
+
+def _worker_id(container: Container) -> str:
+    """Return the id that a container has: of several, the kubelet takes the last.
+
+    Where a template has a placeholder, the former webhook left it and added another one behind.
+    """
+    found = [each for each in container.variables() if each.name == names.TPU_WORKER_ID]
+    return (found[-1].value or "") if found else ""
+
+
+def _asks(container: Container) -> bool:
+    return devices_of_container(container).get(TPU.name, 0) > 0
+
+
+def _v7x(spec: PodSpec) -> bool:
+    return is_v7x((spec.node_selector or {}).get(names.NODE_TPU_ACCELERATOR, ""))
+
+
+def _is_index(text: str, bound: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) < bound

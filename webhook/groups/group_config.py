@@ -1,0 +1,227 @@
+"""What is known of each RayCluster: its worker groups and the opt-ins that pods do not carry."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, structs
+
+from webhook.accelerators.devices import TPU, devices_of_container
+from webhook.api import names
+from webhook.api.objects import (
+    HeadGroup,
+    LabelMapping,
+    RayCluster,
+    Strings,
+    Template,
+    WorkerGroup,
+)
+from webhook.groups.annotations import (
+    DRAIN_SECONDS,
+    HOST_NAMES,
+    NODE_LABELS,
+    PROFILES,
+    REPAIR,
+    REPLICA_LABEL,
+    RESTART,
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    TOPOLOGY_KEY,
+    UNIT,
+    is_unit,
+    read_pairs,
+)
+from webhook.groups.compute_domains import NO_DOMAINS, Domains, read_domains
+from webhook.groups.ippr import Maxima, read_ippr
+from webhook.groups.kueue import NO_KUEUE, Kueue, read_kueue
+from webhook.groups.scheduling_groups import NO_GANG, Gang, read_gang
+from webhook.groups.slice_jobs import (
+    NO_JOBS,
+    UNKNOWN_ID,
+    SliceGroup,
+    SliceJob,
+    slice_group,
+    slice_jobs,
+)
+
+_HEAD: HeadGroup = HeadGroup()
+
+
+class RayClusterConfig(Struct, frozen=True, gc=False):
+    """The facts of one RayCluster that seating and mutation need."""
+
+    namespace: str
+    name: str
+    uid: str
+    groups: dict[str, WorkerGroup]
+    ignored: bool = False
+    deleting: bool = False
+    topology_key: str = ""
+    profiles: tuple[str, ...] = ()
+    head: HeadGroup = _HEAD
+    suspended: bool = False
+    gang: Gang = NO_GANG
+    domains: Domains = NO_DOMAINS
+    node_labels: tuple[LabelMapping, ...] = ()
+    resizable: dict[str, Maxima] = {}
+    shard_group: str = ""
+    shard_index: str = ""
+    shard_count: str = ""
+    kueue: Kueue = NO_KUEUE
+    drain_seconds: str = ""
+    ray_version: str = ""
+    replica_label: bool = False
+    repair: bool = False
+    restart: bool = False
+    slices: Mapping[str, SliceJob] = NO_JOBS
+    units: frozenset[str] = frozenset()
+    """The worker groups that are a unit each."""
+    host_names: bool = False
+    autoscaling: bool = False
+    job_of_slices: bool = False
+    """A group takes part in a job over several TPU slices."""
+
+    @property
+    def multi_host(self) -> bool:
+        """Tell whether any group has several hosts: only then does KubeRay create the headless
+        service.
+        """
+        return any(group.num_of_hosts > 1 for group in self.groups.values())
+
+    @property
+    def lacks_service(self) -> bool:
+        """Return whether pods need the headless service, and KubeRay does not create it."""
+        return not self.multi_host and bool(self.units or self.host_names or self.job_of_slices)
+
+
+def facts_of(cluster: RayCluster, *, ignoring: bool = True) -> RayClusterConfig:
+    """Return the facts of a RayCluster. Of groups with one name the first counts, as in KubeRay's
+    own look-ups. Without `ignoring`, its label does not leave it alone.
+    """
+    groups: dict[str, WorkerGroup] = {}
+    slices: list[SliceGroup] = []
+    meta = cluster.metadata
+    annotations = meta.annotations or {}
+    asked, units = UNIT.read(annotations), set()
+    for group in cluster.groups:
+        if group.group_name not in groups:
+            if asked and is_unit(asked, group.group_name) and not _has_tpus(group):
+                units.add(group.group_name)
+            if (found := _slice_group(group)) is not None:
+                slices.append(found)
+            groups[group.group_name] = structs.replace(group, template=_kept(group.template))
+    return RayClusterConfig(
+        namespace=meta.namespace or "default",
+        name=meta.name or "",
+        uid=meta.uid or "",
+        groups=groups,
+        ignored=ignoring and is_ignored(meta.labels),
+        deleting=meta.deletion_timestamp is not None,
+        topology_key=TOPOLOGY_KEY.read(annotations),
+        profiles=PROFILES.read(annotations),
+        head=HeadGroup(_kept(cluster.spec.head_group_spec.template)),
+        suspended=bool(cluster.spec.suspend),
+        gang=read_gang(cluster),
+        domains=read_domains(cluster),
+        node_labels=tuple(read_pairs(NODE_LABELS.read(annotations))),
+        resizable=read_ippr(annotations.get(names.ANNOTATION_IPPR, "")),
+        shard_group=SHARD_GROUP.read(annotations),
+        shard_count=SHARD_COUNT.read(annotations),
+        shard_index=SHARD_INDEX.read(annotations),
+        kueue=read_kueue(annotations, meta.labels or {}),
+        drain_seconds=DRAIN_SECONDS.read(annotations),
+        repair=REPAIR.read(annotations) == "true",
+        restart=RESTART.read(annotations) == names.RESTART_REPLICA,
+        replica_label=REPLICA_LABEL.read(annotations) == "true",
+        ray_version=cluster.spec.ray_version or "",
+        slices=slice_jobs(slices),
+        units=frozenset(units),
+        host_names=HOST_NAMES.read(annotations) == "true",
+        job_of_slices=bool(slices),
+        autoscaling=bool(cluster.spec.enable_in_tree_autoscaling),
+    )
+
+
+def _has_tpus(group: WorkerGroup) -> bool:
+    """Return whether a group is of TPU slices: the unit of these is always the replica."""
+    containers = group.template.spec.containers or ()
+    return any(devices_of_container(each).get(TPU.name) for each in containers)
+
+
+def _kept(template: Template) -> Template:
+    """Return a template without its containers and claims, which are read once."""
+    return Template(
+        structs.replace(template.spec, containers=None, init_containers=None, resource_claims=None)
+    )
+
+
+def _slice_group(group: WorkerGroup) -> SliceGroup | None:
+    """Return a group as part of a job over several TPU slices, or None."""
+    if not _has_tpus(group):
+        return None
+    variables = (
+        {
+            entry.name: UNKNOWN_ID if entry.value_from is not None else entry.value or ""
+            for entry in container.env or ()
+        }
+        for container in group.template.spec.containers or ()
+    )
+    return slice_group(group.group_name, variables, group.desired)
+
+
+def is_ignored(labels: Strings | None) -> bool:
+    """Tell whether the labels of a RayCluster say that it is to be left alone."""
+    return (labels or {}).get(names.LABEL_IGNORE) == "true"
+
+
+class ClusterIndex:
+    """RayClusters by namespace and name.
+
+    Without `ignoring`, none of them is left alone, whatever its labels say.
+    """
+
+    def __init__(self, *, ignoring: bool = True) -> None:
+        self._ignoring = ignoring
+        self._clusters: dict[tuple[str, str], RayClusterConfig] = {}
+        self.freshness: Callable[[str, str], bool] | None = None
+        """Returns what `fresh` does, where a watch keeps the index."""
+
+    def __len__(self) -> int:
+        """Return how many RayClusters are known."""
+        return len(self._clusters)
+
+    def __iter__(self) -> Iterator[RayClusterConfig]:
+        """Go through all RayClusters, in no order; the index must not change meanwhile."""
+        return iter(self._clusters.values())
+
+    def put(self, facts: RayClusterConfig) -> None:
+        """Record a RayCluster, in place of any earlier one of that name.
+
+        Equal facts stay the same object: a status that changes must not make what was worked out
+        from them stale.
+        """
+        if facts.ignored and not self._ignoring:
+            facts = structs.replace(facts, ignored=False)
+        key = facts.namespace, facts.name
+        if self._clusters.get(key) != facts:
+            self._clusters[key] = facts
+
+    def remove(self, namespace: str, name: str, uid: str) -> None:
+        """Record that a RayCluster is gone, unless another one has taken its name since."""
+        facts = self._clusters.get((namespace, name))
+        if facts is not None and facts.uid == uid:
+            del self._clusters[namespace, name]
+
+    @property
+    def watched(self) -> bool:
+        """Whether a watch keeps the index: without one, nothing more can be known."""
+        return self.freshness is not None
+
+    def fresh(self, namespace: str, name: str) -> bool:
+        """Return whether a RayCluster, or all of a namespace where `name` is empty, are known well
+        enough to decide by: always, if nothing more can be known.
+        """
+        return self.freshness is None or self.freshness(namespace, name)
+
+    def get(self, namespace: str, name: str) -> RayClusterConfig | None:
+        """Return the RayCluster of that name, if known."""
+        return self._clusters.get((namespace, name))

@@ -1,0 +1,35 @@
+"""A seat: the identity of one pod in its worker group."""
+
+from typing import Final
+
+from msgspec import Struct
+
+MAX_REPLICAS: Final = 1 << 20
+"""Replica indices below this are handed out and tracked; it bounds memory against a label such as
+`2000000000`.
+"""
+
+MAX_HOSTS: Final = 4096
+"""Hosts of a replica. The largest TPU slices have about 2,300 hosts; a longer host list would not
+fit into a pod.
+"""
+
+
+class GroupKey(Struct, frozen=True, gc=False):
+    """A worker group: a RayCluster recreated under the same name has another uid, so it is another
+    group.
+    """
+
+    namespace: str
+    cluster_uid: str
+    group: str
+
+
+class HostIdentity(Struct, frozen=True, gc=False, array_like=True):
+    """Replica index and host index (both from 0), and the replica's name, which is empty in
+    single-host groups.
+    """
+
+    replica: int
+    host: int
+    name: str

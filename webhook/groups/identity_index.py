@@ -1,0 +1,119 @@
+"""The live pods of worker groups that were observed, by identity and by holder of a reservation."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.groups.identity import GroupKey, HostIdentity
+from webhook.groups.taken_indices import Occupancy
+
+_GONE_MAX: Final = 1 << 14
+
+
+class Member(Struct, frozen=True, gc=False):
+    """A live pod: its worker group, its identity, and the holder of its reservation. `condemned`
+    says that it is about to be deleted with its replica.
+    """
+
+    key: GroupKey
+    seat: HostIdentity | None
+    holder: str = ""
+    condemned: bool = False
+
+
+class Membership:
+    """The live pods of all worker groups, by uid. What a review needs costs the same however many
+    pods and groups there are.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[GroupKey, Occupancy] = {}
+        self._pods: dict[str, Member] = {}
+        self._holders: dict[str, Counter[str]] = {}
+        """Pods by namespace and holder: several where somebody copied a manifest."""
+        self._gone: dict[tuple[str, str], None] = {}
+        """Holders whose pod was observed, and then its deletion; the oldest are forgotten."""
+
+    def __len__(self) -> int:
+        """Return the number of pods."""
+        return len(self._pods)
+
+    @property
+    def groups(self) -> int:
+        """The number of groups with a taken identity."""
+        return len(self._groups)
+
+    def group(self, key: GroupKey) -> Occupancy:
+        """Return the identities of a group; of an unknown group, an empty one that is not kept."""
+        group = self._groups.get(key)
+        return Occupancy() if group is None else group
+
+    def put(self, uid: str, value: Member) -> None:
+        """Record a pod. While one pod of a replica is condemned, no identity of the replica is
+        given.
+        """
+        old = self._pods.get(uid)
+        if old == value:
+            return
+        self._pods[uid] = value
+        if value.seat is not None:
+            group = self._groups.setdefault(value.key, Occupancy())
+            group.take(value.seat)
+            if value.condemned:
+                group.close(value.seat.replica)
+        if value.holder:
+            self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
+        if old is not None:
+            self._leave(old)
+
+    def get(self, uid: str) -> Member | None:
+        """Return a pod."""
+        return self._pods.get(uid)
+
+    def items(self) -> Iterable[tuple[str, Member]]:
+        """Return all pods with their uids."""
+        return self._pods.items()
+
+    def remove(self, uid: str) -> None:
+        """Record that a pod is gone, or on its way out; nothing happens when it is unknown."""
+        found = self._pods.pop(uid, None)
+        if found is not None:
+            self._leave(found)
+
+    def is_live(self, namespace: str, holder: str) -> bool:
+        """Return whether a pod of this holder exists."""
+        return holder in self._holders.get(namespace, ())
+
+    def is_gone(self, namespace: str, holder: str) -> bool:
+        """Return whether the pod of this holder was observed, and then its deletion."""
+        return (namespace, holder) in self._gone and not self.is_live(namespace, holder)
+
+    def pod_in(self, key: GroupKey, replica: int, host: int, holder: str) -> str:
+        """Return the uid of a pod of another holder that has an identity; empty without one.
+        Iterates over all pods.
+        """
+        for uid, member in self._pods.items():
+            seat = member.seat if member.key == key and member.holder != holder else None
+            if seat is not None and (seat.replica, seat.host) == (replica, host):
+                return uid
+        return ""
+
+    def _leave(self, member: Member) -> None:
+        key, seat, holder = member.key, member.seat, member.holder
+        if seat is not None:
+            group = self._groups[key]
+            if member.condemned:
+                group.close(seat.replica, -1)
+            group.release(seat)
+            if not group:
+                del self._groups[key]
+        if holder:
+            holders = self._holders[key.namespace]
+            holders[holder] -= 1
+            if not holders[holder]:
+                del holders[holder]
+                self._gone[key.namespace, holder] = None
+                if len(self._gone) > _GONE_MAX:
+                    del self._gone[next(iter(self._gone))]

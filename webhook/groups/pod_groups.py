@@ -1,0 +1,227 @@
+"""The Workload and the PodGroups that a RayCluster should have, from its facts and from the seats
+that are taken.
+
+https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api.objects import WorkerGroup
+from webhook.groups import annotations, scheduling_groups
+from webhook.groups.group_config import RayClusterConfig
+from webhook.groups.identity import GroupKey
+from webhook.groups.identity_index import Membership
+
+TEMPLATES_MAX: Final = 8
+"""Templates of a Workload."""
+
+BASIC: Final = 0
+"""The minimal count of pods that may be scheduled one by one."""
+
+_COUNT_MAX: Final = (1 << 31) - 1
+
+Occupied = tuple[frozenset[str], ...]
+"""Of each worker group in the order of the spec, the names of replicas with a taken seat."""
+
+
+class Template(Struct, frozen=True, gc=False):
+    """A template of a Workload."""
+
+    name: str
+    min_count: int
+
+
+class Workload(Struct, frozen=True, gc=False):
+    """A Workload. The API server wants one priority for all its templates."""
+
+    name: str
+    priority_class: str
+    templates: tuple[Template, ...]
+
+
+class PodGroup(Struct, frozen=True, gc=False):
+    """A PodGroup: of `min_count` pods at least, or BASIC, with the name of the template that it is
+    made from.
+
+    The pods of a `unit` are preempted together, and are placed within one value of the node label
+    `topology_key`, where there is one.
+    """
+
+    name: str
+    template: str
+    min_count: int
+    priority_class: str
+    unit: bool = False
+    topology_key: str = ""
+
+
+class Desired(Struct, frozen=True, gc=False):
+    """What should exist for the RayCluster of a uid. Without a workload PodGroups stand alone."""
+
+    uid: str
+    workload: Workload | None = None
+    pod_groups: tuple[PodGroup, ...] = ()
+    live: frozenset[str] = frozenset()
+    """PodGroups of which worker pods are known."""
+    heads: frozenset[str] = frozenset()
+    """PodGroups that the head is in; whether the head exists is not known here."""
+
+
+class _Kind(Struct, gc=False):
+    """PodGroups of one template: those that should exist, and those of them whose
+    pods are known.
+    """
+
+    template: Template
+    priority_class: str
+    pod_groups: list[str]
+    live: bool
+    head: bool = False
+    unit: bool = False
+
+
+def occupied(facts: RayClusterConfig, members: Membership) -> Occupied:
+    """Return which seats are taken, as far as what is desired depends on them: cheap to get and to
+    compare.
+    """
+    keys = [GroupKey(facts.namespace, facts.uid, name) for name in facts.groups]
+    return tuple([members.group(key).replica_names for key in keys])
+
+
+def desired_of(facts: RayClusterConfig, taken: Occupied) -> Desired:
+    """Return what should exist: nothing without an active gang, and no PodGroups while the
+    RayCluster is suspended.
+    """
+    if not facts.gang.active:
+        return Desired(facts.uid)
+    kinds = list(_KINDS[facts.gang.granularity](facts, taken))
+    workload = _workload(facts.name, kinds)
+    if facts.suspended:
+        return Desired(facts.uid, workload)
+    return Desired(
+        facts.uid,
+        workload,
+        tuple(
+            [
+                PodGroup(
+                    name,
+                    kind.template.name,
+                    kind.template.min_count,
+                    kind.priority_class,
+                    kind.unit,
+                    _topology_key(facts) if kind.unit else "",
+                )
+                for kind in kinds
+                for name in kind.pod_groups
+            ]
+        ),
+        frozenset(name for kind in kinds if kind.live for name in kind.pod_groups),
+        frozenset(name for kind in kinds if kind.head for name in kind.pod_groups),
+    )
+
+
+def _workload(cluster: str, kinds: list[_Kind]) -> Workload | None:
+    """Return the Workload with a template for each kind, or None where they do not fit into one."""
+    priorities = {kind.priority_class for kind in kinds}
+    if len(priorities) != 1 or len(kinds) > TEMPLATES_MAX:
+        return None
+    return Workload(
+        scheduling_groups.workload_name(cluster),
+        priorities.pop(),
+        tuple([kind.template for kind in kinds]),
+    )
+
+
+def _whole(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+    """Yield the one kind of a gang of the whole cluster."""
+    count = _bounded(1 + sum(_pods(group) for group in facts.groups.values()))
+    template = Template(scheduling_groups.CLUSTER_TEMPLATE, count)
+    yield _Kind(
+        template,
+        _head_priority(facts),
+        [scheduling_groups.cluster_pod_group(facts.name)],
+        any(taken),
+        head=True,
+    )
+
+
+def _by_group(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+    """Yield the head, and each worker group: one without pods has a template, but no PodGroup."""
+    yield _Kind(
+        Template(scheduling_groups.HEAD_TEMPLATE, BASIC),
+        _head_priority(facts),
+        [scheduling_groups.head_pod_group(facts.name)],
+        live=False,
+        head=True,
+    )
+    for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
+        yield _group(facts, name, group, replicas)
+
+
+def _group(
+    facts: RayClusterConfig, name: str, group: WorkerGroup, replicas: frozenset[str]
+) -> _Kind:
+    """Return the kind of a worker group whose pods are scheduled together. While it autoscales, as
+    many as it has at least are, and those that come later one by one.
+    """
+    unit = name in facts.units
+    count = _bounded(_pods(group))
+    least = count
+    if facts.autoscaling and not unit and count:
+        least = _bounded(min(group.min_replicas or 0, group.desired) * group.num_of_hosts) or BASIC
+    return _Kind(
+        Template(scheduling_groups.template_name(name), least if count else 1),
+        _priority(group),
+        [scheduling_groups.group_pod_group(facts.name, name)] if count else [],
+        bool(replicas),
+        unit=unit,
+    )
+
+
+def _by_replica(facts: RayClusterConfig, taken: Occupied) -> Iterator[_Kind]:
+    """Yield each group that is a unit, and each of several hosts, with a PodGroup for each replica
+    that has a seat taken.
+    """
+    for (name, group), replicas in zip(facts.groups.items(), taken, strict=True):
+        if name in facts.units:
+            yield _group(facts, name, group, replicas)
+        elif group.num_of_hosts > 1:
+            template = Template(scheduling_groups.template_name(name), _bounded(group.num_of_hosts))
+            named = [
+                scheduling_groups.replica_pod_group(facts.name, name, replica)
+                for replica in sorted(replicas)
+                if replica
+            ]
+            yield _Kind(template, _priority(group), named, live=True, unit=True)
+
+
+_KINDS: Final = {
+    annotations.CLUSTER: _whole,
+    annotations.WORKER_GROUP: _by_group,
+    annotations.REPLICA: _by_replica,
+}
+
+
+def _topology_key(facts: RayClusterConfig) -> str:
+    """Return the node label that the RayCluster names, or nothing where that is Kueue's level."""
+    key = facts.topology_key
+    return "" if facts.kueue.slices or annotations.TOPOLOGY_KEY.problem(key) else key
+
+
+def _pods(group: WorkerGroup) -> int:
+    return group.desired * max(group.num_of_hosts, 0)
+
+
+def _bounded(count: int) -> int:
+    return max(0, min(count, _COUNT_MAX))
+
+
+def _priority(group: WorkerGroup) -> str:
+    return group.template.spec.priority_class_name
+
+
+def _head_priority(facts: RayClusterConfig) -> str:
+    return facts.head.template.spec.priority_class_name

@@ -1,0 +1,165 @@
+"""Gangs: which pods of a RayCluster are scheduled together, all or none, and the name of their
+PodGroup.
+
+See docs/contributing/decisions/0014-names-of-pod-groups.md.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
+from webhook.api.objects import RayCluster, TemplateSpec
+from webhook.groups.annotations import (
+    CLUSTER,
+    REPLICA,
+    SCHEDULING_GROUP,
+    WORKER_GROUP,
+)
+
+_DIGEST_LENGTH: Final = 8
+_OPERATORS_ENDING: Final = "-cluster"
+"""KubeRay's own PodGroup is `<cluster>-cluster`, so none of ours ends like it, whatever clusters a
+namespace has.
+"""
+
+_POD_GROUP_MAX: Final = 253 - 1 - _DIGEST_LENGTH
+"""Characters of the name of a group's PodGroup: it leaves room for the suffix of a replica."""
+
+
+class Gang(Struct, frozen=True, gc=False):
+    """What a RayCluster asks for: one PodGroup for each of its `granularity`, or nothing.
+
+    `obstacle` says why it cannot have what it asks for: then its pods are not grouped.
+    """
+
+    granularity: str = ""
+    obstacle: str = ""
+
+    @property
+    def active(self) -> bool:
+        """Tell whether pods are grouped."""
+        return bool(self.granularity) and not self.obstacle
+
+
+NO_GANG: Final = Gang()
+
+
+def read_gang(cluster: RayCluster) -> Gang:
+    """Return the gang that a RayCluster asks for by its annotations; our own annotation counts
+    before KubeRay's.
+    """
+    annotations = cluster.metadata.annotations or {}
+    asked = SCHEDULING_GROUP.read(annotations)
+    if SCHEDULING_GROUP.annotation not in annotations:
+        native = annotations.get(names.ANNOTATION_NATIVE_SCHEDULING, "").lower() == "true"
+        asked = WORKER_GROUP if native else ""
+    return Gang(asked, _obstacle(cluster, asked)) if asked else NO_GANG
+
+
+def _obstacle(cluster: RayCluster, granularity: str) -> str:
+    """Return why the pods of a RayCluster cannot be grouped, short enough for a warning; nothing
+    when they can.
+    """
+    labels = cluster.metadata.labels or {}
+    if problem := SCHEDULING_GROUP.problem(granularity):
+        return problem
+    for label in (names.LABEL_GANG, *names.OTHER_SCHEDULER_LABELS):
+        if label in labels:
+            return f"label {label} brings another gang; remove it or the annotation"
+    templates = [
+        cluster.spec.head_group_spec.template.spec,
+        *(group.template.spec for group in cluster.groups),
+    ]
+    for template in templates:
+        if problem := excluded(template.scheduler_name, template.eviction_responders):
+            return f"{problem}; remove it or the annotation"
+    if cluster.spec.enable_in_tree_autoscaling and granularity == CLUSTER:
+        return f"autoscaling changes the number of pods; use {WORKER_GROUP} or {REPLICA}"
+    if granularity == CLUSTER and len({_agreed(template) for template in templates}) > 1:
+        return f"priorityClassName or schedulerName differs between groups; use {WORKER_GROUP}"
+    return ""
+
+
+def excluded(scheduler: str | None, responders: object) -> str:
+    """Return what in the `spec` of a pod excludes a scheduling group, or nothing."""
+    if scheduler in names.BATCH_SCHEDULERS:
+        return f"schedulerName {scheduler} brings gangs of its own"
+    return "Kubernetes 1.37 forbids it beside evictionResponders" if responders else ""
+
+
+def _agreed(template: TemplateSpec) -> tuple[str, str]:
+    """Return what all pods of a PodGroup have to agree on, or it is never scheduled.
+
+    https://kubernetes.io/docs/concepts/scheduling-eviction/workload-aware-scheduling/
+    """
+    return template.priority_class_name, template.scheduler_name or names.DEFAULT_SCHEDULER
+
+
+def cluster_pod_group(cluster: str) -> str:
+    """Return the PodGroup of a whole RayCluster."""
+    return f"{cluster}-all"
+
+
+def head_pod_group(cluster: str) -> str:
+    """Return the PodGroup of the head."""
+    return f"{cluster}-head"
+
+
+def group_pod_group(cluster: str, group: str) -> str:
+    """Return the PodGroup of a worker group: a DNS subdomain with room for a replica's suffix.
+
+    A group name that is no part of one as it stands, or that would make the name end like
+    KubeRay's, is told apart by a digest.
+    """
+    name = f"{cluster}-worker-{group}"
+    if is_dns_label(group) and len(name) <= _POD_GROUP_MAX and not name.endswith(_OPERATORS_ENDING):
+        return name
+    clean = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in group.lower()
+    )
+    room = _POD_GROUP_MAX - _DIGEST_LENGTH - 1
+    return f"{f'{cluster}-worker-{clean}'[:room].rstrip('-')}-{digest(group)}"
+
+
+def replica_pod_group(cluster: str, group: str, replica_name: str) -> str:
+    """Return the PodGroup of one multi-host replica: that of its group, and what the replica's name
+    adds to the group's.
+
+    What is added has no dash, so that replica `b-c` of group `a` and replica `c` of group `a-b`
+    stay apart.
+    """
+    suffix = replica_name.removeprefix(f"{group}-")
+    plain = suffix != replica_name and "-" not in suffix and is_dns_label(suffix)
+    if not plain or len(suffix) > _DIGEST_LENGTH or suffix == CLUSTER:
+        suffix = digest(replica_name)
+    return f"{group_pod_group(cluster, group)}-{suffix}"
+
+
+def workload_name(cluster: str) -> str:
+    """Return the Workload of a RayCluster. The dot keeps it apart from KubeRay's, which is named as
+    the RayCluster is.
+    """
+    return f"{cluster}.gang"
+
+
+HEAD_TEMPLATE: Final = "head"
+CLUSTER_TEMPLATE: Final = "cluster"
+
+
+def template_name(group: str) -> str:
+    """Return the name of a worker group's template in the Workload: a DNS label."""
+    name = f"worker-{group}"
+    if is_dns_label(name):
+        return name
+    clean = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()
+    )
+    return f"{clean[: DNS_LABEL_MAX - _DIGEST_LENGTH - 1].rstrip('-')}-{digest(group)}"
+
+
+def digest(text: str) -> str:
+    """Return a short text for a long one."""
+    return blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST_LENGTH // 2).hexdigest()

@@ -1,0 +1,164 @@
+"""The seats of one worker group: which are taken, which replica lacks a host, which
+index is free.
+"""
+
+from msgspec import Struct
+
+from webhook.groups.identity import MAX_REPLICAS, HostIdentity
+from webhook.groups.indexset import IndexSet
+
+
+class _Replica(Struct, gc=False):
+    """Holders of one replica index: `mask` has a bit for each host held under `name`.
+
+    KubeRay may reuse an index while pods of the failed replica still live, so a second generation,
+    or a second holder of one seat, is counted in `others` by (host, name). `lacking` tells whether
+    the index is noted as one that lacks a host. `closed` counts the holders that are condemned:
+    while there is one, no seat is given.
+    """
+
+    name: str
+    mask: int = 0
+    others: dict[tuple[int, str], int] | None = None
+    lacking: bool = False
+    closed: int = 0
+
+    def take(self, host: int, name: str) -> None:
+        if name == self.name and not self.mask >> host & 1:
+            self.mask |= 1 << host
+            return
+        others = self.others = self.others or {}
+        others[host, name] = others.get((host, name), 0) + 1
+
+    def release(self, host: int, name: str) -> None:
+        if self.others and (host, name) in self.others:
+            self._drop(host, name)
+        elif name == self.name:
+            self.mask &= ~(1 << host)
+        if not self.mask and self.others:
+            self._promote(self.others)
+
+    def _promote(self, others: dict[tuple[int, str], int]) -> None:
+        """Let a later generation be the replica, now that the first one is gone: one holder of each
+        of its seats.
+        """
+        _, self.name = next(iter(others))
+        for host, name in [seat for seat in others if seat[1] == self.name]:
+            self._drop(host, name)
+            self.mask |= 1 << host
+
+    def _drop(self, host: int, name: str) -> None:
+        others = self.others or {}
+        others[host, name] -= 1
+        if not others[host, name]:
+            del others[host, name]
+
+    @property
+    def taken(self) -> int:
+        """The mask of all hosts that have any holder."""
+        mask = self.mask
+        if self.others:
+            for host, _ in self.others:
+                mask |= 1 << host
+        return mask
+
+
+class Occupancy:
+    """Taken seats of one group. A seat may be held more than once; it is free when its last holder
+    has gone.
+    """
+
+    __slots__ = ("_full", "_hosts", "_lacking", "_names", "_occupied", "_replicas")
+
+    def __init__(self) -> None:
+        self._replicas: dict[int, _Replica] = {}
+        self._names: dict[str, int] = {}
+        self._occupied = IndexSet()
+        self._lacking = IndexSet()
+        self._hosts = 1
+        self._full = 1
+
+    def __bool__(self) -> bool:
+        """Tell whether any seat is taken."""
+        return bool(self._replicas)
+
+    def set_hosts(self, hosts: int) -> None:
+        """Say how many hosts make a replica; a change looks at every replica once."""
+        if hosts == self._hosts:
+            return
+        self._hosts = hosts
+        self._full = (1 << hosts) - 1
+        for index, replica in self._replicas.items():
+            self._note(index, replica)
+
+    def take(self, seat: HostIdentity) -> None:
+        """Count one more holder of `seat`."""
+        replica = self._replicas.get(seat.replica)
+        if replica is None:
+            replica = self._replicas[seat.replica] = _Replica(seat.name)
+            if seat.replica < MAX_REPLICAS:
+                self._occupied.add(seat.replica)
+        replica.take(seat.host, seat.name)
+        self._names[seat.name] = self._names.get(seat.name, 0) + 1
+        self._note(seat.replica, replica)
+
+    def release(self, seat: HostIdentity) -> None:
+        """Count one holder of `seat` less. The seat must be held."""
+        replica = self._replicas[seat.replica]
+        replica.release(seat.host, seat.name)
+        self._names[seat.name] -= 1
+        if not self._names[seat.name]:
+            del self._names[seat.name]
+        if replica.mask:
+            self._note(seat.replica, replica)
+            return
+        del self._replicas[seat.replica]
+        if seat.replica < MAX_REPLICAS:
+            self._occupied.discard(seat.replica)
+            self._lacking.discard(seat.replica)
+
+    def close(self, index: int, by: int = 1) -> None:
+        """Count one more holder of a replica that is condemned, or one less: `by` -1."""
+        replica = self._replicas[index]
+        replica.closed += by
+        self._note(index, replica)
+
+    def first_lacking(self) -> int | None:
+        """Return the lowest index whose replica lacks a host, or None."""
+        return self._lacking.lowest()
+
+    def first_vacant(self) -> int:
+        """Return the lowest index whose replica lacks a host, or that has no replica."""
+        free, lacking = self._occupied.lowest_absent(), self._lacking.lowest()
+        return free if lacking is None else min(free, lacking)
+
+    def taken(self, index: int) -> int:
+        """Return the taken hosts of a replica as a bit mask; -1 for one that is closed."""
+        replica = self._replicas.get(index)
+        return 0 if replica is None else -1 if replica.closed else replica.taken
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a replica: the first one that any of its pods has."""
+        replica = self._replicas.get(index)
+        if replica is None:
+            return ""
+        return replica.name or next((name for _, name in replica.others or () if name), "")
+
+    def has_name(self, name: str) -> bool:
+        """Tell whether a taken seat bears this replica name."""
+        return name in self._names
+
+    @property
+    def replica_names(self) -> frozenset[str]:
+        """The names of all replicas with a taken seat; empty names are those of single hosts."""
+        return frozenset(self._names)
+
+    def _note(self, index: int, replica: _Replica) -> None:
+        lacking = not replica.closed and replica.taken & self._full != self._full
+        if lacking == replica.lacking or index >= MAX_REPLICAS:
+            return
+        replica.lacking = lacking
+        if lacking:
+            self._lacking.add(index)
+        else:
+            self._lacking.discard(index)

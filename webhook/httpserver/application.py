@@ -1,0 +1,93 @@
+"""The two FastAPI applications: reviews over HTTPS, probes and metrics over plain HTTP."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+from fastapi.telemetry import TelemetryConfig
+
+from webhook.httpserver.asgi import (
+    ASGIApp,
+    Receive,
+    Scope,
+    Send,
+)
+
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI would look for OpenTelemetry providers on each request; `webhook.metrics` has the
+metrics and the log.
+"""
+
+
+class Gate(Protocol):
+    """Whether this process should be asked, and if not, why."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether every condition holds and the process is not draining."""
+
+    def lines(self, *, verbose: bool) -> list[str]:
+        """Return a line for each condition."""
+
+
+class _ReviewApplication(FastAPI):
+    """FastAPI without its middleware: the endpoints answer their own errors, and no route has
+    dependencies to close.
+
+    Each layer between costs a review several microseconds, and so does trying one route after the
+    other.
+    """
+
+    endpoints: Mapping[str, ASGIApp] = {}
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:  # type: ignore[override]  # one coroutine less
+        """Answer a request for an endpoint; the router says that there is no other path."""
+        return self.endpoints.get(scope.get("path", ""), self.router)(scope, receive, send)
+
+
+def review_application(endpoints: Mapping[str, ASGIApp]) -> FastAPI:
+    """Return the application that serves `endpoints` by path, for every method: the endpoint itself
+    refuses all but POST.
+    """
+    app = _ReviewApplication(
+        docs_url=None, redoc_url=None, openapi_url=None, telemetry=_NO_TELEMETRY
+    )
+    app.endpoints = endpoints
+    app.router.redirect_slashes = False
+    app.router.default = _not_found(tuple(endpoints))
+    return app
+
+
+def admin_application(gate: Gate, metrics: Callable[[], tuple[bytes, str]]) -> FastAPI:
+    """Return the application of the plain port. `metrics` gives the exposition and its content
+    type.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.get("/livez")
+    async def livez() -> Response:
+        return PlainTextResponse("ok")
+
+    @app.get("/readyz")
+    async def readyz(request: Request) -> Response:
+        ready = gate.ready
+        lines = gate.lines(verbose="verbose" in request.query_params)
+        return PlainTextResponse("\n".join(lines) + "\n", 200 if ready else 503)
+
+    @app.get("/metrics")
+    async def exposition() -> Response:
+        body, kind = metrics()
+        return Response(body, media_type=kind)
+
+    return app
+
+
+def _not_found(paths: tuple[str, ...]) -> ASGIApp:
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        response = PlainTextResponse(
+            f"no such path; reviews are served at {' and '.join(paths)}", 404
+        )
+        await response(scope, receive, send)
+
+    return answer

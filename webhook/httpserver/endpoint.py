@@ -1,0 +1,227 @@
+"""The review endpoint: one raw ASGI object per route, from the request's bytes to the answer's."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
+from typing import Final, Protocol, TypeVar, TypeVarTuple
+
+from msgspec.json import encode
+
+from webhook.admission.bad_review import BadReview
+from webhook.admission.reviewer import Outcome
+from webhook.api.review import NotNow
+from webhook.httpserver.asgi import (
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
+from webhook.httpserver.body_budget import BodyBudget, OverBudget
+from webhook.httpserver.readiness import Readiness
+from webhook.httpserver.reply import JSON, send_json
+
+_DIGITS: Final = 20
+"""Of a length: no number of bytes has more."""
+
+BODY_MAX: Final = 7 * 1024 * 1024
+"""Bytes: two objects of at most 3 MiB and the frame around them, the bound that
+controller-runtime's reader has too.
+"""
+
+_RETRY: Final = [(b"retry-after", b"1")]
+_CLOSE: Final = (b"connection", b"close")
+
+
+class Reviewer(Protocol):
+    """Answers the reviews of one route."""
+
+    async def review(self, body: bytes) -> Outcome:
+        """Return the outcome of one review. Raises BadReview."""
+
+
+class Observer(Protocol):
+    """Observes every review."""
+
+    def reviewed(self, outcome: Outcome, seconds: float) -> None:
+        """Note a review that was answered."""
+
+    def undecided(self, reason: str) -> None:
+        """Note a review that could not be decided, besides its refusal."""
+
+    def refused(self, status: int, reason: str) -> None:
+        """Note a request that got another answer than a review."""
+
+    def failed(self, error: Exception) -> None:
+        """Note a bug of ours."""
+
+
+class Refusal(Exception):  # noqa: N818 - named for what it is
+    """A request that is answered with an HTTP status in place of a review."""
+
+    def __init__(
+        self, status: int, text: str, headers: list[tuple[bytes, bytes]] | None = None
+    ) -> None:
+        super().__init__(text)
+        self.status = status
+        self.headers = headers or []
+
+
+class ReviewEndpoint:
+    """Answers `POST` with the verdict of `reviewer`, and anything that is not a review with the
+    status that says why.
+
+    A process that drains still answers, and closes each connection with its answer.
+    """
+
+    def __init__(
+        self, reviewer: Reviewer, gate: Readiness, observer: Observer, budget: BodyBudget
+    ) -> None:
+        self._reviewer = reviewer
+        self._budget = budget
+        self._gate = gate
+        self._observer = observer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        started = perf_counter()
+        try:
+            self._check(scope)
+            message = await receive()
+            body = message.get("body", b"")
+            if message.get("more_body", True) or len(body) > BODY_MAX:
+                outcome = await self._review_large(scope, message, receive)
+            else:
+                outcome = await self._review(body)
+            if outcome is None:
+                return
+        except Refusal as refusal:
+            await self._refuse(send, refusal.status, str(refusal), refusal.headers)
+        except OverBudget:
+            await self._refuse(send, 503, "too many large bodies are in flight; try again", _RETRY)
+        except BadReview as bad:
+            await self._refuse(send, 400, str(bad), [])
+        except NotNow as reason:
+            text = f"{reason.subject}: {reason}"
+            self._observer.undecided(text)
+            await self._refuse(send, 503, text, [], status_of(text))
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            await self._refuse(send, 503, "this process stops; try again", [*_RETRY, _CLOSE])
+        # The one catch-all: our bug must not take the connection down
+        except Exception as error:  # noqa: BLE001
+            self._observer.failed(error)
+            await self._refuse(
+                send, 500, "ray-webhook failed to review this object; its log has the traceback", []
+            )
+        else:
+            await send_json(send, outcome.body, last=self._gate.draining)
+            self._observer.reviewed(outcome, perf_counter() - started)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise Refusal for a request that cannot be a review, before its body is read."""
+        if scope["method"] != "POST":
+            raise Refusal(405, "send an AdmissionReview by POST", [(b"allow", b"POST")])
+        if JSON not in scope["headers"]:
+            kind = dict(scope["headers"]).get(b"content-type", b"")
+            if kind.partition(b";")[0].strip().lower() != b"application/json":
+                raise Refusal(415, "send an AdmissionReview as Content-Type: application/json")
+
+    async def _review(self, body: bytes) -> Outcome:
+        """Review a body. Raises Refusal while no review can be answered: before the body is read,
+        the end of the connection could destroy the answer.
+        """
+        reason = self._gate.closed()
+        if reason is not None:
+            raise Refusal(503, f"{reason}; try again", [*_RETRY, _CLOSE])
+        return await self._reviewer.review(body)
+
+    async def _review_large(
+        self, scope: Scope, message: Message, receive: Receive
+    ) -> Outcome | None:
+        """Review a body of which `message` is the start; None when the client has gone.
+
+        Raises Refusal when it is too large, or will be, and OverBudget when all together are.
+        """
+        length = dict(scope["headers"]).get(b"content-length", b"").lstrip(b"0")
+        if length.isdigit() and (len(length) > _DIGITS or int(length) > BODY_MAX):
+            raise Refusal(413, _too_large())
+        parts: list[bytes] = []
+        size = 0
+        with self._budget.body() as hold:
+            while message["type"] != "http.disconnect":
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > BODY_MAX:
+                    raise Refusal(413, _too_large())
+                more = message.get("more_body", False)
+                hold(size, complete=not more)
+                if not more:
+                    return await self._review(b"".join(parts))
+                await asyncio.sleep(self._budget.pause)
+                message = await receive()
+        return None
+
+    async def _refuse(
+        self,
+        send: Send,
+        status: int,
+        text: str,
+        headers: list[tuple[bytes, bytes]],
+        as_json: bytes = b"",
+    ) -> None:
+        """Answer in plain text, or with a Status: kube-apiserver shows both of a failed call."""
+        self._observer.refused(status, text)
+        body = as_json or text.encode()
+        start = [
+            JSON if as_json else (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", b"%d" % len(body)),
+            *headers,
+        ]
+        await send({"type": "http.response.start", "status": status, "headers": start})
+        await send({"type": "http.response.body", "body": body})
+
+
+def status_of(text: str) -> bytes:
+    """Return the Status of a review that cannot be decided: kubectl prints its message alone."""
+    return encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": text,
+            "reason": "ServiceUnavailable",
+            "code": 503,
+        }
+    )
+
+
+def _too_large() -> str:
+    return (
+        f"the body is larger than {BODY_MAX} bytes, which no AdmissionReview of kube-apiserver is"
+    )
+
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_SWITCH_SECONDS: Final = 0.0002
+"""After this time the interpreter passes from one thread to another that is ready. The event loop
+waits as long each time that it has read, decrypted or sent; with Python's 5 ms, a small review
+beside a large one takes tens of milliseconds.
+"""
+
+
+class ReviewThread:
+    """One thread that is started with its first call. Calls wait in order. A call whose caller is
+    cancelled is not started, or its result is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(
+            1, "large-reviews", sys.setswitchinterval, (_SWITCH_SECONDS,)
+        )
+
+    def __call__(self, function: Callable[[*Ts], T], *arguments: *Ts) -> asyncio.Future[T]:
+        """Return the future result of a function that changes nothing that others can see."""
+        return asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)

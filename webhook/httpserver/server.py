@@ -1,0 +1,115 @@
+"""uvicorn as a runnable: one application on one port, ended by cancellation and never by a signal
+of its own.
+"""
+
+import asyncio
+import resource
+import socket
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, cast
+
+import uvicorn
+from fastapi import FastAPI
+
+from webhook.httpserver.protocol import LimitedProtocol, Limits
+
+GRACE_SECONDS: Final = 5
+"""How long answers in progress may take once the listener is closed."""
+
+
+class HttpServer(uvicorn.Server):
+    """Serve `app` on a port within limits, over HTTPS when there is a TLS context.
+
+    The hooks of uvicorn's server are not documented API: `tests/httpserver` has tests for each.
+    """
+
+    def __init__(
+        self,
+        app: FastAPI,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        *,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+        refused: Callable[[int, str], None] = lambda _status, _reason: None,
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                interface="asgi3",
+                http=LimitedProtocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=GRACE_SECONDS,
+                ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+            )
+        )
+        self._address, self._limits = (host, port), limits
+        self._protocol = partial(LimitedProtocol, limits, refused)
+        self._socket: socket.socket | None = None
+
+    def bind(self) -> int:
+        """Open the port and return it; port 0 takes any free one. Raises OSError."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
+        self._socket = socket.create_server(self._address, family=family, backlog=2048)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._limits.receive_buffer)
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    async def run(self) -> None:  # type: ignore[override]
+        """Serve until cancelled, then finish the answers in progress."""
+        if self._socket is None:
+            self.bind()
+        serving = asyncio.create_task(self.serve([self._socket] if self._socket else None))
+        try:
+            await asyncio.shield(serving)
+        except asyncio.CancelledError:
+            self.should_exit = True
+            await serving
+            raise
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as uvicorn does, and bound the time of TLS handshakes, which it does not."""
+        await self.lifespan.startup()
+        loop, tls = asyncio.get_running_loop(), self.config.ssl
+        make = partial(self._protocol, self.config, self.server_state, self.lifespan.state)
+        seconds = None if tls is None else self._limits.first_seconds
+        self.servers = [
+            await loop.create_server(
+                make,
+                sock=each,
+                ssl=tls,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=seconds,
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close what waits too long for its client, once a second."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                cast("LimitedProtocol", connection).sweep(now)
+        return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop as uvicorn does, and let those answer that it has cancelled."""
+        await super().shutdown(sockets)
+        if self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=1)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave signals to `webhook.app.runtime`: two servers share a process."""
+        yield

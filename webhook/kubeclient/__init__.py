@@ -1,0 +1,1 @@
+"""Requests to the Kubernetes API server: client, credentials, errors and discovery."""

@@ -1,0 +1,106 @@
+"""KubeRay's release, by the fields of the CustomResourceDefinition of RayClusters that is stored.
+
+The operator's Deployment would tell more, but may have any name and image, and reading it takes
+more rights. Where the CRD is older than the operator, as after an upgrade with Helm alone, the
+rules refuse less than they could.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Optional
+
+from msgspec import Struct, field
+
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.discovery import SECONDS
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import decoded
+from webhook.validation.crd import release_of
+from webhook.validation.finding import KubeRay
+
+PATH: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/rayclusters.ray.io"
+_VERSION: Final = "v1"
+_CRD: Final = "a CustomResourceDefinition"
+
+
+class _Schema(Struct):
+    properties: dict[str, "_Schema"] = {}
+    items: Optional["_Schema"] = None
+
+
+class _Validation(Struct, rename={"schema": "openAPIV3Schema"}):
+    schema: _Schema = field(default_factory=_Schema)
+
+
+class _Version(Struct, rename={"validation": "schema"}):
+    name: str
+    validation: _Validation = field(default_factory=_Validation)
+
+
+class _Spec(Struct):
+    versions: list[_Version] = []
+
+
+class _Meta(Struct):
+    uid: str = ""
+    generation: int = 0
+
+
+class _Object(Struct):
+    metadata: _Meta
+
+
+class _Definition(Struct):
+    spec: _Spec
+
+
+class KubeRayStored:
+    """Which release's CRD is stored. Its metadata is read each time, and all of it, more than a
+    megabyte, only when it has changed. It takes the right to get this one object.
+    """
+
+    unknown = "KubeRay's release is not known, so rules that it decides only warn"
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._seen: _Meta | None = None
+        self._release: KubeRay | None = None
+
+    async def ask(self) -> KubeRay | None:
+        """Return the release, or None for no CRD or one that is of no known release. Raises
+        ApiError.
+        """
+        try:
+            held = decoded(await self._api.metadata(PATH, SECONDS), _Object, _CRD)
+            if held.metadata != self._seen:
+                body = await self._api.get(PATH, (), SECONDS)
+                self._release = release_in(body)
+                self._seen = decoded(body, _Object, _CRD).metadata
+        except ApiError as error:
+            if error.reason != "missing":
+                raise
+            self._seen = self._release = None
+        return self._release
+
+    def describe(self) -> str:
+        """Return the last answer as a sentence for the log."""
+        if self._seen is None:
+            return "RayClusters are not served: KubeRay's CRDs are missing"
+        if self._release is None:
+            return "the CRD of RayClusters is of no known release of KubeRay"
+        return f"the CRD of RayClusters is that of KubeRay {'.'.join(map(str, self._release))}"
+
+
+def release_in(body: bytes) -> KubeRay | None:
+    """Return the release of KubeRay that has this CustomResourceDefinition of RayClusters, in JSON;
+    None for one that is of no known release. Raises Garbled.
+    """
+    return release_of(frozenset(_fields(decoded(body, _Definition, _CRD))))
+
+
+def _fields(definition: _Definition) -> Iterator[str]:
+    """Yield the fields of a spec and those below them, as `release_of` takes them."""
+    for version in definition.spec.versions:
+        spec = version.validation.schema.properties.get("spec")
+        for name, below in spec.properties.items() if spec and version.name == _VERSION else ():
+            yield name
+            yield from (f"{name}.{each}" for each in (below.items or below).properties)

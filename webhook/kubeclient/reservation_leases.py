@@ -1,0 +1,315 @@
+"""Reservation tables in Leases: one for each block of a worker group, one for each shard group."""
+
+import asyncio
+import logging
+import random
+from collections.abc import AsyncIterator, Mapping
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from webhook.api import names
+from webhook.api.review import FORBIDDEN, Cause, Denied
+from webhook.groups.annotations import SHARD_GROUP
+from webhook.groups.identity import GroupKey
+from webhook.kubeclient.client import Api
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.timeouts import Backoff
+from webhook.kubeclient.wire import (
+    Codec,
+    Event,
+    Page,
+    decoded,
+    pages,
+    read_pages,
+)
+from webhook.reservation.allocation import BLOCK, VACANT_SECONDS, Table
+from webhook.reservation.stores import (
+    Conflict,
+    Stored,
+    StoreError,
+    TableKey,
+)
+
+_log: Final = logging.getLogger("webhook.kubeclient")
+
+BYTES_MAX: Final = 200 * 1024
+"""Of a table. The API server stores at most 256 KiB of annotations."""
+SWEEP_SECONDS: Final = 600.0
+_FIRST_SWEEP_SECONDS: Final = 60.0
+_READ_SECONDS: Final = 3.0
+_WRITE_SECONDS: Final = 2.0
+_LIST_SECONDS: Final = 30.0
+_PAGE_ITEMS: Final = 250
+_PREFIX: Final = "ray-webhook-reservations-"
+_FINAL: Final = frozenset({"forbidden", "invalid", "unauthorized", "missing", "status"})
+"""Failures that a repetition does not mend, and that changed nothing."""
+
+
+class _Content(Struct):
+    """What the annotation contains: names for those who read it, and the entries. `uid` is that of
+    the RayCluster, empty for a shard group.
+    """
+
+    namespace: str
+    cluster: str
+    uid: str
+    group: str
+    block: int
+    entries: Table
+
+
+class _Meta(Struct, rename="camel", frozen=True):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Object(Struct, frozen=True):
+    """A Lease, or a RayCluster."""
+
+    metadata: _Meta = field(default_factory=_Meta)
+
+
+_OBJECTS: Final = Codec(
+    msgspec.json.Decoder(_Object),
+    msgspec.json.Decoder(Page[_Object]),
+    msgspec.json.Decoder(Event[_Object]),
+)
+_contents: Final = msgspec.json.Decoder(_Content)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class LeaseStore:
+    """Tables in Leases of one namespace. While it runs, it deletes those of RayClusters that do not
+    exist.
+    """
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.accepted = False
+        """Whether the API server has accepted the dry run of a new Lease."""
+        self.trouble = ""
+        """Why it has not."""
+        self._unreadable: set[_Meta] = set()
+        """Leases of ours that the last sweep could not read. Nobody reserves in such a table, and
+        pods of its entries have appeared by the next sweep, or never will.
+        """
+        self._api = api
+        self._namespace = namespace
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{quote(namespace, safe='')}/leases"
+
+    async def get(self, key: TableKey) -> Stored | None:
+        """Return a table as it is now, or None. Raises StoreError."""
+        try:
+            body = await self._api.get(f"{self._path}/{name_of(key)}", (), _READ_SECONDS)
+        except ApiError as error:
+            if error.reason == "missing":
+                return None
+            raise _failed("read", key, error) from error
+        return self._stored(key, body)
+
+    async def write(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None = None
+    ) -> Stored:
+        """Replace the table that is known, or create one. Raises Conflict, StoreError, and Denied
+        for one that is too large.
+        """
+        replaces = known is not None and bool(known.uid)
+        lease = self._lease(key, table, cluster, known)
+        try:
+            if replaces:
+                path = f"{self._path}/{name_of(key)}"
+                body = await self._api.replace(path, lease, _WRITE_SECONDS)
+            else:
+                body = await self._api.create(self._path, lease, _WRITE_SECONDS)
+        except ApiError as error:
+            if error.reason == "conflict" or (replaces and error.reason == "missing"):
+                raise Conflict from error
+            raise _failed("written", key, error) from error
+        return self._stored(key, body, table)
+
+    async def run(self) -> None:
+        """Try whether Leases may be created, then sweep every ten minutes, until cancelled."""
+        backoff = Backoff(0.25, 30.0, random.random)
+        while not self.accepted:
+            await self._try()
+            if not self.accepted:
+                await asyncio.sleep(backoff.next())
+        pause = _FIRST_SWEEP_SECONDS
+        while True:
+            # Processes that start together do not sweep together
+            await asyncio.sleep(pause * (0.5 + random.random()))  # noqa: S311
+            pause = SWEEP_SECONDS
+            try:
+                await self.sweep()
+            except ApiError as error:
+                _log.warning("reservations: Leases cannot be swept: %s", error)
+
+    async def sweep(self) -> None:
+        """Delete the tables of RayClusters that do not exist, those that two sweeps could not read
+        and nobody changed in between, and the Leases of versions up to 0.9. Raises ApiError.
+        """
+        async for lease in self._list(names.LABEL_CLAIMS):
+            await self._delete(lease.metadata)
+        tables: dict[str, list[tuple[_Meta, _Content]]] = {}
+        unreadable: set[_Meta] = set()
+        async for lease in self._list(names.LABEL_RESERVATIONS):
+            content, bare = _content(lease.metadata), replace(lease.metadata, annotations=None)
+            if content is not None:
+                tables.setdefault(content.namespace, []).append((bare, content))
+            elif bare in self._unreadable:
+                _log.warning("reservations: deletes Lease %s, which is unreadable", bare.name)
+                await self._delete(bare)
+            elif bare.name.startswith(_PREFIX):
+                unreadable.add(bare)
+        self._unreadable = unreadable
+        for namespace, found in tables.items():
+            try:
+                await self._sweep(namespace, found)
+            except ApiError as error:  # the tables of other namespaces are swept
+                _log.warning("reservations: those of %s cannot be swept: %s", namespace, error)
+
+    async def _sweep(self, namespace: str, tables: list[tuple[_Meta, _Content]]) -> None:
+        begun = self._api.server_time.now()
+        path = f"/apis/ray.io/v1/namespaces/{quote(namespace, safe='')}/rayclusters"
+        clusters, _ = await read_pages(
+            lambda page: self._api.get(path, page, _LIST_SECONDS, metadata_only=True),
+            _OBJECTS.page,
+            (),
+            _PAGE_ITEMS,
+        )
+        uids = {cluster.metadata.uid for cluster in clusters}
+        groups = {SHARD_GROUP.read(cluster.metadata.annotations or {}) for cluster in clusters}
+        for meta, content in tables:
+            newest = max((entry.made for entry in content.entries.values()), default=0.0)
+            unused = content.group not in groups and newest + VACANT_SECONDS <= begun
+            if content.uid not in uids if content.uid else unused:
+                await self._delete(meta)
+
+    async def _list(self, label: str) -> AsyncIterator[_Object]:
+        """Yield the Leases that have a label, page by page."""
+        found = pages(
+            lambda page: self._api.get(self._path, page, _LIST_SECONDS),
+            _OBJECTS.page,
+            [("labelSelector", f"{label}=true")],
+            _PAGE_ITEMS,
+        )
+        async for _, leases in found:
+            for lease in leases:
+                yield lease
+
+    async def _delete(self, meta: _Meta) -> None:
+        try:
+            path = f"{self._path}/{meta.name}"
+            await self._api.delete(path, meta.uid, meta.resource_version, _WRITE_SECONDS)
+        except ApiError as error:
+            if error.reason not in {"conflict", "missing"}:
+                raise
+
+    async def _try(self) -> None:
+        """Create a Lease in a dry run."""
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"namespace": self._namespace, "name": f"{_PREFIX}dry-run"},
+            "spec": {},
+        }
+        try:
+            await self._api.post(self._path, [("dryRun", "All")], lease, _WRITE_SECONDS)
+        except ApiError as error:
+            text = f"Leases cannot be created in namespace {self._namespace}: {error}"
+            if text != self.trouble:
+                _log.warning("reservations: %s", text)
+            self.trouble = text
+        else:
+            self.accepted, self.trouble = True, ""
+
+    def _lease(
+        self, key: TableKey, table: Table, cluster: str, known: Stored | None
+    ) -> Mapping[str, object]:
+        group = key.group
+        content = _Content(
+            group.namespace,
+            cluster,
+            group.cluster_uid if isinstance(group, GroupKey) else "",
+            group.group,
+            key.block,
+            table,
+        )
+        text = _encode(content).decode()
+        if len(text) > BYTES_MAX:
+            raise Denied(Cause(FORBIDDEN, _too_large(key, len(text)), ""))
+        meta: dict[str, object] = {
+            "namespace": self._namespace,
+            "name": name_of(key),
+            "labels": {names.LABEL_RESERVATIONS: "true"},
+            "annotations": {names.ANNOTATION_RESERVATIONS: text},
+        }
+        if known is not None and known.uid:
+            meta |= {"uid": known.uid, "resourceVersion": known.version}
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": meta,
+            "spec": {},
+        }
+
+    def _stored(self, key: TableKey, body: bytes, table: Table | None = None) -> Stored:
+        """Return what a response contains; the table that was written is known."""
+        try:
+            meta = decoded(body, _Object, "a Lease").metadata
+        except ApiError as error:
+            raise _failed("read", key, error) from error
+        if table is None:
+            content = _content(meta)
+            if content is None:
+                raise StoreError(_spoiled(meta), final=True)
+            table = content.entries
+        return Stored(table, meta.uid, meta.resource_version)
+
+
+def name_of(key: TableKey) -> str:
+    """Return the name of the Lease of a table."""
+    group = key.group
+    fields = msgspec.structs.astuple(group) if isinstance(group, GroupKey) else group
+    text = "\0".join(map(str, (*fields, key.block)))
+    return _PREFIX + blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def check_content(lease: object) -> str:
+    """Return why a Lease in JSON cannot be used; empty if it can."""
+    meta = msgspec.convert(lease, _Object).metadata
+    return "" if _content(meta) is not None else _spoiled(meta)
+
+
+def _spoiled(meta: _Meta) -> str:
+    return f"it has no valid annotation {names.ANNOTATION_RESERVATIONS}: delete Lease {meta.name}"
+
+
+def _content(meta: _Meta) -> _Content | None:
+    """Return what a Lease contains, or None if somebody else wrote it."""
+    try:
+        return _contents.decode((meta.annotations or {}).get(names.ANNOTATION_RESERVATIONS, ""))
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+
+
+def _failed(done: str, key: TableKey, error: ApiError) -> StoreError:
+    text = f"the reservations of group {key.group.group} cannot be {done}: {error}"
+    return StoreError(text, final=error.reason in _FINAL)
+
+
+def _too_large(key: TableKey, size: int) -> str:
+    group = key.group
+    what, then = f"of shard group {group.group}", "begin another shard group"
+    if isinstance(group, GroupKey):
+        what, then = f"of {BLOCK} replicas of group {group.group}", "lower numOfHosts"
+    return (
+        f"the reservations {what} would have {size} bytes, and a Lease has at most {BYTES_MAX}: "
+        f"{then}"
+    )

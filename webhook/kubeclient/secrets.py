@@ -1,0 +1,125 @@
+"""The Secret of the self-signed certificate, and the webhook configurations that have
+to trust it.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from webhook.api.objects import ObjectMeta
+from webhook.kubeclient.access import Load
+from webhook.kubeclient.client import Api, Operation
+from webhook.kubeclient.errors import Garbled
+from webhook.kubeclient.webhook_configurations import (
+    Configuration,
+    patch,
+    paths,
+    read,
+)
+from webhook.kubeclient.wire import decoded
+
+_log: Final = logging.getLogger("webhook.kubeclient")
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+
+
+class _Secret(Struct):
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+
+
+class SecretStore:
+    """Reads and writes by name alone: the Secret has to exist, and a configuration that does not
+    exist is skipped, so no right to create is needed. Both configurations have the name of the
+    installation, the Secret `<name>-tls`.
+    """
+
+    def __init__(self, load: Load, namespace: str, name: str) -> None:
+        self._api = Api(load)
+        self._opened = asyncio.Event()
+        self._absent: set[str] = set()
+        self._secret = f"/api/v1/namespaces/{quote(namespace)}/secrets/{quote(name)}-tls"
+        self._configurations = paths(name)
+
+    async def run(self) -> None:
+        """Keep the connection until cancelled; what is asked before waits. Raises
+        ConfigurationError.
+        """
+        await self._api.open()
+        try:
+            self._opened.set()
+            await asyncio.Event().wait()
+        finally:
+            await self._api.close()
+
+    async def read(self) -> tuple[Mapping[str, bytes], str]:
+        """Return the data of the Secret and its resourceVersion. Raises ApiError."""
+        await self._opened.wait()
+        secret = decoded(await self._api.get(self._secret, (), _SECONDS), _Secret, "a Secret")
+        try:
+            data = {
+                name: base64.b64decode(text, validate=True)
+                for name, text in (secret.data or {}).items()
+            }
+        except ValueError as error:
+            raise Garbled(
+                "garbled",
+                "the API server sent a Secret whose data is not base64: is a proxy in between?",
+            ) from error
+        return data, secret.metadata.resource_version
+
+    async def write(self, data: Mapping[str, bytes], version: str) -> bool:
+        """Replace the data unless the Secret has changed since `version`; tell whether it was
+        replaced. Raises ApiError.
+        """
+        encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
+        operations = [{"op": "add", "path": "/data", "value": encoded}]
+        return await patch(self._api, self._secret, version, operations)
+
+    async def publish(self, bundle: bytes) -> bool:
+        """Make `bundle` the `caBundle` of the configurations, where it is not yet; return whether
+        it was in all of them. Raises ApiError.
+
+        A configuration that does not exist is left to a later call. So is one that has changed
+        since it was read: the process that was first has most likely published the same.
+        """
+        wanted, unchanged = base64.b64encode(bundle).decode(), True
+        for path in self._configurations:
+            found = await self._configuration(path)
+            if found is None:
+                continue
+            bundles = [webhook.client_config.ca_bundle for webhook in found.webhooks or ()]
+            operations = [
+                _trust(place, wanted) for place, current in enumerate(bundles) if current != wanted
+            ]
+            if operations:
+                unchanged = False
+                await patch(self._api, path, found.metadata.resource_version, operations)
+        return unchanged
+
+    async def _configuration(self, path: str) -> Configuration | None:
+        """Return a webhook configuration, or None while it does not exist. Raises ApiError."""
+        kind, name = path.split("/")[-2:]
+        found = await read(self._api, path)
+        if found is None:
+            if path not in self._absent:
+                self._absent.add(path)
+                text = (
+                    "%s %s does not exist, so API servers ask nothing there; the CA bundle is "
+                    "written when it appears"
+                )
+                _log.warning(text, kind, name)
+            return None
+        if path in self._absent:
+            self._absent.remove(path)
+            _log.info("%s %s exists again: the CA bundle is written", kind, name)
+        return found
+
+
+def _trust(place: int, bundle: str) -> Operation:
+    return {"op": "add", "path": f"/webhooks/{place}/clientConfig/caBundle", "value": bundle}

@@ -1,0 +1,194 @@
+"""The webhook configurations of an installation: which authority they trust, and that they fail
+closed once an admission through the API server succeeds.
+
+See docs/contributing/decisions/0020-nothing-fails-closed-at-first.md.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct, field
+
+from webhook.api import names
+from webhook.api.objects import ObjectMeta
+from webhook.kubeclient.access import Load
+from webhook.kubeclient.client import Api, Operation
+from webhook.kubeclient.errors import ApiError
+from webhook.kubeclient.wire import decoded
+
+_SECONDS: Final = 10.0
+"""Deadline of a request. None is on the path of a review."""
+
+POLL_SECONDS: Final = 10.0
+"""Period of the checks of both configurations."""
+
+_GROUP: Final = "/apis/admissionregistration.k8s.io/v1"
+_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+_FAIL: Final = "Fail"
+
+_log: Final = logging.getLogger("webhook.kubeclient")
+
+
+class _Stored(Struct):
+    metadata: ObjectMeta
+
+
+class _ClientConfig(Struct, rename="camel"):
+    ca_bundle: str = ""
+
+
+class Entry(Struct, rename="camel"):
+    """One webhook of a configuration."""
+
+    name: str = ""
+    client_config: _ClientConfig = field(default_factory=_ClientConfig)
+    failure_policy: str = ""
+
+
+class Configuration(Struct):
+    """A MutatingWebhookConfiguration or ValidatingWebhookConfiguration."""
+
+    metadata: ObjectMeta
+    webhooks: list[Entry] | None = None
+
+    def open_entries(self) -> list[int]:
+        """Return the indices of the entries that have to fail closed and do not yet."""
+        if (self.metadata.annotations or {}).get(names.ANNOTATION_FAILURE_POLICY) != _FAIL:
+            return []
+        return [
+            index
+            for index, entry in enumerate(self.webhooks or ())
+            if entry.failure_policy != _FAIL and entry.name not in names.OPEN_WEBHOOKS
+        ]
+
+
+def paths(name: str) -> tuple[str, str]:
+    """Return the paths of the mutating and the validating configuration of an installation."""
+    return (
+        f"{_GROUP}/mutatingwebhookconfigurations/{quote(name)}",
+        f"{_GROUP}/validatingwebhookconfigurations/{quote(name)}",
+    )
+
+
+async def read(api: Api, path: str) -> Configuration | None:
+    """Return a configuration, or None if it does not exist. Raises ApiError."""
+    try:
+        body = await api.get(path, (), _SECONDS)
+    except ApiError as error:
+        if error.reason == "missing":
+            return None
+        raise
+    return decoded(body, Configuration, "a webhook configuration")
+
+
+async def patch(api: Api, path: str, version: str, operations: Sequence[Operation]) -> bool:
+    """Patch an object of this resourceVersion; return whether it still had it. Raises ApiError."""
+    pinned = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+        *operations,
+    ]
+    try:
+        await api.patch(path, pinned, _SECONDS)
+    except ApiError as error:
+        if error.reason == "conflict":
+            return False
+        raise
+    return True
+
+
+class FailurePolicy:
+    """Sets `failurePolicy: Fail` on the entries of configurations whose annotation asks for it.
+
+    Entries are applied with `Ignore`. Before the first one is changed, a dry run creates a Lease
+    that the configuration has an entry for: only an object that carries the annotation of the
+    webhook proves that the API server reached it, with the `caBundle` of that entry.
+    """
+
+    def __init__(
+        self, load: Load, namespace: str, name: str, seconds: float = POLL_SECONDS
+    ) -> None:
+        self._api = Api(load)
+        self._paths = paths(name)
+        self._lease = f"{name}-probe"
+        self._leases = _LEASES.format(namespace=quote(namespace))
+        self._seconds = seconds
+        self._problem = ""
+
+    async def run(self) -> None:
+        """Check both configurations until cancelled. Raises ConfigurationError."""
+        await self._api.open()
+        try:
+            while True:
+                await self._check()
+                await asyncio.sleep(self._seconds)
+        finally:
+            await self._api.close()
+
+    async def _check(self) -> None:
+        """Check once; log each new problem once."""
+        try:
+            problem = await self._close()
+        except ApiError as error:
+            problem = f"the webhook configurations cannot be read or patched: {error}"
+        if problem and problem != self._problem:
+            _log.warning("failurePolicy stays Ignore: %s", problem)
+        self._problem = problem
+
+    async def _close(self) -> str:
+        """Close every open entry, and return what prevents it. Raises ApiError."""
+        absent = Configuration(ObjectMeta())
+        found = [await read(self._api, path) or absent for path in self._paths]
+        if not any(each.open_entries() for each in found):
+            return ""
+        bundle = next(
+            (
+                entry.client_config.ca_bundle
+                for entry in found[0].webhooks or ()
+                if entry.name == names.PROBE_WEBHOOK
+            ),
+            "",
+        )
+        if not bundle:
+            return f"{names.PROBE_WEBHOOK} has no caBundle yet"
+        if problem := await self._unreached():
+            return problem
+        waiting = []
+        for path, each in zip(self._paths, found, strict=True):
+            entries = each.webhooks or []
+            ready = [
+                index
+                for index in each.open_entries()
+                if entries[index].client_config.ca_bundle == bundle
+            ]
+            waiting += [entries[index].name for index in {*each.open_entries()} - {*ready}]
+            operations = [
+                {"op": "add", "path": f"/webhooks/{index}/failurePolicy", "value": _FAIL}
+                for index in ready
+            ]
+            if operations and await patch(
+                self._api, path, each.metadata.resource_version, operations
+            ):
+                closed = ", ".join(entries[index].name for index in ready)
+                _log.info("failurePolicy of %s is Fail from now on", closed)
+        return f"{', '.join(waiting)}: caBundle differs from the one in use" if waiting else ""
+
+    async def _unreached(self) -> str:
+        """Return why an admission through the API server does not reach the webhook, if so."""
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": self._lease, "labels": {names.LABEL_PROBE: "true"}},
+            "spec": {},
+        }
+        try:
+            answer = await self._api.post(self._leases, [("dryRun", "All")], body, _SECONDS)
+        except ApiError as error:
+            return f"the dry run of a Lease failed: {error}"
+        stored = msgspec.json.decode(answer, type=_Stored)
+        if (stored.metadata.annotations or {}).get(names.ANNOTATION_ADMITTED) != "true":
+            return "the API server does not reach the webhook: a dry run of a Lease is unchanged"
+        return ""

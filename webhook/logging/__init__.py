@@ -1,0 +1,1 @@
+"""Structured log lines. Objects are never logged: environment values are secrets."""

@@ -1,0 +1,71 @@
+"""The values of YAML's nodes, as JSON has them."""
+
+from typing import Any
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from webhook.manifest.manifest_error import TEMPLATE, ManifestError
+from webhook.manifest.nesting import DEEPEST
+from webhook.manifest.positions import is_merge, line_of, merged
+from webhook.manifest.scalars import scalar
+
+
+class Converter:
+    """Turns the nodes of a file into values, each shared node once, so that
+    aliases cost nothing.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._done: dict[int, Any] = {}
+        self._open: set[int] = set()
+
+    def value(self, node: Node) -> Any:  # noqa: ANN401 - JSON has values of every type
+        """Return the value of a node. Raises ManifestError for what JSON cannot have."""
+        if isinstance(node, ScalarNode):
+            return scalar(node.tag, node.value)
+        key = id(node)
+        if key in self._done:
+            return self._done[key]
+        if key in self._open or len(self._open) > DEEPEST:
+            raise self._error(node, "an alias within itself, or nested too deeply")
+        self._open.add(key)
+        value = self._map(node) if isinstance(node, MappingNode) else self._list(node)
+        self._open.discard(key)
+        self._done[key] = value
+        return value
+
+    def _list(self, node: Node) -> list[Any]:
+        return [self.value(element) for element in node.value]
+
+    def _map(self, node: MappingNode) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            if is_merge(key):
+                self._check_merge(value)
+                continue
+            name = self._key(key)
+            if name in own:
+                raise self._error(key, f"the key {name!r} stands on line {lines[name]} already")
+            own[name], lines[name] = self.value(value), line_of(key)
+        for parent in merged(node):
+            for name, item in self.value(parent).items():
+                own.setdefault(name, item)
+        return own
+
+    def _key(self, key: Node) -> str:
+        if not isinstance(key, ScalarNode):
+            hint = TEMPLATE if isinstance(key, MappingNode) else ""  # what {{ x }} is in YAML
+            raise self._error(key, f"a key that is not a scalar{hint}")
+        name: str = key.value
+        return name
+
+    def _check_merge(self, value: Node) -> None:
+        parents = value.value if isinstance(value, SequenceNode) else [value]
+        for parent in parents:
+            if not isinstance(parent, MappingNode):
+                raise self._error(value, "<< merges maps only")
+
+    def _error(self, node: Node, problem: str) -> ManifestError:
+        return ManifestError(self._file, line_of(node), problem)

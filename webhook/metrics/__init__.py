@@ -1,0 +1,1 @@
+"""Prometheus metrics: one table, and one collector."""

@@ -1,0 +1,96 @@
+"""The metrics of a process: the one collector, which reads the values when they are scraped."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from time import monotonic
+from typing import Any, Final, NamedTuple
+
+from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, generate_latest
+from prometheus_client import metrics_core as families
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+
+from webhook import __version__
+from webhook.metrics.table import BUILD_INFO, Metric
+
+_BURST: Final = 20
+_A_SECOND: Final = 5
+"""How many expositions a second are made in the long run. Each takes milliseconds, in which no
+review is answered.
+"""
+
+
+class Buckets(NamedTuple):
+    """A histogram: how many values each upper bound has, those below included, and their sum."""
+
+    counts: Sequence[tuple[str, float]]
+    total: float
+
+
+Values = float | Mapping[Any, float] | Mapping[Any, Buckets]
+"""One value, or values by their label, or by the tuple of their labels."""
+
+
+class Metrics(Collector):
+    """What a process exposes, besides its version, memory, CPU, descriptors and collections."""
+
+    def __init__(self, process: str) -> None:
+        self._read: dict[Metric, Callable[[], Values]] = {}
+        self._registry = CollectorRegistry()
+        for collect in (ProcessCollector, GCCollector):
+            collect(registry=self._registry)
+        self._registry.register(self)
+        self.expose(BUILD_INFO, lambda: {(process, __version__): 1})
+
+    def expose(self, metric: Metric, read: Callable[[], Values]) -> None:
+        """Expose a metric, whose values `read` returns on each scrape."""
+        self._read[metric] = read
+
+    def exposition(self) -> tuple[bytes, str]:
+        """Return the metrics as text, and its content type."""
+        return generate_latest(self._registry), CONTENT_TYPE_LATEST
+
+    def collect(self) -> Iterator[families.Metric]:
+        """Yield the metrics."""
+        for metric, read in self._read.items():
+            values = read()
+            yield _family(metric, values if isinstance(values, Mapping) else {(): values})
+
+
+def _family(metric: Metric, values: Mapping[Any, Any]) -> families.Metric:
+    kind, name, text, labels = metric
+    found = [((key,) if isinstance(key, str) else key, value) for key, value in values.items()]
+    if kind == "histogram":
+        histogram = families.HistogramMetricFamily(name, text, labels=labels)
+        for key, (counts, total) in found:
+            histogram.add_metric(key, counts, total)
+        return histogram
+    made = families.CounterMetricFamily if kind == "counter" else families.GaugeMetricFamily
+    family = made(name, text, labels=labels)
+    for key, value in found:
+        family.add_metric(key, value)
+    return family
+
+
+class PacedScrapes:
+    """Makes expositions, a number at once and then so many a second; above that, the last one is
+    shown again.
+    """
+
+    def __init__(
+        self, make: Callable[[], tuple[bytes, str]], clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._make = make
+        self._clock = clock
+        self._left = float(_BURST)
+        self._at = clock()
+        self._last: tuple[bytes, str] | None = None
+
+    def __call__(self) -> tuple[bytes, str]:
+        """Return the exposition and its content type."""
+        now = self._clock()
+        self._left = min(self._left + (now - self._at) * _A_SECOND, _BURST)
+        self._at = now
+        if self._last is None or self._left >= 1:
+            self._left -= 1
+            self._last = self._make()
+        return self._last

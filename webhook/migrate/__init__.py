@@ -1,0 +1,1 @@
+"""Migration from another webhook."""

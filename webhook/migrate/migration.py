@@ -1,0 +1,258 @@
+"""The way over from Google's webhook for TPUs: what its pods are worth here, and what to do next.
+
+https://github.com/ai-on-gke/kuberay-tpu-webhook
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from webhook.api import names
+from webhook.diagnostics.assigned_pods import (
+    Group,
+    Replica,
+    asks_for_tpu,
+    stand,
+)
+from webhook.diagnostics.expected import Expected
+from webhook.diagnostics.installation_problems import FORMER
+from webhook.diagnostics.live_objects import Named, Webhook, WebhookConfiguration
+from webhook.diagnostics.messages import counted
+from webhook.diagnostics.observation import PODS, Lookups, Observed
+from webhook.groups.identity_request import is_labelled
+from webhook.groups.naming import headless_service
+from webhook.mutation.edit import SetEnv
+
+SELECTOR: Final = f"app={FORMER}"
+"""Of its Deployment."""
+
+_CHART: Final = "ray-webhook manifests/chart --namespace ray-webhook"
+_RELEASE: Final = "meta.helm.sh/release-name"
+_RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+
+_PLACES: Final = (
+    names.TPU_WORKER_ID,
+    names.TPU_WORKER_HOSTNAMES,
+    names.TPU_PROCESS_ADDRESSES,
+)
+"""Variables on which the hosts of a replica have to agree. Init containers got none of them."""
+
+State = Literal["done", "next", "later"]
+
+
+class Installed(Struct, frozen=True):
+    """Both webhooks as the API server shows them; None is what could not be read."""
+
+    observed: Observed
+    """All RayClusters and pods; of the configurations, those that mutate."""
+    validating: Sequence[WebhookConfiguration] | None
+    deployments: Sequence[Named] | None
+    """Those of the former webhook."""
+    ready: bool | None
+    """Whether an endpoint is ready behind the Service of this webhook; where API servers call it by
+    a URL, nobody can look.
+    """
+
+
+class GroupVerdict(Struct, frozen=True):
+    """What becomes of the pods of a worker group that asks for TPUs.
+
+    `carried` and `adopted` count pods whose seat is in their labels, or given by the former
+    webhook. `restart` says why the group has to be created anew; empty when it need not.
+    """
+
+    namespace: str
+    cluster: str
+    group: str
+    carried: int
+    adopted: int
+    restart: str = ""
+
+    @property
+    def command(self) -> str:
+        """What deletes its pods, for KubeRay to create them anew."""
+        selector = f"{names.LABEL_CLUSTER}={self.cluster},{names.LABEL_GROUP}={self.group}"
+        return f"kubectl delete pod -n {self.namespace} -l {selector}"
+
+
+class Step(Struct, frozen=True):
+    """One step, in order. `check` is what says that it was done, beside looking again."""
+
+    id: str
+    state: State
+    text: str
+    commands: tuple[str, ...] = ()
+    check: str = ""
+
+
+class Migration(Struct, frozen=True):
+    """The groups and the steps."""
+
+    groups: tuple[GroupVerdict, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def done(self) -> bool:
+        """Tell whether nothing is left to do."""
+        return all(step.state == "done" for step in self.steps)
+
+
+def migration(installed: Installed, now: float) -> Migration:
+    """Return what becomes of the pods, and the steps that are done and those that are left."""
+    observed = installed.observed
+    groups = tuple(
+        verdict
+        for cluster in stand(observed, Lookups(observed, now))
+        if not cluster.ignored
+        for group in cluster.groups
+        if (verdict := _verdict(group)) is not None
+    )
+    return Migration(groups, tuple(_ordered(_steps(installed, groups))))
+
+
+def _verdict(group: Group) -> GroupVerdict | None:
+    """Return what becomes of a group's pods; None for one without a pod that asks for TPUs."""
+    pods = list(group.pods)
+    if not any(asks_for_tpu(pod) for pod in pods):
+        return None
+    seated = [pod for replica in group.replicas for pod in replica.everyone]
+    carried = sum(is_labelled(pod.labels) for pod in seated)
+    return GroupVerdict(
+        group.cluster.namespace,
+        group.cluster.name,
+        group.name,
+        carried,
+        len(seated) - carried,
+        next(_reasons(group), ""),
+    )
+
+
+def _reasons(group: Group) -> Iterator[str]:
+    """Yield why a group has to be created anew, the gravest first."""
+    if group.lost:
+        have = "has" if len(group.lost) == 1 else "have"
+        yield f"{counted(len(group.lost), 'pod')} {have} no seat, {group.lost[0].pod.name} first"
+    for replica in group.replicas:
+        for host, pods in sorted(replica.pods.items()):
+            if len(pods) > 1:
+                called = " and ".join(sorted(pod.name for pod in pods))
+                yield f"{called} both are host {host} of replica {replica.index}"
+        if group.spec.num_of_hosts > 1:
+            yield from _misnamed(group, replica)
+
+
+def _misnamed(group: Group, replica: Replica) -> Iterator[str]:
+    """Yield what a new host of a replica would call otherwise than those that are there."""
+    service = headless_service(group.cluster.name)
+    for pod in replica.everyone:
+        if pod.spec.subdomain and pod.spec.subdomain != service:
+            yield (
+                f"{pod.name} is found under {pod.spec.subdomain}, and a new host would be "
+                f"under {service}"
+            )
+    expected = Expected(replica)
+    for each in expected.host_names():
+        yield f"{each.pod.name} has {each.name} {each.shown} in place of {each.expected}"
+    for host, pods in sorted(replica.pods.items()):
+        for edit in expected.edits_for(host):
+            if type(edit) is SetEnv and edit.name in _PLACES:
+                told = expected.actual(pods[0], edit)
+                if told not in (None, edit.value):
+                    text = f"{edit.name} {told} in place of {edit.value}"
+                    yield f"{pods[0].name} has {text}"
+
+
+def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[tuple[Step, bool]]:
+    """Yield each step, and whether it is done."""
+    mutating, validating = installed.observed.configurations, installed.validating
+    ours = [each for _, each in _entries(mutating) if each.name == PODS]
+    answers = bool(ours) and bool(ours[0].client_config.ca_bundle) and bool(installed.ready)
+    yield (
+        Step(
+            "install",
+            "later",
+            "install ray-webhook beside it; until the last step it refuses nothing while it is "
+            "away, and pods that pass both webhooks get one seat",
+            (
+                f"helm install {_CHART} --create-namespace --set image.repository=YOUR/ray-webhook",
+                "kubectl -n ray-webhook rollout status deployment/ray-webhook",
+            ),
+            "ray-webhook check --wait 2m",
+        ),
+        answers,
+    )
+    former = [
+        (kind, name)
+        for kind, known in (("mutating", mutating), ("validating", validating))
+        for name in dict.fromkeys(name for name, each in _entries(known) if _is_former(each))
+    ]
+    yield (
+        Step(
+            "unregister",
+            "later",
+            f"take {FORMER} out of the way of pods: from here on, ray-webhook alone gives seats",
+            tuple(f"kubectl delete {kind}webhookconfiguration {name}" for kind, name in former),
+        ),
+        mutating is not None and validating is not None and not former,
+    )
+    yield (
+        Step(
+            "remove",
+            "later",
+            f"remove what is left of {FORMER}",
+            tuple(_removal(each) for each in installed.deployments or ()),
+        ),
+        installed.deployments is not None and not installed.deployments,
+    )
+    yield (
+        Step(
+            "restart",
+            "later",
+            "let KubeRay create the groups anew whose pods cannot be adopted",
+            tuple(each.command for each in groups if each.restart),
+            "ray-webhook status -A",
+        ),
+        not any(each.restart for each in groups),
+    )
+    yield (
+        Step(
+            "fail-closed",
+            "later",
+            "let Ray pods wait for ray-webhook, as they have waited for the other one",
+            (f"helm upgrade {_CHART} --reuse-values --set mutating.failurePolicy=Fail",),
+            "ray-webhook check",
+        ),
+        bool(ours) and all(each.failure_policy == "Fail" for each in ours),
+    )
+
+
+def _ordered(steps: Iterator[tuple[Step, bool]]) -> Iterator[Step]:
+    """Yield the steps with their state: the first that is not done is next."""
+    waiting = False
+    for step, done in steps:
+        state: State = "done" if done else "later" if waiting else "next"
+        waiting = waiting or not done
+        yield Step(step.id, state, step.text, () if done else step.commands, step.check)
+
+
+def _entries(
+    configurations: Sequence[WebhookConfiguration] | None,
+) -> Iterator[tuple[str, Webhook]]:
+    for each in configurations or ():
+        for webhook in each.webhooks or ():
+            yield each.metadata.name or "", webhook
+
+
+def _is_former(webhook: Webhook) -> bool:
+    service = webhook.client_config.service
+    return FORMER in webhook.name or (service is not None and service.name == FORMER)
+
+
+def _removal(deployment: Named) -> str:
+    meta = deployment.metadata
+    release = (meta.annotations or {}).get(_RELEASE)
+    if release:
+        namespace = (meta.annotations or {}).get(_RELEASE_NAMESPACE, meta.namespace)
+        return f"helm uninstall {release} -n {namespace}"
+    return f"kubectl delete -n {meta.namespace} deployment,service,serviceaccount {meta.name}"

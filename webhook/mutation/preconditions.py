@@ -1,0 +1,111 @@
+"""What makes a replica impossible: names that cannot be host names, a slice whose hosts and chips
+do not add up.
+
+All of it follows from the group, never from one host, so host 0 is refused already and no half
+replica comes up.
+
+See docs/contributing/decisions/0011-topology-mismatch-refuses-the-pod.md.
+"""
+
+from webhook.accelerators.devices import TPU
+from webhook.accelerators.topology import TopologyError, advice, hosts_of
+from webhook.api import names
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label
+from webhook.api.review import INVALID, Cause
+from webhook.groups.addresses import (
+    ADDED_MAX,
+    added_size,
+    address_size,
+    listed,
+    too_large,
+)
+from webhook.groups.naming import REPLICA_NAME_GROUP_MAX, host_name
+from webhook.mutation.ray_pod import Replica
+
+
+def obstacles(replica: Replica) -> dict[str, Cause]:
+    """Return every reason why this replica could not work, by the rule that says the same of its
+    RayCluster.
+    """
+    checks = {
+        "group-name-no-host-name": _names if replica.needs_names else None,
+        "tpu-topology-mismatch": _slice if replica.needs_names else None,
+        "variables-too-large": _size,
+    }
+    found = {rule: check(replica) for rule, check in checks.items() if check is not None}
+    return {
+        rule: Cause(
+            INVALID, f'worker group "{replica.group_name[:40]}": {problem[0]} [{rule}]', problem[1]
+        )
+        for rule, problem in found.items()
+        if problem is not None
+    }
+
+
+def _names(replica: Replica) -> tuple[str, str] | None:
+    """Return why a host cannot have its name, and the field that says so."""
+    group, service = replica.group_name, replica.service
+    last = host_name(group, replica.index, replica.hosts - 1)
+    field = f"metadata.labels[{names.LABEL_GROUP}]"
+    if replica.hosts > 1 and replica.assigned and len(group) > REPLICA_NAME_GROUP_MAX:
+        text = (
+            f"groupName has {len(group)} characters: use at most {REPLICA_NAME_GROUP_MAX} with "
+            "numOfHosts above 1"
+        )
+    elif len(last) > DNS_LABEL_MAX:
+        text = (
+            f"host name {last} has {len(last)} characters, above {DNS_LABEL_MAX}: shorten "
+            "groupName, or lower maxReplicas"
+        )
+    elif not is_dns_label(last):
+        text = (
+            f"{group!r} cannot be part of a host name: use letters, digits and '-' only, and begin "
+            "with a letter or digit"
+        )
+    elif not is_dns_label(service):
+        text = (
+            f"the headless Service {service!r} has no valid name: shorten or correct the name of "
+            "the RayCluster"
+        )
+        field = f"metadata.labels[{names.LABEL_CLUSTER}]"
+    else:
+        return None
+    return text, field
+
+
+def _slice(replica: Replica) -> tuple[str, str] | None:
+    """Return what does not add up in a TPU slice, and its field; nothing for an unknown slice, and
+    where no checks are wanted.
+    """
+    topology, chips, hosts = replica.slice.topology, replica.count(TPU), replica.hosts
+    if hosts == 1 or not chips or not topology or replica.slice.unchecked:
+        return None
+    if replica.slice.annotated:
+        field = f"metadata.annotations[{names.ANNOTATION_SLICE_TOPOLOGY}]"
+    else:
+        field = f"spec.nodeSelector[{names.NODE_TPU_TOPOLOGY}]"
+    try:
+        found = hosts_of(topology, chips)
+    except TopologyError as error:
+        return str(error), field
+    if found == hosts:
+        return None
+    other = advice(replica.slice.generation, chips * hosts, "change the topology")
+    text = (
+        f"topology {topology} has {found} hosts of {chips} chips, but numOfHosts is {hosts}: set "
+        f"that to {found}, or {other}"
+    )
+    return text, field
+
+
+def _size(replica: Replica) -> tuple[str, str] | None:
+    """Return that its variables would make the pod larger than the API server stores."""
+    chips, profiles = 0 if replica.head else replica.count(TPU), replica.cluster.profiles
+    processes = len(replica.processes)
+    hosts, endpoints = listed(replica.slice, replica.hosts, chips, processes, profiles)
+    containers = len(replica.slots)
+    address = address_size(replica.group_name, replica.cluster.name, hosts, replica.service)
+    size = added_size(address, hosts, containers, endpoints)
+    if size <= ADDED_MAX:
+        return None
+    return too_large(size, hosts, containers, endpoints), "spec.containers"

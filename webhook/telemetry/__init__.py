@@ -1,1 +1,0 @@
-"""What operators see: metrics and log lines. Never the object: variables are secrets."""

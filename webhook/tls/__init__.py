@@ -1,1 +1,0 @@
-"""Certificates: where they come from, and the context that the listener takes them from."""

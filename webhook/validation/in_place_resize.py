@@ -1,0 +1,251 @@
+"""In-place resize of pods by Ray's autoscaler, which the annotation `ray.io/ippr` asks for."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from webhook.api import names
+from webhook.api.quantity import parse_quantity
+from webhook.api.release import shown
+from webhook.api.review import (
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    REQUIRED,
+)
+from webhook.groups.ippr import parse_ippr
+from webhook.validation.cluster import Cluster, Group
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.rule import RAY, deny, warn
+
+CPU: Final = "max-cpu"
+MEMORY: Final = "max-memory"
+TIMEOUT: Final = "resize-timeout"
+RAY_SINCE: Final = (2, 56)
+
+_AMOUNTS: Final = {CPU: "cpu", MEMORY: "memory"}
+_KEYS: Final = (CPU, MEMORY, TIMEOUT)
+_FIXING: Final = ("num-cpus", "memory")
+"""Start parameters that fix what a resize would change."""
+_Entry = tuple[str, dict[str, Any], Group | None]
+
+
+def ippr_malformed(cluster: Cluster) -> Iterator[Fault]:
+    """An annotation `ray.io/ippr` that Ray cannot read.
+
+    Each group needs `max-cpu`, `max-memory` and `resize-timeout`: positive quantities, and whole
+    seconds. Ray's autoscaler raises otherwise, and in-place resize is off for all groups. A
+    quantity such as `NaN` or `1_000` makes Ray send resizes that Kubernetes refuses. This is a
+    warning where no autoscaler reads the annotation.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    value, problem = parse_ippr(_text(cluster))
+    if problem:
+        yield _fault(cluster, f"not JSON: {problem}")
+    elif not isinstance(value, dict) or not isinstance(value.get("groups", {}), dict):
+        yield _fault(
+            cluster,
+            'write {"groups": {"<group>": {"max-cpu": ..., "max-memory": ..., "resize-timeout": '
+            "...}}}",
+        )
+    else:
+        for name, entry in value.get("groups", {}).items():
+            yield from _unreadable(cluster, f'group "{name[:63]}"', entry)
+
+
+def _unreadable(cluster: Cluster, group: str, entry: object) -> Iterator[Fault]:
+    """Yield why Ray cannot read the entry of a group."""
+    if not isinstance(entry, dict):
+        yield _fault(cluster, f"{group}: write an object with {', '.join(_KEYS)}")
+        return
+    if missing := [key for key in _KEYS if key not in entry]:
+        yield _fault(cluster, f"{group}: add {', '.join(missing)}", REQUIRED)
+    for key in _AMOUNTS:
+        if key in entry and _maximum(entry, key) is None:
+            example = "4 or 500m" if key == CPU else "8Gi"
+            found = f"{key} is {str(entry[key])[:24]!r}"
+            yield _fault(cluster, f"{group}: {found}: write an amount above 0 such as {example}")
+    if TIMEOUT in entry and not _whole(entry[TIMEOUT]):
+        found = f"{TIMEOUT} is {str(entry[TIMEOUT])[:24]!r}"
+        yield _fault(cluster, f"{group}: {found}: write whole seconds, without quotes")
+
+
+def ippr_value_too_low(cluster: Cluster) -> Iterator[Fault]:
+    """A maximum below what the pods have from the start, or a timeout of 0 or less.
+
+    Ray goes straight to the maxima, so the pod would shrink; what it has is the limit of Ray's
+    container, else its request. With such a timeout every resize times out at once. This is a
+    warning where no autoscaler reads the annotation.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    for name, entry, group in _entries(cluster):
+        for key, resource in _AMOUNTS.items():
+            maximum, baseline = _maximum(entry, key), _baseline(group, resource)
+            if maximum is not None and baseline is not None and maximum < baseline:
+                yield _fault(
+                    cluster,
+                    f'group "{name[:63]}": {key} is {str(entry[key])[:16]}, but pods start with '
+                    f"more: raise it, or lower their {resource}",
+                )
+        timeout = entry.get(TIMEOUT)
+        if isinstance(timeout, int | float) and _whole(timeout) and timeout <= 0:
+            text = f"{TIMEOUT} is {str(timeout)[:16]}: write seconds above 0, such as 60"
+            yield _fault(cluster, f'group "{name[:63]}": {text}')
+
+
+def ippr_group_not_resizable(cluster: Cluster) -> Iterator[Fault]:
+    """A group in `ray.io/ippr` whose pods cannot be resized in place.
+
+    Ray's container has to request cpu and memory, no start parameter or entry of `resources` may
+    fix them, and no resize policy may restart the container. Ray's autoscaler refuses the
+    annotation otherwise, or keeps the fixed amounts after a resize. This is a warning where no
+    autoscaler reads the annotation.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    for name, _, group in _entries(cluster):
+        if group is not None:
+            beside = f'or remove group "{name[:63]}" from {names.ANNOTATION_IPPR}'
+            for field, advice, reason in _obstacles(group):
+                yield Fault(field, f"{advice}, {beside}", reason, doubtful=not _read(cluster))
+
+
+def _obstacles(group: Group) -> Iterator[tuple[Field, str, str]]:
+    """Yield the fields that keep pods from being resized, with advice and the cause type."""
+    for param in _FIXING:
+        if param in group.params:
+            yield group.param(param), "a start parameter fixes the amount: remove it", FORBIDDEN
+    resources = group.field / "resources"
+    for key in resources.strings:
+        if key.lower() in _AMOUNTS.values():
+            yield resources.key(key), "remove it", FORBIDDEN
+    if group.first is None:
+        return
+    for resource in _AMOUNTS.values():
+        if resource not in group.first.requests:
+            yield (
+                group.first.amounts("requests") / resource,
+                f"{resource} has no request: set it",
+                REQUIRED,
+            )
+    for entry in (group.first.field / "resizePolicy").items():
+        policy = entry / "restartPolicy"
+        resizes = (entry / "resourceName").text in _AMOUNTS.values()
+        if resizes and policy.text not in ("", "NotRequired"):
+            yield policy, f"{policy.text[:32]} ends the Ray node: write NotRequired", INVALID
+
+
+def ippr_without_effect(cluster: Cluster) -> Iterator[Fault]:
+    """In-place resize that never happens.
+
+    Only autoscaler v2 of Ray 2.56 and later resizes, and only groups that exist, by maxima above
+    what their pods have from the start. One of the two maxima may be equal, to let only the other
+    one grow.
+
+    https://docs.ray.io/en/master/cluster/kubernetes/user-guides/configuring-ippr.html
+    """
+    listed = list(_entries(cluster))
+    if not listed:
+        return
+    release = cluster.release
+    if not cluster.autoscaling:
+        field = cluster.field / "enableInTreeAutoscaling"
+        yield Fault(field, f"set it to true, or remove {names.ANNOTATION_IPPR}", REQUIRED)
+    elif cluster.v2 is False:
+        text = f"set it to v2, or remove {names.ANNOTATION_IPPR}"
+        yield Fault(cluster.options / "version", text, REQUIRED)
+    if release is not None and release < RAY_SINCE:
+        text = f"Ray {shown(release)} cannot resize pods: use {shown(RAY_SINCE)}, or remove it"
+        yield _fault(cluster, text)
+    for name, entry, group in listed:
+        shown_name = f'group "{name[:32]}"'
+        if group is None:
+            known = ", ".join(sorted(group.name for group in cluster.groups)[:8]) or "none"
+            text = f"{shown_name} does not exist: rename it, or add it; worker groups: {known}"
+            yield _fault(cluster, text, NOT_FOUND)
+            continue
+        pairs = [
+            (_maximum(entry, key), _baseline(group, resource)) for key, resource in _AMOUNTS.items()
+        ]
+        if all(maximum is not None and maximum == baseline for maximum, baseline in pairs):
+            yield _fault(
+                cluster,
+                f"{shown_name} has {CPU} and {MEMORY} from the start: raise one, or remove it",
+            )
+
+
+def _text(cluster: Cluster) -> str:
+    return cluster.annotations.get(names.ANNOTATION_IPPR, "")
+
+
+def _read(cluster: Cluster) -> bool:
+    """Return whether an autoscaler reads the annotation."""
+    old = cluster.release is not None and cluster.release < RAY_SINCE
+    return cluster.autoscaling and cluster.v2 is not False and not old
+
+
+def _fault(cluster: Cluster, message: str, reason: str = INVALID) -> Fault:
+    field = cluster.annotation(names.ANNOTATION_IPPR)
+    return Fault(field, message, reason, doubtful=not _read(cluster))
+
+
+def _entries(cluster: Cluster) -> Iterator[_Entry]:
+    """Yield each group of the annotation that can be read, with the group of the cluster that it
+    names.
+    """
+    text = _text(cluster)
+    if not text:
+        return
+    value = parse_ippr(text)[0]
+    listed = value.get("groups") if isinstance(value, dict) else None
+    if not isinstance(listed, dict):
+        return
+    groups = {group.name: group for group in reversed(cluster.groups)} | {
+        names.HEAD_GROUP: cluster.head
+    }
+    for name, entry in listed.items():
+        if isinstance(entry, dict):
+            yield name, entry, groups.get(name)
+
+
+def _whole(value: object) -> bool:
+    """Return whether a value is a whole number."""
+    return type(value) is int or (type(value) is float and value.is_integer())
+
+
+def _maximum(entry: dict[str, Any], key: str) -> Decimal | None:
+    """Return a maximum, or None when it is not a positive quantity of a type that Ray accepts."""
+    value = entry.get(key)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if key == MEMORY and isinstance(value, float) and not value.is_integer():
+        return None
+    return _quantity(value) or None
+
+
+def _baseline(group: Group | None, resource: str) -> Decimal | None:
+    """Return what Ray's container has of a resource from the start: its limit, else its request."""
+    if group is None or group.first is None:
+        return None
+    return _quantity(group.first.limits.get(resource, group.first.requests.get(resource)))
+
+
+def _quantity(value: object) -> Decimal | None:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    try:
+        amount = parse_quantity(value)
+    except ValueError:
+        return None
+    return amount if amount >= 0 else None
+
+
+RESIZE: Final = (
+    deny(ippr_malformed, by=RAY),
+    deny(ippr_value_too_low),
+    deny(ippr_group_not_resizable, by=RAY),
+    warn(ippr_without_effect),
+)

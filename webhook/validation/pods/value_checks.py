@@ -1,0 +1,152 @@
+"""Checks of single values in pod templates: each returns what to write instead, or nothing."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import Any, Final
+
+from webhook.api.formats import DNS_LABEL_MAX, is_dns_label, is_dns_subdomain
+from webhook.validation.pods.inspection import Check
+
+PORT_MAX: Final = 65535
+INT32_MAX: Final = 2**31 - 1
+PORT_NAME_MAX: Final = 15
+FILE_MODE_MAX: Final = 0o777
+SUBDOMAIN_ADVICE: Final = "use lower-case letters, digits, '-' and '.'"
+DNS_LABEL_ADVICE: Final = f"use up to {DNS_LABEL_MAX} lower-case letters, digits and '-'"
+KEY_ADVICE: Final = "write name or prefix/name"
+VALUE_ADVICE: Final = "use letters, digits, '-', '_' and '.'"
+_PORT_NAME: Final = re.compile(r"(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
+_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+_HEADER: Final = re.compile(r"[-A-Za-z0-9]+")
+
+
+def one_of(*allowed: str, empty: bool = False) -> Check:
+    """Return a check that a string is one of some; `empty` says whether the API server fills in
+    an empty one.
+    """
+    known = frozenset((*allowed, "")) if empty else frozenset(allowed)
+    choice = f"{', '.join(allowed[:-1])} or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
+
+    def check(value: Any) -> str:  # noqa: ANN401 - JSON
+        if value in known if type(value) is str else True:
+            return ""
+        near = next((each for each in allowed if each.lower() == value.lower()), "")
+        return f"write {near or choice}"
+
+    return check
+
+
+def within(low: int, high: int, *, zero: bool = False, wide: bool = False) -> Check:
+    """Return a check that a number lies between two; with `zero`, 0 stands for unset.
+
+    A number that its field cannot hold, of 32 bits unless it is `wide`, is another rule's.
+    """
+    held = 2**63 - 1 if wide else INT32_MAX
+    advice = f"write {low} or more" if high >= INT32_MAX else f"write {low} to {high}"
+
+    def check(value: Any) -> str:  # noqa: ANN401 - JSON
+        if type(value) not in (int, float) or low <= value <= high or (zero and not value):
+            return ""
+        return advice if -held - 1 <= value <= held else ""
+
+    return check
+
+
+def string(sound: Any, advice: str, *, empty: bool = True) -> Check:  # noqa: ANN401 - a predicate
+    """Return a check of strings by a predicate; with `empty`, an empty one stands for unset."""
+
+    def check(value: Any) -> str:  # noqa: ANN401 - JSON
+        if type(value) is not str or (not value and empty) or sound(value):
+            return ""
+        return advice if "$" not in value else f"{advice}; replace the placeholder in it"
+
+    return check
+
+
+def filled(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Check that a string is not empty."""
+    return "set it" if value == "" else ""
+
+
+@lru_cache(maxsize=1024)
+def is_port_name(text: str) -> bool:
+    """Return whether a text can name a port."""
+    return len(text) <= PORT_NAME_MAX and _PORT_NAME.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_variable_name(text: str) -> bool:
+    """Return whether a text can name an environment variable: printable ASCII without `=`."""
+    return bool(text) and text.isascii() and text.isprintable() and "=" not in text
+
+
+@lru_cache(maxsize=1024)
+def is_data_key(text: str) -> bool:
+    """Return whether a text can be a key of a ConfigMap or Secret."""
+    return (
+        len(text) <= 253  # noqa: PLR2004 - the API's limit
+        and _DATA_KEY.fullmatch(text) is not None
+        and not text.startswith("..")
+        and text != "."
+    )
+
+
+def is_header(text: str) -> bool:
+    """Return whether a text can name an HTTP header."""
+    return _HEADER.fullmatch(text) is not None
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text is an IP address."""
+    try:
+        ip_address(_without_zeros(text))
+    except ValueError:
+        return False
+    return "%" not in text
+
+
+def _without_zeros(text: str) -> str:
+    """Return an IPv4 address without leading zeros, which the API server reads as decimal."""
+    parts = text.split(".")
+    dotted = len(parts) == 4 and all(part.isascii() and part.isdigit() for part in parts)  # noqa: PLR2004
+    return ".".join(str(int(part)) for part in parts) if dotted else text
+
+
+def climbs(path: str) -> bool:
+    """Return whether a path has a part `..`."""
+    return ".." in path and ".." in path.split("/")
+
+
+def descends(path: str) -> bool:
+    """Return whether a path stays below the folder it is taken from."""
+    return not path.startswith("/") and not climbs(path)
+
+
+def is_local(path: str) -> bool:
+    """Return whether a path names a file below a folder, and does not begin with `..`."""
+    return descends(path) and not path.startswith("..")
+
+
+def port_or_name(value: Any) -> str:  # noqa: ANN401 - JSON
+    """Check a port that may be given by its name."""
+    if type(value) is str:
+        return "" if is_port_name(value) else "write a port's number or name"
+    return _port(value)
+
+
+def nearest(text: str, known: Iterable[str]) -> str:
+    """Return the known name that is most like a text, or nothing."""
+    return next(iter(get_close_matches(text, tuple(known), 1)), "")
+
+
+dns_label = string(is_dns_label, DNS_LABEL_ADVICE)
+subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE)
+required_subdomain = string(is_dns_subdomain, SUBDOMAIN_ADVICE, empty=False)
+file_mode = within(0, FILE_MODE_MAX)
+user_id = within(0, INT32_MAX, wide=True)
+not_negative = within(0, INT32_MAX)
+positive = within(1, 2**63 - 1, wide=True)
+_port = within(1, PORT_MAX)

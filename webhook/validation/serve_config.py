@@ -1,0 +1,502 @@
+"""Serve configurations of RayServices: what Ray's REST API refuses, or ignores, of `serveConfigV2`.
+
+KubeRay sends the text to Ray when the cluster runs, and tries again for ever; nothing of it is
+checked before. Ray's schema: python/ray/serve/schema.py (`ServeDeploySchema`).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any, Final
+
+from msgspec import Struct
+
+from webhook.api.release import Release, shown
+from webhook.api.review import (
+    DUPLICATE,
+    FORBIDDEN,
+    NOT_SUPPORTED,
+    REQUIRED,
+)
+from webhook.manifest.inline import Inline, read_map
+from webhook.validation.field import Field
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import Service
+from webhook.validation.rule import RAY, deny, warn
+from webhook.validation.runtime_env import (
+    YAML_MAX,
+    runtime_env_keys,
+    runtime_env_values,
+    unknown_key,
+)
+
+_LOOKED_AT: Final = 2000
+"""Applications, and deployments, that are checked; aliases can make very many of a short text."""
+_DEFAULT_NAME: Final = "default"
+_ROOT: Final = "/"
+_PORT_MAX: Final = 65535
+_PERCENT_MAX: Final = 100
+
+
+class _Type(Struct, frozen=True):
+    """A type of a value: how messages call it, and what it accepts. Ray accepts numbers in strings,
+    and integers that are written as other numbers.
+    """
+
+    called: str
+    accepts: Callable[[Any], bool]
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, str | int | float):
+        try:
+            return float(value)
+        except (ValueError, OverflowError):
+            return None
+    return None
+
+
+def _numbers(called: str, accepts: Callable[[float], bool]) -> _Type:
+    def of(value: object) -> bool:
+        number = _number(value)
+        return number is not None and accepts(number)
+
+    return _Type(called, of)
+
+
+def _of(called: str, *types: type) -> _Type:
+    return _Type(called, lambda value: isinstance(value, types))
+
+
+def _one_of(*words: str) -> _Type:
+    return _Type(f"{', '.join(words[:-1])} or {words[-1]}", lambda value: value in words)
+
+
+_ANY: Final = _Type("a value", lambda _: True)
+_TEXT: Final = _of("a string", str, int, float)
+_MAP: Final = _of("a map", dict)
+_LIST: Final = _of("a list", list)
+_FLAG: Final = _of("true or false", bool, int, str)
+_NUMBER: Final = _numbers("a number", lambda _: True)
+_POSITIVE: Final = _numbers("a number above 0", lambda number: number > 0)
+_COUNT: Final = _numbers("an integer of 1 or more", lambda number: number >= 1)
+_NOT_NEGATIVE: Final = _numbers("a number of 0 or more", lambda number: number >= 0)
+_QUEUE: Final = _numbers(
+    "-1 or an integer of 1 or more", lambda number: number == -1 or number >= 1
+)
+_PORT: Final = _numbers(f"a port from 0 to {_PORT_MAX}", lambda number: 0 <= number <= _PORT_MAX)
+_PERCENT: Final = _numbers("a percentage from 0 to 100", lambda number: 0 <= number <= _PERCENT_MAX)
+_PER_NODE: Final = _numbers("an integer from 1 to 100", lambda number: 1 <= number <= _PERCENT_MAX)
+_REPLICAS: Final = _Type(
+    "an integer of 1 or more, or auto", lambda value: value == "auto" or _COUNT.accepts(value)
+)
+
+Fields = Mapping[str, _Type]
+
+TOP: Final[Fields] = {
+    "proxy_location": _one_of("EveryNode", "HeadOnly", "Disabled", "NoServer"),
+    "http_options": _MAP,
+    "grpc_options": _MAP,
+    "logging_config": _MAP,
+    "applications": _ANY,
+    "target_capacity": _PERCENT,
+    "controller_options": _ANY,
+    "tracing_config": _ANY,
+}
+HTTP: Final[Fields] = {
+    "host": _TEXT,
+    "port": _PORT,
+    "root_path": _TEXT,
+    "request_timeout_s": _NUMBER,
+    "keep_alive_timeout_s": _NUMBER,
+    "ssl_keyfile": _TEXT,
+    "ssl_certfile": _TEXT,
+    "ssl_keyfile_password": _TEXT,
+    "ssl_ca_certs": _TEXT,
+}
+GRPC: Final[Fields] = {
+    "port": _PORT,
+    "grpc_servicer_functions": _LIST,
+    "request_timeout_s": _NUMBER,
+    "enable_reflection": _ANY,
+}
+LOGGING: Final[Fields] = {
+    "encoding": _one_of("TEXT", "JSON"),
+    "log_level": _TEXT,
+    "logs_dir": _TEXT,
+    "enable_access_log": _FLAG,
+    "additional_log_standard_attrs": _LIST,
+}
+APPLICATION: Final[Fields] = {
+    "name": _TEXT,
+    "route_prefix": _TEXT,
+    "import_path": _TEXT,
+    "runtime_env": _MAP,
+    "host": _ANY,
+    "port": _ANY,
+    "deployments": _LIST,
+    "autoscaling_policy": _MAP,
+    "args": _MAP,
+    "logging_config": _MAP,
+    "external_scaler_enabled": _FLAG,
+}
+DEPLOYMENT: Final[Fields] = {
+    "name": _TEXT,
+    "num_replicas": _REPLICAS,
+    "max_ongoing_requests": _COUNT,
+    "max_concurrent_queries": _COUNT,
+    "max_queued_requests": _QUEUE,
+    "route_prefix": _TEXT,
+    "user_config": _MAP,
+    "autoscaling_config": _MAP,
+    "graceful_shutdown_wait_loop_s": _NOT_NEGATIVE,
+    "graceful_shutdown_timeout_s": _NOT_NEGATIVE,
+    "health_check_period_s": _POSITIVE,
+    "health_check_timeout_s": _POSITIVE,
+    "ray_actor_options": _MAP,
+    "placement_group_bundles": _LIST,
+    "placement_group_strategy": _TEXT,
+    "placement_group_bundle_label_selector": _LIST,
+    "placement_group_fallback_strategy": _LIST,
+    "max_replicas_per_node": _PER_NODE,
+    "logging_config": _MAP,
+    "request_router_config": _MAP,
+    "gang_scheduling_config": _MAP,
+    "deployment_actors": _ANY,
+    "rolling_update_percentage": _ANY,
+    "max_surge_percent": _ANY,
+    "backpressure_config": _ANY,
+}
+ACTOR: Final[Fields] = {
+    "runtime_env": _MAP,
+    "num_cpus": _NOT_NEGATIVE,
+    "num_gpus": _NOT_NEGATIVE,
+    "memory": _NOT_NEGATIVE,
+    "object_store_memory": _NOT_NEGATIVE,
+    "resources": _MAP,
+    "accelerator_type": _TEXT,
+    "label_selector": _MAP,
+    "fallback_strategy": _LIST,
+}
+AUTOSCALING: Final[Fields] = {
+    "min_replicas": _NOT_NEGATIVE,
+    "initial_replicas": _NOT_NEGATIVE,
+    "max_replicas": _COUNT,
+    "target_ongoing_requests": _POSITIVE,
+    "target_num_ongoing_requests_per_replica": _NOT_NEGATIVE,
+    "metrics_interval_s": _POSITIVE,
+    "look_back_period_s": _POSITIVE,
+    "smoothing_factor": _POSITIVE,
+    "upscale_smoothing_factor": _POSITIVE,
+    "downscale_smoothing_factor": _POSITIVE,
+    "upscaling_factor": _POSITIVE,
+    "downscaling_factor": _POSITIVE,
+    "downscale_delay_s": _NOT_NEGATIVE,
+    "downscale_to_zero_delay_s": _NOT_NEGATIVE,
+    "upscale_delay_s": _NOT_NEGATIVE,
+    "aggregation_function": _TEXT,
+    "policy": _ANY,
+    "_policy": _ANY,
+}
+
+SINCE: Final[Mapping[str, Release]] = {
+    "additional_log_standard_attrs": (2, 44),
+    "request_router_config": (2, 48),
+    **dict.fromkeys(
+        ("ssl_keyfile", "ssl_certfile", "ssl_keyfile_password", "ssl_ca_certs", "policy"), (2, 50)
+    ),
+    "downscale_to_zero_delay_s": (2, 50),
+    "autoscaling_policy": (2, 51),
+    "aggregation_function": (2, 51),
+    "external_scaler_enabled": (2, 53),
+    "placement_group_bundle_label_selector": (2, 54),
+    "label_selector": (2, 54),
+    "fallback_strategy": (2, 54),
+    "gang_scheduling_config": (2, 55),
+    "deployment_actors": (2, 55),
+    "controller_options": (2, 56),
+    "rolling_update_percentage": (2, 56),
+    "backpressure_config": (2, 58),
+    "tracing_config": (2, 59),
+    "enable_reflection": (2, 60),
+    "max_surge_percent": (2, 60),
+}
+"""The first release of Ray that has a key; the others are older than the rules."""
+REPLACED: Final = {
+    "max_concurrent_queries": "max_ongoing_requests",
+    "target_num_ongoing_requests_per_replica": "target_ongoing_requests",
+}
+"""Keys that Ray does not have since `_REPLACED_SINCE`, and what it has in their place."""
+_REPLACED_SINCE: Final = (2, 40)
+
+
+def serve_config_unreadable(service: Service) -> Iterator[Fault]:
+    """A Serve configuration that is not a YAML map with a list of applications.
+
+    KubeRay reads it when the cluster runs, cannot send it to Ray, and tries again for ever; the
+    service never gets ready. The format with one application, whose `import_path` stands at the
+    top, is that of an API which Ray no longer has. A key that is there twice is a warning: the last
+    one counts.
+
+    https://docs.ray.io/en/latest/serve/production-guide/config.html
+    """
+    field, read = _field(service), _read(service)
+    if read.problem:
+        yield Fault(field, read.problem)
+    if read.twice:
+        yield Fault(field, read.twice, DUPLICATE, doubtful=True)
+    if read.value is None:
+        return
+    applications = _config(service) / "applications"
+    if applications.given and type(applications.value) is not list:
+        yield Fault(
+            applications,
+            f"applications is {_shown(applications.value)}: write a list, each entry "
+            "with an import_path",
+        )
+    elif not applications.given:
+        single = "import_path" in read.value
+        advice = "put it below applications, as - import_path" if single else "add the list"
+        yield Fault(applications, f"Ray needs a list of applications: {advice}", REQUIRED)
+
+
+def serve_application_invalid(service: Service) -> Iterator[Fault]:
+    """An application that Ray refuses: without an `import_path` of the form `module:name`, or with
+    a name or a route prefix that another one has.
+
+    Ray refuses the whole configuration, and KubeRay sends it again for ever. Applications without a
+    name are called `default`, and without a route prefix they are served at `/`; before Ray 2.7
+    that was the prefix of the deployment, so two of these are a warning.
+
+    https://docs.ray.io/en/latest/serve/production-guide/config.html
+    """
+    names: dict[str, Field] = {}
+    routes: dict[str, Field] = {}
+    for application in _applications(service):
+        if type(application.value) is not dict:
+            yield Fault(
+                application,
+                f"{_shown(application.value)} is no application: write a map with an import_path",
+            )
+            continue
+        yield from _import_path(application / "import_path")
+        name, route = application / "name", application / "route_prefix"
+        if name.value == "":
+            yield Fault(name, "the name is empty: write one, or remove it")
+        called = str(name.value) if name.given else _DEFAULT_NAME
+        if called in names:
+            text = f"another application has the name {called[:40]}: rename one of the two"
+            yield Fault(name, text, DUPLICATE)
+        names[called] = name
+        if problem := _route(route.text):
+            yield Fault(route, problem)
+        prefix = _ROOT if "route_prefix" not in application.map else route.value
+        if isinstance(prefix, str) and prefix in routes:
+            doubtful = not route.given or not routes[prefix].given
+            text = f"another application is served at {prefix[:40]}: set another route_prefix"
+            yield Fault(route, text, DUPLICATE, doubtful=doubtful)
+        if isinstance(prefix, str):
+            routes.setdefault(prefix, route)
+        for key in ("host", "port"):
+            if (application / key).given:
+                text = f"{key} is set in an application: move it to http_options.{key}"
+                yield Fault(application / key, text, FORBIDDEN)
+
+
+def serve_value_invalid(service: Service) -> Iterator[Fault]:
+    """A value of a Serve configuration that Ray refuses: of another type, out of its range, or next
+    to one that it excludes.
+
+    Ray refuses the whole configuration, and KubeRay sends it again for ever. A `working_dir` and
+    `py_modules` have to be at an address: the head cannot read files of yours.
+
+    https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
+    """
+    for field, known in _maps(service):
+        for name, wanted in known.items():
+            value = field / name
+            if value.given and not wanted.accepts(value.value):
+                yield Fault(value, f"{_shown(value.value)}: write {wanted.called}")
+    for deployment in _deployments(service):
+        if type(deployment.value) is not dict:
+            yield Fault(
+                deployment,
+                f"{_shown(deployment.value)} is no deployment: write a map with its name",
+            )
+            continue
+        if not (deployment / "name").given:
+            yield Fault(
+                deployment / "name", "the name is not set: write the name of a deployment", REQUIRED
+            )
+        yield from _exclusions(deployment)
+        yield from _bounds(deployment / "autoscaling_config")
+    for env in _runtime_envs(service):
+        yield from runtime_env_values(env)
+        yield from _addresses(env)
+
+
+def serve_key_unknown(service: Service) -> Iterator[Fault]:
+    """A key of a Serve configuration that Ray, or this release of it, does not have.
+
+    Ray ignores it, so that an option that is misspelt, newer than the release or replaced before it
+    has no effect; in `logging_config` Ray refuses it. At the top, where people keep what anchors
+    refer to, only a key that looks like one of Ray's is found.
+
+    https://docs.ray.io/en/latest/serve/api/index.html#serve-rest-api
+    """
+    if type((_config(service) / "applications").value) is not list:
+        return
+    release = service.cluster.release
+    for field, known in _maps(service):
+        names = frozenset(known)
+        for key in field.map:
+            if key not in names and (known is not TOP or get_close_matches(key[:64], names, 1)):
+                yield unknown_key(field, key, names)
+            elif key in names and release and (text := _of_another_release(key, release)):
+                yield Fault(field / key, text, NOT_SUPPORTED)
+    for env in _runtime_envs(service):
+        yield from runtime_env_keys(env)
+
+
+def _of_another_release(key: str, release: Release) -> str:
+    """Return that a release of Ray does not have a key; nothing when it has."""
+    newest, since = REPLACED.get(key), SINCE.get(key, release)
+    if newest and release >= _REPLACED_SINCE:
+        return f"Ray {shown(release)} has no {key} and ignores it: write {newest}"
+    if release < since:
+        return (
+            f"Ray {shown(release)} has no {key} and ignores it: use Ray {shown(since)}, or "
+            "remove it"
+        )
+    return ""
+
+
+def _field(service: Service) -> Field:
+    return service.field / "serveConfigV2"
+
+
+def _read(service: Service) -> Inline:
+    text = _field(service).text
+    if not 0 < len(text) <= YAML_MAX:
+        return Inline(None)
+    return read_map(text, "applications: [{import_path: 'module:app'}]")
+
+
+def _config(service: Service) -> Field:
+    """Return the configuration as a field, whose path leads on from the text that holds it."""
+    return Field(_read(service).value, service.field, "serveConfigV2")
+
+
+def _applications(service: Service) -> Iterator[Field]:
+    return islice((_config(service) / "applications").items(), _LOOKED_AT)
+
+
+def _deployments(service: Service) -> Iterator[Field]:
+    every = (
+        deployment
+        for application in _applications(service)
+        for deployment in (application / "deployments").items()
+    )
+    return islice(every, _LOOKED_AT)
+
+
+def _runtime_envs(service: Service) -> Iterator[Field]:
+    for application in _applications(service):
+        yield application / "runtime_env"
+    for deployment in _deployments(service):
+        yield deployment / "ray_actor_options" / "runtime_env"
+
+
+def _maps(service: Service) -> Iterator[tuple[Field, Fields]]:
+    """Yield each map of the configuration with the keys that it may have."""
+    config = _config(service)
+    yield config, TOP
+    yield config / "http_options", HTTP
+    yield config / "grpc_options", GRPC
+    yield config / "logging_config", LOGGING
+    for application in _applications(service):
+        yield application, APPLICATION
+        yield application / "logging_config", LOGGING
+    for deployment in _deployments(service):
+        yield deployment, DEPLOYMENT
+        yield deployment / "ray_actor_options", ACTOR
+        yield deployment / "autoscaling_config", AUTOSCALING
+        yield deployment / "logging_config", LOGGING
+
+
+def _import_path(field: Field) -> Iterator[Fault]:
+    """Yield what is wrong with the place of an application. Ray also reads `module.name`."""
+    if not field.given:
+        yield Fault(field, "import_path is not set: write module:name of the application", REQUIRED)
+        return
+    text = field.text
+    if not text:
+        if not _TEXT.accepts(field.value) or field.value == "":
+            yield Fault(field, f"{_shown(field.value)}: write module:name of the application")
+        return
+    module, _, name = text.rpartition(":") if ":" in text else text.rpartition(".")
+    broken = ":" in module or module.startswith(".") or any(map(str.isspace, text)) or "/" in text
+    if not module or not name or broken:
+        yield Fault(field, f"{text[:40]!r}: write module:name, such as app.main:deployment")
+    elif module.endswith(".py") and ":" in text:
+        advice = f"write {module.removesuffix('.py')}:{name}"[:60]
+        yield Fault(field, f"a module, and not a file: {advice}", doubtful=True)
+
+
+def _route(text: str) -> str:
+    if not text:
+        return ""
+    if not text.startswith(_ROOT):
+        return f"{text[:40]!r}: begin it with /"
+    if len(text) > 1 and text.endswith(_ROOT):
+        return f"{text[:40]!r}: remove the / at its end"
+    return f"{text[:40]!r}: write it without braces" if "{" in text or "}" in text else ""
+
+
+def _exclusions(deployment: Field) -> Iterator[Fault]:
+    replicas, autoscaling = deployment / "num_replicas", deployment / "autoscaling_config"
+    if replicas.given and replicas.value != "auto" and autoscaling.size:
+        text = "num_replicas is set beside autoscaling_config: remove one of the two"
+        yield Fault(replicas, text, FORBIDDEN)
+    per_node = deployment / "max_replicas_per_node"
+    if per_node.given and (deployment / "placement_group_bundles").given:
+        text = "max_replicas_per_node is set beside placement_group_bundles: remove one of the two"
+        yield Fault(per_node, text, FORBIDDEN)
+
+
+def _bounds(autoscaling: Field) -> Iterator[Fault]:
+    for high, low in (
+        ("max_replicas", "min_replicas"),
+        ("max_replicas", "initial_replicas"),
+        ("initial_replicas", "min_replicas"),
+    ):
+        upper, lower = (_number((autoscaling / name).value) for name in (high, low))
+        if upper is not None and lower is not None and upper < lower:
+            text = f"{upper:g}, below {low} {lower:g}: raise it, or lower the other"
+            yield Fault(autoscaling / high, text)
+            return
+
+
+def _addresses(env: Field) -> Iterator[Fault]:
+    for field in (env / "working_dir", *(env / "py_modules").items()):
+        if field.text and "://" not in field.text:
+            text = (
+                f"{field.text[:40]!r}: write the address of an archive, such as s3://bucket/a.zip"
+            )
+            yield Fault(field, text)
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower().replace("none", "null")
+    if isinstance(value, dict | list):
+        return "a map" if isinstance(value, dict) else "a list"
+    return repr(value)[:40]
+
+
+SERVE: Final = (
+    deny(serve_config_unreadable, by=RAY),
+    deny(serve_application_invalid, by=RAY),
+    deny(serve_value_invalid, by=RAY),
+    warn(serve_key_unknown),
+)

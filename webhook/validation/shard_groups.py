@@ -1,0 +1,168 @@
+"""Shard groups: RayClusters that share one have an index each, which the webhook writes when they
+are created.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from webhook.api import names
+from webhook.api.review import FORBIDDEN
+from webhook.groups.annotations import (
+    SHARD_COUNT,
+    SHARD_GROUP,
+    SHARD_INDEX,
+    read_count,
+    read_index,
+)
+from webhook.validation.change import Update
+from webhook.validation.finding import Fault
+from webhook.validation.ray_object import RayObject
+from webhook.validation.rule import deny, warn
+
+_COPIED: Final = (names.RAYJOB_KIND, names.RAYSERVICE_KIND)
+"""Kinds whose annotations KubeRay copies to the RayClusters that it makes of them."""
+
+
+def shard_group_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """A name of a shard group that is no label value.
+
+    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
+    or RayService either.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
+    """
+    field = ray_object.annotation(SHARD_GROUP.annotation)
+    if ray_object.kind != names.RAYCRONJOB_KIND and (problem := SHARD_GROUP.problem(field.text)):
+        yield Fault(field, problem)
+
+
+def shard_index_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """An invalid shard index.
+
+    The pods of the cluster get no shard variables.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(SHARD_INDEX.annotation)
+    if (
+        ray_object.kind == names.RAYCLUSTER_KIND
+        and field.given
+        and (problem := SHARD_INDEX.fault(field.text))
+    ):
+        yield Fault(field, problem)
+
+
+def shard_count_invalid(ray_object: RayObject) -> Iterator[Fault]:
+    """An invalid number of shards.
+
+    The webhook refuses such a RayCluster, and so KubeRay could not create the cluster of a RayJob
+    or RayService either.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(SHARD_COUNT.annotation)
+    if problem := SHARD_COUNT.problem(field.text):
+        yield Fault(field, problem)
+
+
+def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
+    """A number of shards without a shard group.
+
+    It has no effect: it is the number of the RayClusters of a group.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_COUNT)
+    if field.given and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text:
+        yield Fault(
+            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
+        )
+
+
+def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
+    """A shard index that is not below the number of shards.
+
+    Whoever spreads work over the shards never reaches this one.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    index = read_index(field.text)
+    count = read_count(ray_object.annotation(names.ANNOTATION_SHARD_COUNT).text)
+    if index is not None and count is not None and index >= count:
+        yield Fault(field, f"{index}, but shard-count is {count}: lower it, or raise the other")
+
+
+def shard_index_alone(ray_object: RayObject) -> Iterator[Fault]:
+    """A shard index without a shard group.
+
+    It has no effect: indices are counted per group.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    if (
+        ray_object.kind == names.RAYCLUSTER_KIND
+        and field.given
+        and not ray_object.annotation(names.ANNOTATION_SHARD_GROUP).text
+    ):
+        yield Fault(
+            field, f"no effect without {names.ANNOTATION_SHARD_GROUP}: add that, or remove it"
+        )
+
+
+def shard_index_copied(ray_object: RayObject) -> Iterator[Fault]:
+    """A shard index on a RayJob or RayService.
+
+    KubeRay copies annotations to every RayCluster that it makes of the object. Two exist during an
+    upgrade, and the second one would be refused, as its index is taken.
+
+    https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/rayservice_controller.go
+    """
+    field = ray_object.annotation(names.ANNOTATION_SHARD_INDEX)
+    if ray_object.kind in _COPIED and field.given:
+        yield Fault(
+            field,
+            f"each cluster of a {ray_object.kind} gets its own index: remove the annotation",
+            FORBIDDEN,
+        )
+
+
+def shard_index_changed(update: Update) -> Iterator[Fault]:
+    """Another shard index for a RayCluster that stays in its shard group.
+
+    Its pods know the index that it had, and do not learn the new one.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement
+    """
+    field = update.new.annotation(names.ANNOTATION_SHARD_INDEX)
+    old, new = update.old.annotations, update.new.annotations
+    group, index = (
+        old.get(name, "") for name in (names.ANNOTATION_SHARD_GROUP, names.ANNOTATION_SHARD_INDEX)
+    )
+    if (
+        update.service is not None
+        or not group
+        or new.get(names.ANNOTATION_SHARD_GROUP) != group
+        or read_index(index) is None
+    ):
+        return
+    if field.given and field.text != index:
+        yield Fault(
+            field,
+            f"immutable: write {index} again, or remove the annotation from your manifest",
+            FORBIDDEN,
+        )
+
+
+SHARDS: Final = (
+    deny(shard_group_invalid),
+    deny(shard_index_invalid),
+    warn(shard_index_alone),
+    deny(shard_index_beyond_count),
+    deny(shard_count_invalid),
+    warn(shard_count_alone),
+    deny(shard_index_copied),
+)
+
+SHARD_UPDATES: Final = (deny(shard_index_changed),)

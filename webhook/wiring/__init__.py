@@ -1,1 +1,0 @@
-"""Composition roots: one for each process, from settings to named runnables. No logic."""
