@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# The tests of the floors that do no input or output.
+# The tests of the layers that do no input or output.
 FAST := \
 	accelerators \
 	admission \
@@ -70,10 +70,10 @@ STORIES := -n 4 --dist loadfile
 test: $(READY) tools prometheus  ## Run the tests; each run draws the same examples
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-fast: $(READY)  ## Run the tests of the floors that do no input or output
+test-fast: $(READY)  ## Run the tests of the layers that do no input or output
 	$(BIN)/python -m pytest $(PARALLEL) $(FAST:%=tests/%)
 
-coverage: $(READY) tools prometheus  ## Hold the branch coverage of these floors, by all tests, against its bound
+coverage: $(READY) tools prometheus  ## Hold the branch coverage of these layers, by all tests, against its bound
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
 browser: $(READY)  ## Install chromium, and look at the dashboard as a person does
@@ -101,7 +101,7 @@ chaos: $(READY) tools  ## Break processes and the control plane for SECONDS, by 
 	$(BIN)/python -m tests.e2e.build
 	$(BIN)/python -m tests.e2e.chaos --seconds $(SECONDS) --seed $(or $(SEED),1)
 
-matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; goes on when interrupted
+matrix: $(READY) tools  ## Run them on every pair that docs/compatibility.md is about, and write it; continues when interrupted
 	$(BIN)/python -m tests.e2e.matrix
 
 newest-ray:  ## Install the newest Ray, alone, in an environment that nothing else sees
@@ -135,7 +135,7 @@ mutants: $(READY) tools prometheus  ## Run the tests on MUTATED small changes of
 	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
 	$(BIN)/python -m tests.mutants $(MUTATED)
 
-check: $(READY)  ## Lint, check types, check the floors
+check: $(READY)  ## Lint, check types, check the layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -12,9 +12,7 @@ from time import monotonic
 
 import pytest
 
-ADVICE = (
-    "Add each failing case to its test as an @example, and mend the cause: see CONTRIBUTING.md."
-)
+ADVICE = "Add each failing case to its test as an @example, and fix the cause: see CONTRIBUTING.md."
 
 
 class Rounds:

@@ -8,7 +8,7 @@ from typing import Final
 COLUMNS: Final = 100
 _ITEM: Final = re.compile(r" *(?:- |\d+\. )?")
 _STARTS: Final = re.compile(r" *(?:- |\d+\. |[#|<>]|```|$)")
-"""What begins a line that does not go on with the one before."""
+"""What begins a line that does not continue with the one before."""
 
 
 def prose(page: str) -> Iterator[tuple[int, str]]:

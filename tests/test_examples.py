@@ -53,7 +53,7 @@ def annotations_of(manifest: Manifest) -> dict[str, str]:
 
 
 def asks_for(path: Path, key: str, value: str = "") -> bool:
-    """Tell whether the RayCluster of an example has an annotation, of this value if
+    """Return whether the RayCluster of an example has an annotation, of this value if
     one is given.
     """
     found = annotations_of(read_manifests([path])[0]).get(key)

@@ -16,7 +16,7 @@ from tests.pages import folded
 PAGE: Final = Path("docs/contributing/texts.md")
 _HEAD: Final = """# Texts
 
-Every text that the program shows, by module, with `…` for a value. A text that nobody would say to
+Every text that the program shows, by module, with `…` for a value. A text that no one would say to
 a colleague is a defect. `python -m tests.texts` writes this page; a test holds it up to date.
 """
 _WORDS: Final = re.compile(r"[A-Za-z]{2,}[,:;]? +[A-Za-z`'(…]+[,:;]? +[A-Za-z`'(…0-9]+")

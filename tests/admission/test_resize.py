@@ -1,4 +1,4 @@
-"""Resizes in place: within the maxima nobody says a word, beyond them both numbers are said."""
+"""Resizes in place: within the maxima no one says a word, beyond them both numbers are said."""
 
 import asyncio
 import json

@@ -257,7 +257,7 @@ def test_late_news_of_a_deleted_cluster_is_not_taken_for_the_new_one_of_its_name
     assert server.index(a_shard("a")) == "0"
     server.clusters.put(facts(a_shard("a", "0").labelled(names.LABEL_IGNORE, "true")))
     server.clusters.remove(NAMESPACE, "a", "uid-of-a")
-    assert server.index(a_shard("b")) == "1", "a was created again, and nobody has seen it yet"
+    assert server.index(a_shard("b")) == "1", "a was created again, and no one has seen it yet"
 
 
 COUNT = names.ANNOTATION_SHARD_COUNT

@@ -4,12 +4,12 @@ import pytest
 
 from webhook.api.formats import is_label_value
 from webhook.api.uid_marker import mark, marked
-from webhook.controller.repair.plan import LOST, RESTARTED, TORN
+from webhook.controller.repair.plan import INCOMPLETE, LOST, RESTARTED
 
 UID = "3f0b2c1e-5a7d-4a57-9c0e-0d3b6e8a1f42"
 
 
-@pytest.mark.parametrize("reason", [LOST, RESTARTED, TORN])
+@pytest.mark.parametrize("reason", [LOST, RESTARTED, INCOMPLETE])
 def test_a_mark_is_read_on_its_pod_alone_and_is_a_label_value(reason: str) -> None:
     text = mark(reason, UID)
     assert is_label_value(text)

@@ -114,7 +114,7 @@ def answer(provider: Provider, asked: Json) -> Json:
         if asked["do"] == "terminate":
             return {"errors": provider.terminate(asked["pods"])}
         return {"workers": provider.workers()}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the autoscaler goes on
+    except Exception as error:  # noqa: BLE001 - whatever it is, the autoscaler continues
         return {"errors": [f"{type(error).__name__}: {error}"]}
 
 

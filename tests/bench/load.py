@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
             self._answer.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Let whoever waits know."""
+        """Let anyone who waits know."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error or ConnectionResetError("closed by the server"))
 

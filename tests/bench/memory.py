@@ -35,7 +35,7 @@ PODS_EACH = 250
 HOSTS = 2
 READY_SECONDS = 120
 SETTLE_SECONDS = 41
-"""For as long nobody claims in a new Lease."""
+"""For as long no one claims in a new Lease."""
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ def replica(vault: MemoryVault, clock: Clock, ahead: timedelta = timedelta()) ->
 
 
 def trusted_by(bundle: bytes, pair: Pair, now: datetime) -> bool:
-    """Tell whether a client that trusts `bundle` accepts the pair at `now`."""
+    """Return whether a client that trusts `bundle` accepts the pair at `now`."""
     leaf = x509.load_pem_x509_certificate(pair.certificate)
     valid = [
         ca

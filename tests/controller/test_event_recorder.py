@@ -1,4 +1,4 @@
-"""The recorder of events: one series for each replica and reason, whoever leads."""
+"""The recorder of events: one series for each replica and reason, anyone who leads."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

@@ -29,7 +29,7 @@ def told(story: Story, number: int = 2) -> None:
 
 
 def working(found: list[Candidate]) -> list[str]:
-    """Return who works; who works leads, and nobody else does."""
+    """Return who works; who works leads, and no one else does."""
     assert [each.identity for each in found if each.leader.leading] == [
         each.identity for each in found if each.work.working
     ]
@@ -37,7 +37,7 @@ def working(found: list[Candidate]) -> list[str]:
 
 
 def knows(candidate: Candidate) -> bool:
-    """Tell whether a process has heard who leads."""
+    """Return whether a process has heard who leads."""
     return candidate.leader.answered
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tests.reservation.alone import next_seat
 from webhook.controller.repair.plan import (
-    TORN,
+    INCOMPLETE,
     Limits,
     Memory,
     Plan,
@@ -58,7 +58,7 @@ class Repair(RuleBasedStateMachine):
         self.memory = Memory()
         self.was_whole: dict[str, frozenset[str]] = {}
         self.faulty: set[str] = set()
-        self.condemned: set[str] = set()
+        self.marked: set[str] = set()
         self.record = EMPTY
         self.leaving: frozenset[str] = frozenset()
         self.head = True
@@ -90,7 +90,7 @@ class Repair(RuleBasedStateMachine):
         self.numbers += 1
         uid = f"uid-{self.numbers}"
         seat = next_seat(self.members, KEY, self.hosts, uid)
-        assert seat.name not in self._condemned()
+        assert seat.name not in self._marked()
         self.pods[uid] = Pod(Host(uid, uid, "1", seat, ours=True))
         self._told(uid)
 
@@ -252,15 +252,15 @@ class Repair(RuleBasedStateMachine):
             case Delete(host):
                 assert self._is_there(step)
                 assert host.marked
-                assert host.seat.name in self.condemned, "a label deletes a pod"
+                assert host.seat.name in self.marked, "a label deletes a pod"
                 self._delete(host.uid)
 
     def _judge(self, name: str, reason: str, *, late: bool) -> None:
         """A replica goes only if it has lost something, or no pod will fill it."""
-        if name in self.condemned:
+        if name in self.marked:
             return
-        self.condemned.add(name)
-        if reason != TORN:
+        self.marked.add(name)
+        if reason != INCOMPLETE:
             assert name in self.faulty, "a replica that has lost nothing goes"
             return
         assert name not in self.was_whole or name in self.faulty
@@ -270,7 +270,7 @@ class Repair(RuleBasedStateMachine):
         assert len([host for host in live if host.seat.name == name]) < self.hosts
         assert len(live) >= self.replicas * self.hosts, "a replica goes that KubeRay would fill"
 
-    def _condemned(self) -> set[str]:
+    def _marked(self) -> set[str]:
         return {
             pod.host.seat.name
             for pod in self.pods.values()
@@ -293,7 +293,7 @@ class Repair(RuleBasedStateMachine):
         if host.deleting:
             self.members.remove(uid)
         else:
-            self.members.put(uid, Member(KEY, host.seat, condemned=host.marked))
+            self.members.put(uid, Member(KEY, host.seat, marked=host.marked))
 
     @invariant()
     def remember(self) -> None:
@@ -330,7 +330,7 @@ class Repair(RuleBasedStateMachine):
             found.setdefault(pod.host.seat.name, set()).add(pod.host.seat.host)
         assert len(found) == self.replicas
         assert found.keys() == self.record.whole.keys()
-        assert self.record.replaced.keys() == self.condemned, "a replica went that is in no budget"
+        assert self.record.replaced.keys() == self.marked, "a replica went that is in no budget"
         assert all(hosts == set(range(self.hosts)) for hosts in found.values())
         seats: set[HostIdentity] = {pod.host.seat for pod in self.pods.values()}
         assert len(seats) == len(self.pods) == self.replicas * self.hosts

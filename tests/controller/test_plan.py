@@ -16,12 +16,12 @@ from webhook.controller.repair.plan import (
     DUPLICATE,
     GOING,
     HEADLESS,
+    INCOMPLETE,
     LOST,
     RESTARTED,
     SCALING,
     SPENT,
     SUSPENDED,
-    TORN,
     Limits,
     Memory,
 )
@@ -244,7 +244,7 @@ def test_a_replica_that_nobody_will_fill_is_torn_also_when_it_was_never_whole() 
     one, two = a_replica("a")[:2], a_replica("b", 1)[2:]
     found = looks(a_group([*one, *two]), times=SOON)
     assert kinds(found.actions) == marks("a", 0, 1)
-    assert (found.record, found.waiting) == (Record(going={"a": TORN}), {"b": GOING})
+    assert (found.record, found.waiting) == (Record(going={"a": INCOMPLETE}), {"b": GOING})
     for filled in (
         a_group([*one, *two], desired=2),
         a_group([*one, replace(two[0], ended=True), two[1]]),

@@ -65,7 +65,7 @@ def pod_group_without_owner(name: str) -> Object:
 
 
 def known_to_ask(p: Publishing) -> bool:
-    """Tell whether the RayCluster `ray` is known to ask for a gang."""
+    """Return whether the RayCluster `ray` is known to ask for a gang."""
     facts = p.index.clusters.get("default", "ray")
     return facts is not None and facts.gang.active
 

@@ -250,7 +250,7 @@ def test_a_pod_that_changes_meanwhile_is_looked_at_again() -> None:
 
     server.patch = overtaken  # type: ignore[assignment, method-assign]
     looked(server, 0.0, 31.0)
-    assert server.labels(names.LABEL_CONDEMNED) in ([], [""])
+    assert server.labels(names.LABEL_MARKED_FOR_DELETION) in ([], [""])
     looked(server, 0.0, 31.0)
     assert server.pods == {}
 
@@ -288,7 +288,7 @@ def test_a_deletion_that_cannot_be_recorded_is_not_begun_and_spends_nothing() ->
     server.patch = late  # type: ignore[assignment, method-assign]
     repairer = looked(server, 0.0, 31.0, 40.0)
     assert repairer.counters.failures == {"conflict": 2}  # one for each time that it was due
-    assert (server.labels(names.LABEL_CONDEMNED), server.records) == ([""], recorded)
+    assert (server.labels(names.LABEL_MARKED_FOR_DELETION), server.records) == ([""], recorded)
     server.patch = patched  # type: ignore[method-assign]
     looked(server, 0.0, 31.0)
     assert ([*server.pods], [*server.kept().replaced]) == ([], ["g-abcde"])
@@ -325,7 +325,7 @@ def test_nothing_is_replaced_while_no_head_pod_lasts() -> None:
     looked(server, 0.0, 31.0)
     del server.heads["head"]
     looked(server, 0.0, 31.0)
-    assert server.labels(names.LABEL_CONDEMNED) == [""]
+    assert server.labels(names.LABEL_MARKED_FOR_DELETION) == [""]
     server.add_head("head")
     looked(server, 0.0, 31.0)
     assert server.pods == {}
@@ -466,10 +466,12 @@ def test_a_label_written_by_hand_deletes_nothing_and_is_removed(count: int) -> N
     server = Server()
     looked(server, 0.0)
     for name in ("p0", "p1")[:count]:
-        server.pods[name]["metadata"]["labels"][names.LABEL_CONDEMNED] = mark(LOST, f"uid-{name}")
+        server.pods[name]["metadata"]["labels"][names.LABEL_MARKED_FOR_DELETION] = mark(
+            LOST, f"uid-{name}"
+        )
     looked(server, 0.0, 50.0, 100.0)
     assert [*server.pods] == ["p0", "p1"]
-    assert server.labels(names.LABEL_CONDEMNED) == ["", ""]
+    assert server.labels(names.LABEL_MARKED_FOR_DELETION) == ["", ""]
     assert server.events == []
 
 
@@ -477,10 +479,10 @@ def test_a_label_written_by_hand_deletes_nothing_and_is_removed(count: int) -> N
 def test_a_label_that_a_pod_template_carries_is_none(label: str) -> None:
     server = Server()
     for pod in server.pods.values():
-        pod["metadata"]["labels"][names.LABEL_CONDEMNED] = label
+        pod["metadata"]["labels"][names.LABEL_MARKED_FOR_DELETION] = label
     looked(server, 0.0, 50.0)
     assert [*server.pods] == ["p0", "p1"]
-    assert server.labels(names.LABEL_CONDEMNED) == [label, label]
+    assert server.labels(names.LABEL_MARKED_FOR_DELETION) == [label, label]
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"g": {"whole": 1}}'])

@@ -29,12 +29,12 @@ MISSING = "llama-tpu-worker-0-3"
 
 
 class Tenants:
-    """Access by tokens that are names of namespaces; `all` sees everything, `down` nobody."""
+    """Access by tokens that are names of namespaces; `all` sees everything, `down` no one."""
 
     tokens = True
 
     async def enter(self, token: str) -> str | None:
-        """Let in whoever has a token."""
+        """Let in anyone who has a token."""
         return token if await self.sight(token, "") else None
 
     def leave(self, session: str) -> None:

@@ -18,7 +18,7 @@ from tests.diagnostics.scenes import Object, Scene
 
 class Server(ThreadingHTTPServer):
     """Serves a scene. `answers` are other bodies by path, `refused` paths that are answered with
-    403, `busy` how often a path is answered with 429 first, `withheld` resources that nobody has
+    403, `busy` how often a path is answered with 429 first, `withheld` resources that no one has
     rights to, anywhere or `in NAMESPACE`.
     """
 

@@ -102,7 +102,7 @@ def test_a_group_whose_name_is_cut_off_has_the_pods_that_kuberay_names() -> None
 
 
 def is_host(pod: dict[str, Any], host: str) -> bool:
-    """Tell whether a pod is a host."""
+    """Return whether a pod is a host."""
     return bool(pod["metadata"]["labels"].get(LABEL_HOST_INDEX) == host)
 
 
@@ -110,7 +110,7 @@ def test_replicas_that_come_and_go_hide_no_missing_host_of_another() -> None:
     scene = Scene().without(HOST)
     for number in range(30):
         ended(scene, f"llama-tpu-worker-{number:05}", 10 + number * 20)
-    assert the_trouble(scene).since is None  # which of them it was nobody can tell
+    assert the_trouble(scene).since is None  # which of them it was no one can tell
 
 
 def test_an_end_of_long_ago_does_not_make_a_host_late_that_was_lost_a_moment_ago() -> None:

@@ -271,7 +271,7 @@ def test_pods_of_a_group_that_have_no_node_are_one_series() -> None:
     cpu, gpu = tracker.look(scene.examined(NOW + 600)).notices
     assert [each.key.place for each in (cpu, gpu)] == [("cpu", ""), ("gpu", "")]
     assert cpu.note.startswith("cpu: llama-cpu-worker-0-0 (replica 0) has no node")
-    assert " (and 49 more replicas like it: 1-49). To mend it: " in cpu.note
+    assert " (and 49 more replicas like it: 1-49). To fix it: " in cpu.note
     assert "replicas" not in gpu.note
 
 
@@ -293,7 +293,7 @@ def test_replicas_of_a_group_that_wait_for_their_podgroups_are_one_series() -> N
     assert {each.key.reason for each in (gpu, tpu)} == {"PodGroupWaiting"}
     assert [each.key.place for each in (gpu, tpu)] == [("gpu", ""), ("tpu", "")]
     assert tpu.note.startswith("tpu: hosts 0-1 of replica 0 wait for PodGroup tpu-0, which ")
-    assert " (and 49 more replicas like it: 1-49). To mend it: " in tpu.note
+    assert " (and 49 more replicas like it: 1-49). To fix it: " in tpu.note
     assert "replicas" not in gpu.note
 
 
@@ -330,7 +330,7 @@ def test_the_end_of_what_was_reported_is_reported_once() -> None:
     assert (end.key.reason, end.kind) == ("HostRestartedResolved", "Normal")
     assert end.key.place == begin.key.place
     assert end.note.startswith("no longer so: tpu: host 3 of replica 0 ")
-    assert "To mend it" not in end.note
+    assert "To fix it" not in end.note
     assert told(tracker, Scene().examined(NOW + 30)) == []
 
 

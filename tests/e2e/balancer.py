@@ -1,4 +1,4 @@
-"""A TCP balancer on loopback, as kube-proxy is one: it goes on using a backend for a while after
+"""A TCP balancer on loopback, as kube-proxy is one: it continues using a backend for a while after
 that has died.
 """
 

@@ -81,7 +81,7 @@ class Chaos:
         self.done: Counter[str] = Counter()
         self._plane = plane
         self._fleet = fleet
-        # Nobody else stops it
+        # No one else stops it
         self._etcd = next(program for program in plane._programs if program.name == "etcd")  # noqa: SLF001
         self._kinds: dict[str, Callable[[], None]] = {
             "SIGKILL": lambda: fleet.restart(self._any(), at_once=True),

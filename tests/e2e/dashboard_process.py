@@ -143,7 +143,7 @@ class OpenPage:
 
     @contextmanager
     def _held(self) -> Iterator[Element]:
-        """Yield what is on it, while nothing new is taken in. Fails when nobody tells it news."""
+        """Yield what is on it, while nothing new is taken in. Fails when no one tells it news."""
         with self._lock:
             assert self._failure is None, f"the stream ended: {self._failure!r}"
             yield self._tab.root

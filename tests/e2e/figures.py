@@ -39,7 +39,9 @@ from tests.e2e.webhook_process import admissions_in
 from webhook.api import names
 
 LAG = 1.0
-"""Seconds for which the balancer goes on using a process that is not ready, as kube-proxy does."""
+"""Seconds for which the balancer continues using a process that is not ready, as kube-proxy
+does.
+"""
 
 DRAIN = {"RAY_WEBHOOK_SERVING__DRAIN_SECONDS": "3"}
 

@@ -12,7 +12,7 @@ from webhook.reservation.stores import MemoryStore
 
 
 class Alone(MemoryStore):
-    """A store of one process, which asks nobody."""
+    """A store of one process, which asks no one."""
 
     accepted = True
 

@@ -1,8 +1,8 @@
 """Runs the stories on every pair of the matrix, and writes docs/compatibility.md from what came of
 them.
 
-A pair that ran with the present code is not run again, so that an interrupted run goes on where it
-was.
+A pair that ran with the present code is not run again, so that an interrupted run continues where
+it was.
 """
 
 import argparse
@@ -40,7 +40,7 @@ IGNORED: Final = {
     "compatibility.py",
     "test_compatibility.py",
 }
-"""Of these, what decides nothing about a story: tools are built anew when their pins change."""
+"""Of these, what decides nothing about a story: tools are built again when their pins change."""
 PLANES: Final = "4"
 """Control planes that share the stories of a pair, which mostly wait."""
 COMPLETE: Final = (0, 1)
@@ -166,7 +166,7 @@ def _run(pair: Pair) -> Outcomes:
         code = subprocess.run(command, cwd=build.ROOT, env=environment, check=False).returncode
         if code not in COMPLETE:
             raise InterruptedRunError(
-                f"{pair}: pytest ended with code {code}; `make matrix` goes on with it"
+                f"{pair}: pytest ended with code {code}; `make matrix` continues with it"
             )
         stories = read(report.read_text())
     seconds = round(time.monotonic() - started)

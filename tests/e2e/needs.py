@@ -81,7 +81,7 @@ MUTABLE_MIN_COUNT: Final = Need(
 RESIZE: Final = Need(
     lambda pair: pair.resize,
     "no resize of pods in place in Kubernetes {kubernetes} unless a gate is on",
-    "The API server drops the resize policy that the webhook adds, and pods do not grow. Nobody "
+    "The API server drops the resize policy that the webhook adds, and pods do not grow. No one "
     "says so.",
 )
 INT32: Final = Need(

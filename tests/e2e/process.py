@@ -142,7 +142,7 @@ class Peer(Startable):
 
 
 def free_port() -> int:
-    """A loopback port that is given to nobody else while this process lives.
+    """A loopback port that is given to no one else while this process lives.
 
     A socket stays bound to it that never listens: the kernel leaves the port out when it looks for
     a free one, and a program that names it may listen, as listeners reuse addresses.

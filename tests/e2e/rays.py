@@ -58,7 +58,7 @@ def wait_for_cache(api: Api, resource: Resource, stored: Json) -> None:
     """Return once the API server's watch cache has an object as it was stored.
 
     A patch starts from this cache. Where it is behind, the patch is refused by etcd and begins
-    anew, and the webhooks are asked about both attempts.
+    again, and the webhooks are asked about both attempts.
     """
     metadata = stored["metadata"]
     path = resource.path(metadata["namespace"], metadata["name"])

@@ -52,7 +52,7 @@ class Calls:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Ask meanwhile."""
+        """Ask in the meantime."""
         self._thread.start()
         try:
             yield
@@ -174,7 +174,7 @@ def secret(plane: ControlPlane, name: str) -> Json:
 
 
 def has_secret(plane: ControlPlane, name: str) -> bool:
-    """Tell whether a Secret is there."""
+    """Return whether a Secret is there."""
     return name in {each["metadata"]["name"] for each in plane.api.list(SECRETS, NAMESPACE)}
 
 
@@ -185,7 +185,7 @@ def key_of(authority: str) -> bytes:
 
 
 def is_trusted(plane: ControlPlane) -> bool:
-    """Tell whether both configurations have the authority that signed the certificate. cainjector
+    """Return whether both configurations have the authority that signed the certificate. cainjector
     leaves those in a bundle that were there before.
     """
     authority = x509.load_pem_x509_certificate(base64.b64decode(authority_of(plane)))
@@ -210,7 +210,7 @@ def bundles(plane: ControlPlane) -> set[str]:
 
 
 def is_seated(plane: ControlPlane, worker: Json) -> bool:
-    """Tell whether a worker pod comes back with its seat. Raises ApiError."""
+    """Return whether a worker pod comes back with its seat. Raises ApiError."""
     namespace = worker["metadata"]["namespace"]
     stored = plane.api.create(PODS, worker, namespace, dryRun="All")
     return names.LABEL_HOST_INDEX in stored["metadata"]["labels"]

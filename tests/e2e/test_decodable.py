@@ -67,7 +67,7 @@ def created(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
 
 
 def refused(plane: ControlPlane, cluster: Json, namespace: str) -> bool:
-    """Tell whether the policy refuses a RayCluster, of which nothing stays."""
+    """Return whether the policy refuses a RayCluster, of which nothing stays."""
     if not created(plane, cluster, namespace):
         return True
     plane.api.delete(RAY_CLUSTERS, cluster["metadata"]["name"], namespace)

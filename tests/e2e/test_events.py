@@ -53,7 +53,7 @@ def test_a_pod_without_its_seat_is_told_of_as_one_series_whoever_leads(
         installed.controller.start()
         until(
             lambda: told(api, namespace, "PodWithoutSeat")[0].get("series", {}).get("count", 1) > 1,
-            "the next process goes on with the series",
+            "the next process continues with the series",
         )
         assert len(told(api, namespace, "PodWithoutSeat")) == 1
         place = {"raycluster_namespace": namespace, "raycluster": "seatless", "group": "tpu-group"}

@@ -97,7 +97,7 @@ def test_a_failed_call_is_reported_as_the_page_says(
 
 
 def test_each_row_of_the_page_is_played() -> None:
-    rows = PAGE.read_text(encoding="utf-8").partition("| the message goes on with |")[2]
+    rows = PAGE.read_text(encoding="utf-8").partition("| the message continues with |")[2]
     rows = rows.partition("\n\n")[0]
     firsts = [row.split("|")[1] for row in rows.splitlines()[2:]]
     found = {message for first in firsts for message in re.findall(r"`([^`]+)`", first)}

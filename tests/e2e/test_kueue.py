@@ -334,7 +334,7 @@ def test_what_kueue_writes_when_it_admits_or_stops_a_raycluster_is_no_news(stage
     stage.api.patch(CLUSTER_QUEUES, QUEUE, {"spec": {"stopPolicy": "None"}})
     until(lambda: stage.let_go("stopped"), "Kueue admits it again")
 
-    # Three writes of Kueue, and more where one had to begin anew
+    # Three writes of Kueue, and more where one had to begin again
     reviews = until(lambda: at_least(5, stage.webhook, "RayCluster", "stopped"), "the log has all")
     operations = [review["operation"] for review in reviews]
     assert operations[:2] == ["CREATE", "CREATE"]

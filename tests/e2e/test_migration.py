@@ -1,5 +1,5 @@
 """Migration from Google's TPU webhook, whose stand-in makes pods in its shape: it alone, both
-registered, and the switch. No replica is torn, and no two pods hold one seat.
+registered, and the switch. No replica is incomplete, and no two pods hold one seat.
 """
 
 import json
@@ -45,7 +45,7 @@ def ironwood(replicas: int) -> Json:
 
 
 def place(pod: Json) -> tuple[str, int, int]:
-    """The RayCluster, replica and host that a pod was told, whoever told it."""
+    """The RayCluster, replica and host that a pod was told, anyone who told it."""
     labels = pod["metadata"]["labels"]
     _, replica, host = pod["spec"]["hostname"].rsplit("-", 2)
     assert former.host_of(pod) == int(host)

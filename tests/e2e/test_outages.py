@@ -1,4 +1,6 @@
-"""The webhook is down, then the API server: what KubeRay says meanwhile, and how both come back."""
+"""The webhook is down, then the API server: what KubeRay says in the meantime, and how both come
+back.
+"""
 
 import pytest
 

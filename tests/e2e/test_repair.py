@@ -361,7 +361,7 @@ def begin(api: Api, namespace: str, pods: Objects) -> None:
 def label(api: Api, namespace: str, pod: Json) -> None:
     """Write the label of a pod that is about to be deleted."""
     text = mark(LOST, pod["metadata"]["uid"])
-    marking = {"metadata": {"labels": {names.LABEL_CONDEMNED: text}}}
+    marking = {"metadata": {"labels": {names.LABEL_MARKED_FOR_DELETION: text}}}
     api.patch(PODS, name_of(pod), marking, namespace)
 
 
@@ -378,7 +378,7 @@ def test_a_label_that_a_person_writes_is_removed_and_deletes_nothing(
         until(
             lambda: (
                 not any(
-                    names.LABEL_CONDEMNED in pod["metadata"]["labels"]
+                    names.LABEL_MARKED_FOR_DELETION in pod["metadata"]["labels"]
                     for pod in workers(api, namespace)
                 )
             ),

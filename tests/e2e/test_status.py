@@ -309,7 +309,7 @@ def lose_image(api: Api) -> None:
 
 
 def end_pod(api: Api) -> None:
-    """A pod is evicted, and nobody replaces it."""
+    """A pod is evicted, and no one replaces it."""
     status = {
         "phase": "Failed",
         "reason": "Evicted",

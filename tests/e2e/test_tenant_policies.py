@@ -114,7 +114,7 @@ def test_a_tenant_sets_no_seat_labels_and_ignores_nothing_while_kuberay_gives_se
         noted = pod("noted", {}, {"admission.ray.io/seat": "assigned"})
         assert "seat labels" in said(control_plane, "tenant", namespace, *create, body=noted)
         assert said(control_plane, CONTROLLER, namespace, *create, body=noted) == ""
-        condemn = ("label", "pod", "plain", "admission.ray.io/condemned=true")
+        condemn = ("label", "pod", "plain", "admission.ray.io/marked-for-deletion=true")
         assert "seat labels" in said(control_plane, "tenant", namespace, *condemn)
         forget = ("annotate", "pod", "noted", "admission.ray.io/seat-")
         assert "seat labels" in said(control_plane, "tenant", namespace, *forget)

@@ -46,7 +46,7 @@ is idle longest is closed; one that waits for an answer stays. Requests that are
 answered before anything that follows them is refused.
 
 `make hostile` runs each attack against a server of its own, which has one core, from another core
-(for this table: {cores} cores in all, shared with other work). Meanwhile a well-behaved client
+(for this table: {cores} cores in all, shared with other work). In the meantime a well-behaved client
 sends reviews, on one connection that it keeps and on a new connection for each, and something asks
 for `/livez` and `/readyz`. Attackers have four addresses, and good clients another one. Times are in milliseconds; memory is the peak of the process in MiB. The
 load average was {load:.0f}. A row fails when a p99 is more than {ratio} times what the same server

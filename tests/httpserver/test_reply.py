@@ -88,7 +88,7 @@ class Sent:
         )
 
     async def by_uvicorn(self, message: Message) -> None:
-        """Send as uvicorn does; nobody sees whose it is."""
+        """Send as uvicorn does; no one sees whose it is."""
         await self.cycle.send(message)  # type: ignore[arg-type]  # of its own type
 
 

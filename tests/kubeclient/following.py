@@ -109,7 +109,7 @@ async def eventually(condition: Callable[[], object], seconds: float = 180.0) ->
     """Wait until a condition holds."""
     try:
         async with asyncio.timeout(seconds):
-            # A condition over many things, with nobody to signal it
+            # A condition over many things, with no one to signal it
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
     except TimeoutError:

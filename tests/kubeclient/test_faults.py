@@ -1,4 +1,4 @@
-"""Faults of the API server: the feeds recover, do not hammer it, lose and duplicate nobody, and say
+"""Faults of the API server: the feeds recover, do not hammer it, lose and duplicate no one, and say
 once what happened.
 """
 
@@ -188,7 +188,7 @@ def test_a_server_that_is_down_for_ten_minutes_is_asked_some_thirty_times() -> N
     async def story() -> ListWatch[WorkerPod]:
         fake = FakeApi()
         async with fake.serving():
-            pass  # a port where nobody listens
+            pass  # a port where no one listens
 
         api = Api(plain(fake))
         await api.open()

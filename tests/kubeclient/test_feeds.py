@@ -47,7 +47,7 @@ def test_pods_take_their_seats_when_they_come_and_free_them_when_they_terminate_
 
 
 def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_template() -> None:
-    template = {names.LABEL_CONDEMNED: LOST}
+    template = {names.LABEL_MARKED_FOR_DELETION: LOST}
 
     async def story() -> None:
         async with FakeApi().serving() as api, following(api) as f:
@@ -58,7 +58,7 @@ def test_no_seat_is_given_beside_a_pod_that_is_marked_but_for_a_mark_of_a_templa
             api.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels | template}})
             await eventually(lambda: f.pods.events == 1)
             assert next_seat(f.members, KEY, 2, "another").replica == 0
-            labels[names.LABEL_CONDEMNED] = mark(LOST, "its-uid")
+            labels[names.LABEL_MARKED_FOR_DELETION] = mark(LOST, "its-uid")
             api.put(PODS, pod)
             await eventually(lambda: f.pods.events == 2)
             assert next_seat(f.members, KEY, 2, "another").replica == 1

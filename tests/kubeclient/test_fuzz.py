@@ -1,4 +1,4 @@
-"""Events of a watch that nobody promised: each is taken in or ends that watch, never the process,
+"""Events of a watch that no one promised: each is taken in or ends that watch, never the process,
 and none makes the next good one wrong.
 """
 

@@ -1,4 +1,4 @@
-"""What is observed is what a snapshot would be, at any time, whatever fails meanwhile."""
+"""What is observed is what a snapshot would be, at any time, whatever fails in the meantime."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -320,7 +320,7 @@ def test_requests_at_the_same_time_have_a_connection_each() -> None:
     [
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-        OK + b"HTTP/1.1 500 Nobody asked\r\n\r\n",
+        OK + b"HTTP/1.1 500 No one asked\r\n\r\n",
     ],
     ids=["that closes it", "of HTTP/1.0", "with another one behind it"],
 )

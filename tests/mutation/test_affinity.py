@@ -33,7 +33,7 @@ def terms(pod: Object, kind: str) -> list[Object]:
 
 
 def matches(term: Object, namespace: str, labels: dict[str, str]) -> bool:
-    """Tell whether a term of a pod in NAMESPACE selects a pod, as the scheduler does."""
+    """Return whether a term of a pod in NAMESPACE selects a pod, as the scheduler does."""
     if term.get("namespaceSelector") != {} and namespace != NAMESPACE:
         return False
     selector = term["labelSelector"]

@@ -29,7 +29,7 @@ class Backend(NamedTuple):
         return parts.hostname or "", parts.port or 0
 
     def ready(self) -> bool:
-        """Tell whether it wants new connections."""
+        """Return whether it wants new connections."""
         try:
             return httpx.get(f"{self.admin}/readyz", timeout=1).is_success
         except httpx.HTTPError:

@@ -144,7 +144,7 @@ def _admit(value: Json) -> None:
 
 
 def _raise(value: Json) -> None:
-    """Let groups grow further, which mends bounds by a part."""
+    """Let groups grow further, which fixes bounds by a part."""
     for group in groups_of(value):
         most = group.get("maxReplicas")
         if most is not None and most < 2**31 - 1:

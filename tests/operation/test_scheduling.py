@@ -62,7 +62,7 @@ class Served(NamedTuple):
     async def until_ready(self) -> None:
         """Wait until reviews are answered."""
         async with asyncio.timeout(SECONDS):
-            # Over a wire, with nobody to signal it
+            # Over a wire, with no one to signal it
             while (await self.admin.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -180,14 +180,14 @@ def test_pods_get_their_scheduling_group_only_while_the_api_server_serves_pod_gr
             assert "/spec/schedulingGroup" not in paths
             api.served = {"v1beta1"}
             async with asyncio.timeout(SECONDS):
-                # Over a wire, with nobody to signal it
+                # Over a wire, with no one to signal it
                 while (said := await served.admit())[0]:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "/spec/schedulingGroup" in said[1]
             assert await served.check() == []
             api.served = set()
             async with asyncio.timeout(SECONDS):
-                # Over a wire, with nobody to signal it
+                # Over a wire, with no one to signal it
                 while not (warned := await served.check()):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "the API server serves no PodGroups" in warned[0]
@@ -233,7 +233,7 @@ def test_the_controller_keeps_pod_groups_while_they_are_served_and_says_so(
         async with FakeApi().serving() as api, controlling(api, tmp_path, KEPT, log) as probes:
             api.put(RAYCLUSTERS, a_cluster(WORKER_GROUP))
             async with asyncio.timeout(SECONDS):
-                # Over a wire, with nobody to signal it
+                # Over a wire, with no one to signal it
                 while (await probes.get("/readyz")).status_code != httpx.codes.OK:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert (await probes.get("/livez")).text == "ok"
@@ -281,7 +281,7 @@ def test_the_controller_is_ready_when_everything_it_needs_has_been_answered(
     async def until(probes: httpx.AsyncClient, status: int, missing: set[str]) -> None:
         wanted = {"[+]": conditions - missing, "[-]": missing}
         async with asyncio.timeout(SECONDS):
-            # Over a wire, with nobody to signal it
+            # Over a wire, with no one to signal it
             while (await lines(probes)) != wanted:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert (await probes.get("/readyz")).status_code == status

@@ -111,6 +111,6 @@ def groups(api: FakeApi, pods: list[Object]) -> set[str]:
 async def eventually_counts(admin: httpx.AsyncClient, count: int) -> None:
     """Wait until a process knows so many worker pods."""
     line = f"ray_webhook_members {float(count)}"
-    # Over a wire, with nobody to signal it
+    # Over a wire, with no one to signal it
     while line not in (await admin.get("/metrics")).text:  # noqa: ASYNC110
         await asyncio.sleep(0.01)

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "parity"
 MODULE = "github.com/ray-project/kuberay/ray-operator"
 CRDS_VARIABLE = "PARITY_CRDS"
-"""The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; nobody serves its module."""
+"""The folder with the CRDs of `UNPUBLISHED`, as they are or with gzip; no one serves its module."""
 UNPUBLISHED = "1.7.0"
 
 

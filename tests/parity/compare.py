@@ -23,7 +23,7 @@ class Odd(NamedTuple):
 
     @property
     def explained(self) -> bool:
-        """Tell whether the table has it."""
+        """Return whether the table has it."""
         return any(each.explains(*self) for each in DISAGREEMENTS)
 
 
@@ -48,5 +48,5 @@ def compare_schema(value: Any, verdict: Verdict, settings: RuleSettings) -> list
 
 
 def _wrong(finding: Finding) -> bool:
-    """Tell whether a denial claims that KubeRay or the API server would refuse the object."""
+    """Return whether a denial claims that KubeRay or the API server would refuse the object."""
     return finding.rule in KUBERAYS or finding.rule in CRDS

@@ -21,7 +21,7 @@ class Disagreement(Struct, frozen=True):
     at: str = ""
 
     def explains(self, rule: str, text: str, path: str) -> bool:
-        """Tell whether it is this one."""
+        """Return whether it is this one."""
         return (
             self.ours == rule
             and bool(re.search(self.said, text))

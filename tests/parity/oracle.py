@@ -28,7 +28,7 @@ class Verdict(Struct):
 
     @property
     def stored(self) -> bool:
-        """Tell whether the API server stores the object."""
+        """Return whether the API server stores the object."""
         return not self.schema and not self.unknown
 
     @property

@@ -102,7 +102,7 @@ class Tally(Struct):
             self.objects.setdefault(f"missed: {kind}", value)
 
     def problems(self) -> list[str]:
-        """Return why the rules do not agree with the API server, or why nobody can tell."""
+        """Return why the rules do not agree with the API server, or why no one can tell."""
         found = [f"{rule} denies {number} objects that run" for rule, number in self.wrong.items()]
         for version in KUBERNETES:
             refused, missed = self.refused[version], self.missed[version]

@@ -233,7 +233,7 @@ class Process:
 
     def watching(self, *, pods: bool) -> bool:
         """Whether a watch is open: not while the list before it is in progress. The other watch
-        goes on, and so do the live lists of reviews, beside both.
+        continues, and so do the live lists of reviews, beside both.
         """
         return pods not in self.listings or self.listings[pods].done()
 
@@ -284,7 +284,7 @@ class Model:
         self.requests: list[Request] = []
         self.pods: list[Pod] = []
         self.known_by_labels: set[str] = set()
-        """Pods whose entries were deleted by hand: nobody edits their labels."""
+        """Pods whose entries were deleted by hand: no one edits their labels."""
         self.groups = {
             GroupKey("ns", "uid", f"group-{i}"): self.random.choice([1, 2, 4]) for i in range(3)
         }
@@ -553,7 +553,7 @@ class Model:
         self.born += 1
 
     def pause(self) -> None:
-        """A process stops, or goes on; its clock may stop too."""
+        """A process stops, or continues; its clock may stop too."""
         process = self.random.choice(self.processes)
         if process.paused or self.random.random() < 0.4:
             process.pause(clock=self.random.random() < 0.5)
@@ -629,7 +629,7 @@ class Model:
         if self._errors:
             raise self._errors[0]
 
-    # How it goes on
+    # How it continues
 
     def _any_process(self) -> Process | None:
         awake = [process for process in self.processes if process.synced and not process.paused]

@@ -287,7 +287,7 @@ def test_of_too_many_pods_that_do_not_appear_the_next_is_denied_in_its_group_alo
 def test_an_entry_whose_pod_is_gone_keeps_no_replica_from_being_opened(world: World) -> None:
     (first, holder), (second, other) = (world.reserve(uid, 2) for uid in ("r0", "r1"))
     world.show("pod-1", second, other)
-    world.members.put("pod-0", Member(KEY, first, holder, condemned=True))  # no host beside it
+    world.members.put("pod-0", Member(KEY, first, holder, marked=True))  # no host beside it
     world.members.remove("pod-1")
     wanted = IdentityRequest("ray", KEY, 2, 1, "r2", read=True, pod="new")  # one replica is desired
     found = at_once(world.identities.reserve(wanted, lambda *found: found))

@@ -29,7 +29,7 @@ SANE: dict[str, Built] = {
         .tpu("2x2x2", 2, "tpu7x")
         .sidecar("ray-worker-1", resources={"limits": {"google.com/tpu": "2"}})
     ),
-    "a TPU generation that nobody knows yet": a_cluster()
+    "a TPU generation that it is unknown yet": a_cluster()
     .group(hosts=3)
     .tpu("2x6", 4, "tpu-v9-slice"),
     "a TPU group that selects its nodes by affinity": (
@@ -140,7 +140,7 @@ SANE: dict[str, Built] = {
     .group()
     .container(image="r:1"),
     "an empty resize annotation": a_cluster().annotation("ray.io/ippr", "").group(),
-    "a resize annotation for nobody": a_cluster().annotation("ray.io/ippr", "{}").group(),
+    "a resize annotation for no one": a_cluster().annotation("ray.io/ippr", "{}").group(),
     "in-place resize where only the image knows the release": (
         a_cluster()
         .spec(rayVersion=None)

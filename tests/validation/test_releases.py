@@ -1,4 +1,4 @@
-"""The rules speak for the KubeRay that runs, and are careful where nobody says which
+"""The rules speak for the KubeRay that runs, and are careful where no one says which
 one that is.
 """
 

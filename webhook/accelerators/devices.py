@@ -53,7 +53,7 @@ class Device(Struct, frozen=True, gc=False):
     claims: tuple[str, ...] = ()
 
     def named_by(self, resource: str) -> bool:
-        """Tell whether a resource is this device."""
+        """Return whether a resource is this device."""
         return (
             resource in self.resources
             or bool(self.prefix and resource.startswith(self.prefix))

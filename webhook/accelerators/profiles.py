@@ -230,7 +230,7 @@ def of_hosts(chosen: Collection[str]) -> tuple[Profile, ...]:
 
 
 def lists_devices(chosen: Collection[str]) -> bool:
-    """Tell whether the chosen profiles list every device of a slice."""
+    """Return whether the chosen profiles list every device of a slice."""
     return any(
         PROCESSES in setting.holes for profile in of_slices(chosen) for setting in profile.settings
     )

@@ -52,7 +52,7 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def owns_pool(self) -> bool:
-        """Tell whether the slice is all of one node pool, as slices are that nobody carves or
+        """Return whether the slice is all of one node pool, as slices are that no one carves or
         joins.
         """
         return not (
@@ -61,7 +61,7 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def v7x(self) -> bool:
-        """Tell whether it is of TPU v7x."""
+        """Return whether it is of TPU v7x."""
         return is_v7x(self.accelerator)
 
     def devices(self, chips: int) -> int:
@@ -75,7 +75,7 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def readable(self) -> bool:
-        """Tell whether the topology is known and is one."""
+        """Return whether the topology is known and is one."""
         try:
             parse_topology(self.topology)
         except TopologyError:
@@ -84,8 +84,8 @@ class Slice(Struct, frozen=True, gc=False):
 
     @property
     def too_large(self) -> bool:
-        """Tell whether it does not fit into its parent. Raises TopologyError for one that cannot be
-        read.
+        """Return whether it does not fit into its parent. Raises TopologyError for one that cannot
+        be read.
         """
         if not self.parent:
             return False

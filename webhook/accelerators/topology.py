@@ -134,8 +134,8 @@ def nearest_accelerator(accelerator: str) -> str:
 
 
 def is_v7x(accelerator: str) -> bool:
-    """Tell whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per NUMA
-    node.
+    """Return whether an accelerator is a TPU v7x (Ironwood), whose hosts may run one process per
+    NUMA node.
     """
     return accelerator.startswith(_V7X_PREFIX)
 

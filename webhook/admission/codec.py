@@ -129,12 +129,12 @@ def decode_object(body: bytes) -> AdmissionRequest[Any]:
 
 
 def is_pod(request: AdmissionRequest[Any]) -> bool:
-    """Tell whether a request is about a Pod itself, not a subresource."""
+    """Return whether a request is about a Pod itself, not a subresource."""
     return request.kind.kind == "Pod" and not request.kind.group and not request.sub_resource
 
 
 def is_raycluster(request: AdmissionRequest[Any]) -> bool:
-    """Tell whether a request is about a RayCluster itself, not a subresource."""
+    """Return whether a request is about a RayCluster itself, not a subresource."""
     kind = request.kind
     return (
         kind.kind == names.RAYCLUSTER_KIND
@@ -144,7 +144,7 @@ def is_raycluster(request: AdmissionRequest[Any]) -> bool:
 
 
 def is_resize(request: AdmissionRequest[Any]) -> bool:
-    """Tell whether a request resizes a Pod in place."""
+    """Return whether a request resizes a Pod in place."""
     return (
         request.kind.kind == "Pod" and not request.kind.group and request.sub_resource == "resize"
     )

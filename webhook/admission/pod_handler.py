@@ -61,7 +61,7 @@ class Apart(Protocol):
 
 class PodDecision(Struct, frozen=True, gc=False):
     """Where a Ray pod belongs, and what it receives there. The seat of a head is HEAD_SEAT, which
-    nobody keeps. `holder` is that of the reservation; empty for an identity that the pod carries.
+    no one keeps. `holder` is that of the reservation; empty for an identity that the pod carries.
     """
 
     key: GroupKey
@@ -83,7 +83,7 @@ class PodDecision(Struct, frozen=True, gc=False):
 
     @property
     def seated(self) -> bool:
-        """Tell whether this is a worker, which holds its seat."""
+        """Return whether this is a worker, which holds its seat."""
         return self.seat is not HEAD_SEAT
 
     @property

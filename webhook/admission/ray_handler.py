@@ -92,7 +92,7 @@ def render(findings: list[Finding]) -> Answer:
 
 
 def _owned(value: Any) -> bool:  # noqa: ANN401 - an object that may be garbage
-    """Tell whether another Ray object controls an object. Anybody can write that."""
+    """Return whether another Ray object controls an object. Anybody can write that."""
     metadata = value.get("metadata")
     owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
     return any(

@@ -225,7 +225,7 @@ def _groups(request: AdmissionRequest[Bare]) -> tuple[str, str]:
 
 
 def _stays(request: AdmissionRequest[Bare]) -> bool:
-    """Tell whether a RayCluster that is there stays in its group: it may have come while nobody
+    """Return whether a RayCluster that is there stays in its group: it may have come while no one
     could give it an index, and whatever else is changed in it must not wait for one.
     """
     former, current = _groups(request)
@@ -280,7 +280,7 @@ def _disagreeing(names_of_others: list[str], count: int) -> str:
     and_more = f" and {len(names_of_others) - 1} more" if len(names_of_others) > 1 else ""
     return (
         f"shard-count {count} is new to the shard group: {first}{and_more} must say so too, and "
-        "their pods be created anew"
+        "their pods be created again"
     )
 
 

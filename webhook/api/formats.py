@@ -23,23 +23,25 @@ _QUALIFIED_NAME: Final = re.compile(
 
 
 def is_dns_label(text: str) -> bool:
-    """Tell whether `text` is an RFC 1123 label, as `spec.hostname` and `spec.subdomain` must be."""
+    """Return whether `text` is an RFC 1123 label, as `spec.hostname` and `spec.subdomain` must
+    be.
+    """
     return len(text) <= DNS_LABEL_MAX and _DNS_LABEL.fullmatch(text) is not None
 
 
 def is_dns_subdomain(text: str) -> bool:
-    """Tell whether `text` is an RFC 1123 subdomain, as most names of objects must be."""
+    """Return whether `text` is an RFC 1123 subdomain, as most names of objects must be."""
     # The API's limit
     return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None  # noqa: PLR2004
 
 
 def is_label_value(text: str) -> bool:
-    """Tell whether `text` can be the value of a Kubernetes label."""
+    """Return whether `text` can be the value of a Kubernetes label."""
     return len(text) <= LABEL_VALUE_MAX and _LABEL_VALUE.fullmatch(text) is not None
 
 
 def is_qualified_name(text: str) -> bool:
-    """Tell whether `text` can be the key of a label, an annotation or a node label (`prefix/name`
+    """Return whether `text` can be the key of a label, an annotation or a node label (`prefix/name`
     or `name`).
     """
     match = _QUALIFIED_NAME.fullmatch(text)

@@ -8,7 +8,7 @@ POD_KIND: Final = "Pod"
 
 
 def is_ray(group: str, version: str, kind: str) -> bool:
-    """Tell whether an object is a Ray object of a version that we know."""
+    """Return whether an object is a Ray object of a version that we know."""
     return group == names.RAY_GROUP and version in names.RAY_VERSIONS and kind in names.RAY_KINDS
 
 

@@ -34,8 +34,8 @@ SEAT_LABELS: Final = (LABEL_REPLICA_INDEX, LABEL_REPLICA_NAME, LABEL_HOST_INDEX)
 # https://github.com/ray-project/ray/pull/43470
 LABEL_LEGACY_REPLICA_INDEX: Final = "replicaIndex"
 
-# Our own labels and annotations, all on the RayCluster; `webhook/groups/annotations.py` says what each
-# may be.
+# Our own labels and annotations, all on the RayCluster; `webhook/groups/annotations.py` says what
+# each may be.
 PREFIX: Final = "admission.ray.io/"
 LABEL_IGNORE: Final = PREFIX + "ignore"
 LABEL_RESERVATIONS: Final = PREFIX + "reservations"
@@ -81,7 +81,7 @@ ANNOTATION_SHARD_COUNT: Final = PREFIX + "shard-count"
 # the pod is about to be deleted.
 ANNOTATION_SEAT: Final = PREFIX + "seat"
 SEAT_ASSIGNED: Final = "assigned"
-LABEL_CONDEMNED: Final = PREFIX + "condemned"
+LABEL_MARKED_FOR_DELETION: Final = PREFIX + "marked-for-deletion"
 
 # On our PodGroups: the API server fills in the default priority class where we ask for none.
 ANNOTATION_PRIORITY_CLASS: Final = PREFIX + "priority-class"

@@ -38,7 +38,7 @@ def image_release(image: str) -> tuple[Release | None, str]:
 
 
 def same_release(one: Release, other: Release) -> bool:
-    """Tell whether two versions agree in all numbers that both have."""
+    """Return whether two versions agree in all numbers that both have."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
 

@@ -101,7 +101,7 @@ class Answer(Struct, frozen=True, gc=False):
 
     @property
     def allowed(self) -> bool:
-        """Tell whether the object may pass."""
+        """Return whether the object may pass."""
         return not self.causes
 
 

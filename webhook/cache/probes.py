@@ -299,7 +299,7 @@ async def _rewrite(asker: Api, path: str, lease: Object, room: asyncio.Semaphore
 
 
 async def _exists(asker: Api, path: str) -> bool | None:
-    """Tell whether an API is served; None when nobody could ask."""
+    """Return whether an API is served; None when no one could ask."""
     try:
         await asker.get(path, (), _SECONDS)
     except ApiError as error:

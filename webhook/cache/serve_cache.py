@@ -43,15 +43,15 @@ class ClusterState:
         clusters.freshness = self.reader.fresh
 
     def pods_synced(self) -> bool:
-        """Tell whether the worker pods were listed: a condition of readiness."""
+        """Return whether the worker pods were listed: a condition of readiness."""
         return all(watch.synced for watch in self.pods)
 
     def clusters_synced(self) -> bool:
-        """Tell whether the RayClusters were listed: a condition of readiness."""
+        """Return whether the RayClusters were listed: a condition of readiness."""
         return all(watch.synced for watch in self.clusters)
 
     def synced(self) -> bool:
-        """Tell whether both were listed."""
+        """Return whether both were listed."""
         return self.pods_synced() and self.clusters_synced()
 
     @property

@@ -30,7 +30,7 @@ class _Labels(Struct, frozen=True, gc=False):
     replica_name: str | None = field(default=None, name=names.LABEL_REPLICA_NAME)
     host_index: str | None = field(default=None, name=names.LABEL_HOST_INDEX)
     legacy: str | None = field(default=None, name=names.LABEL_LEGACY_REPLICA_INDEX)
-    condemned: str | None = field(default=None, name=names.LABEL_CONDEMNED)
+    marked: str | None = field(default=None, name=names.LABEL_MARKED_FOR_DELETION)
 
 
 class _Annotations(Struct, frozen=True, gc=False):
@@ -108,7 +108,7 @@ class PodFeed(Store[WorkerPod, GroupKey, Member]):
         holder = holder or (meta.annotations.holder if meta.annotations else "")
         if seat is None and not holder:
             return None
-        mark = meta.labels.condemned if meta.labels is not None else None
+        mark = meta.labels.marked if meta.labels is not None else None
         return Member(key, seat, holder, bool(mark and marked(mark, meta.uid)))
 
     def _reject(self, key: GroupKey, error: Exception) -> None:

@@ -15,8 +15,8 @@ class Validity(NamedTuple):
     end: datetime
 
     def worn(self, now: datetime) -> bool:
-        """Tell whether two thirds of the time are over: then cert-manager renews too, unless it is
-        given otherwise.
+        """Return whether two thirds of the time are over: then cert-manager renews too, unless it
+        is given otherwise.
         """
         return now >= self.start + (self.end - self.start) * 2 / 3
 

@@ -301,7 +301,7 @@ def _bundles(
         until = expiry(bundle) if bundle else None
         if not bundle:
             advice = (
-                "see why nobody writes it: cert-manager's cainjector, or in self-signed mode the "
+                "see why no one writes it: cert-manager's cainjector, or in self-signed mode the "
                 "webhook itself"
             )
             yield Result(CA_BUNDLE, "error", f"{webhook.name} (of {name}) has no caBundle", advice)
@@ -317,7 +317,7 @@ def _bundles(
                 CA_BUNDLE,
                 "error",
                 f"the caBundle of {webhook.name} has expired",
-                "see why nobody renews it",
+                "see why no one renews it",
             )
         else:
             days = int((until - now) // 86400)
@@ -458,7 +458,7 @@ def _denial(tried: Tried) -> Result:
     if tried.stored is not None:
         advice = (
             "see the namespaceSelector of its configuration, and whether its pods are ready: with "
-            "Ignore nobody asks twice"
+            "Ignore no one asks twice"
         )
         return Result(
             DRY_RUN_DENIED,

@@ -135,7 +135,7 @@ def _mark(step: Step) -> Text:
 def _told(group: GroupVerdict) -> str:
     name = f"{group.namespace}/{group.cluster} {group.group}"
     if group.restart:
-        return f"{name}: create it anew, as {group.restart}"
+        return f"{name}: create it again, as {group.restart}"
     parts = []
     if group.adopted:
         are = "is" if group.adopted == 1 else "are"

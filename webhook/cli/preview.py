@@ -189,13 +189,13 @@ def _made(manifest: Manifest) -> Manifest | None:
 
 
 def _many(results: list[_Result]) -> bool:
-    """Tell whether there is more than one replica."""
+    """Return whether there is more than one replica."""
     seats = [each.placed for each in results if each.placed is not None and each.placed.seated]
     return len({(each.key, each.seat.replica) for each in seats}) > 1
 
 
 def _free(arguments: argparse.Namespace) -> bool:
-    """Tell whether the way of showing is left open, and somebody reads along."""
+    """Return whether the way of showing is left open, and somebody reads along."""
     return not (arguments.explain or arguments.output) and sys.stdout.isatty()
 
 

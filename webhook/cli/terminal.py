@@ -1,4 +1,4 @@
-"""The terminal: the doorway to `rich`, with colours and symbols only where they are seen."""
+"""The terminal: the only user of `rich`, with colours and symbols only where they are seen."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from rich.table import Table
 from webhook.api.printable import one_line
 
 _WIDE: Final = 400
-"""Columns where nobody looks: lines are not broken in a file or a pipe."""
+"""Columns where no one looks: lines are not broken in a file or a pipe."""
 
 Column = Literal["whole", "folds"]
 
@@ -94,7 +94,7 @@ class AtLeast:
 
 
 def symbols(stream: TextIO | None = None) -> bool:
-    """Tell whether a stream can take characters beyond ASCII."""
+    """Return whether a stream can take characters beyond ASCII."""
     try:
         "■✗".encode((stream or sys.stdout).encoding or "ascii")
     except UnicodeEncodeError:

@@ -191,7 +191,7 @@ def _baseline(path: str) -> tuple[list[Entry], list[str]]:
 
 
 def _live(arguments: argparse.Namespace) -> Iterable[Manifest | ManifestError] | None:
-    """Return the Ray objects that live in a cluster; None, after saying why, when nobody can look.
+    """Return the Ray objects that live in a cluster; None, after saying why, when no one can look.
 
     Only here the client of the API server is needed, which takes a second to load.
     """

@@ -94,7 +94,7 @@ class Serving(_Section):
     """
 
     drain_seconds: Seconds = 0
-    """How long a stopping process goes on answering, until endpoints and connections have moved
+    """How long a stopping process continues answering, until endpoints and connections have moved
     away.
     """
 
@@ -192,7 +192,7 @@ class Scheduling(_Section):
 
     publish: bool = False
     """Whether PodGroups are kept for these RayClusters: `controller` keeps them, `serve` warns each
-    pod when nobody does. Set it for both alike.
+    pod when no one does. Set it for both alike.
     """
 
 
@@ -304,7 +304,7 @@ class Ignore(_Section):
     """
 
     rayclusters: bool = True
-    """Whether it does on RayClusters, RayJobs, RayServices and RayCronJobs, so that whoever may
+    """Whether it does on RayClusters, RayJobs, RayServices and RayCronJobs, so that anyone who may
     write one may also leave the rules. Set it for all processes alike.
     """
 

@@ -116,7 +116,7 @@ class EventRecorder:
         return now - at >= wait
 
     async def _write(self, notice: EventRequest, now: float) -> int:
-        """Create an event or go on with its series, and return its count. Raises ApiError."""
+        """Create an event or continue with its series, and return its count. Raises ApiError."""
         series = self._series.get(notice.key)
         if series is not None and series.count:
             try:

@@ -50,7 +50,7 @@ class Source(Protocol):
 
 
 class Live:
-    """Keeps a board in step with a survey. `closing` says that nobody should wait any more.
+    """Keeps a board in step with a survey. `closing` says that no one should wait any more.
 
     A RayCluster that brings out a bug of ours is shown as one that cannot be; all others are shown
     as they are.
@@ -138,7 +138,7 @@ class Live:
         self._news = asyncio.Event()
 
     def close(self) -> None:
-        """Let nobody wait any more."""
+        """Let no one wait any more."""
         self.closing = True
         self._closed.set()
         self.tell()

@@ -321,7 +321,7 @@ def _found(html: str | None) -> Response:
 
 
 def _part(request: Request) -> bool:
-    """Tell whether the page itself asks, to show the answer within."""
+    """Return whether the page itself asks, to show the answer within."""
     return request.headers.get("hx-request") == "true"
 
 

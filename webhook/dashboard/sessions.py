@@ -47,7 +47,7 @@ class Access(Protocol):
 
 
 class OwnAccess:
-    """Lets in whoever has the address that was printed: to all that this process may read.
+    """Lets in anyone who has the address that was printed: to all that this process may read.
 
     See docs/contributing/decisions/0025-who-may-look.md.
     """

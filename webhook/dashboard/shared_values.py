@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 class Shared(Generic[K, V]):
     """A cache with a limit and a lifetime. All that request a key while its value is computed wait
-    for one computation, which goes on when one of them is cancelled; a failure is not kept.
+    for one computation, which continues when one of them is cancelled; a failure is not kept.
     """
 
     def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:

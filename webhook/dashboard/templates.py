@@ -1,4 +1,4 @@
-"""The doorway to Jinja2: templates, in which every value is escaped and none may be missing."""
+"""The only user of Jinja2: templates, in which every value is escaped and none may be missing."""
 
 from hashlib import sha256
 from importlib.resources import files

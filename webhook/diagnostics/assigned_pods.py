@@ -135,12 +135,14 @@ class Cluster(Struct):
 
     @property
     def head_ready(self) -> bool:
-        """Tell whether a head is ready."""
+        """Return whether a head is ready."""
         return any(pod.ready for pod in self.heads)
 
     @property
     def ignored(self) -> bool:
-        """Tell whether the webhook leaves it alone, by its own label or those of its namespace."""
+        """Return whether the webhook leaves it alone, by its own label or those of its
+        namespace.
+        """
         label = self.lookups.namespace_label(self.namespace, names.LABEL_IGNORE)
         passed = self.lookups.passed_by(self.namespace)
         return self.facts.ignored or label == "true" or passed != ""
@@ -172,7 +174,7 @@ def stand(observed: Observed, lookups: Lookups) -> list[Cluster]:
 
 
 def is_head(pod: LivePod) -> bool:
-    """Tell whether a pod is the head of its RayCluster."""
+    """Return whether a pod is the head of its RayCluster."""
     return pod.labels.get(names.LABEL_NODE_TYPE) == names.NODE_TYPE_HEAD
 
 
@@ -237,5 +239,5 @@ def _leave(pod: LivePod, group: Group) -> None:
 
 
 def asks_for_tpu(pod: LivePod) -> bool:
-    """Tell whether the host that a pod is has TPUs."""
+    """Return whether the host that a pod is has TPUs."""
     return devices_of_pod(pod.spec).get(TPU.name, 0) > 0

@@ -76,12 +76,12 @@ class Expected:
 
     @property
     def placed(self) -> bool:
-        """Tell whether Kueue chooses the nodes of its hosts."""
+        """Return whether Kueue chooses the nodes of its hosts."""
         return self._template is not None and self._template.slice.placed
 
     @property
     def multi_slice(self) -> bool:
-        """Tell whether it takes part in a job over several TPU slices."""
+        """Return whether it takes part in a job over several TPU slices."""
         return self._template is not None and self._template.multi_slice
 
     def slice_counts(self) -> list[str]:

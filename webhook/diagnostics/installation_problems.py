@@ -56,7 +56,9 @@ def second_webhook(observed: Observed) -> Iterator[Symptom]:
 
 
 def made_for_ray(webhook: Webhook) -> bool:
-    """Tell whether another's webhook changes pods that it selects by a label of KubeRay or Ray."""
+    """Return whether another's webhook changes pods that it selects by a label of KubeRay or
+    Ray.
+    """
     if webhook.name.endswith(OURS) or not webhook.asked("", "pods", "CREATE"):
         return False
     wanted = webhook.object_selector.wanted

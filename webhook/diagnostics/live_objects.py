@@ -41,7 +41,7 @@ class LiveMeta(ObjectMeta, rename="camel", frozen=True, gc=False):
 
 
 class OwnedSpec(Struct, frozen=True, gc=False):
-    """That a manager has set fields of `spec`; which, nobody asks."""
+    """That a manager has set fields of `spec`; which, no one asks."""
 
 
 class OwnedFields(Struct, frozen=True, gc=False):
@@ -199,23 +199,23 @@ class LivePod(Pod, frozen=True, gc=False):
 
     @property
     def leaves(self) -> bool:
-        """Tell whether it is being deleted: then its seat is free."""
+        """Return whether it is being deleted: then its seat is free."""
         return self.metadata.deletion_timestamp is not None
 
     @property
     def ready(self) -> bool:
-        """Tell whether all its containers are ready."""
+        """Return whether all its containers are ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 
     @property
     def ended(self) -> bool:
-        """Tell whether it has ended: none of its containers starts again."""
+        """Return whether it has ended: none of its containers starts again."""
         return self.status.phase in ("Failed", "Succeeded")
 
     @property
     def unscheduled(self) -> bool:
-        """Tell whether no node was found for it yet."""
+        """Return whether no node was found for it yet."""
         return self.status.phase in ("", "Pending") and not self.spec.node_name
 
     @property
@@ -365,7 +365,7 @@ class Requirement(Struct, frozen=True, gc=False):
     values: list[str] | None = None
 
     def holds(self, labels: Strings) -> bool:
-        """Tell whether an object with these labels is what it requires.
+        """Return whether an object with these labels is what it requires.
 
         https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#resources-that-support-set-based-requirements
         """
@@ -390,7 +390,7 @@ class Selector(Struct, rename="camel", frozen=True, gc=False):
         return found
 
     def selects(self, labels: Strings) -> bool:
-        """Tell whether it selects an object with these labels."""
+        """Return whether it selects an object with these labels."""
         wanted = (self.match_labels or {}).items()
         return all(labels.get(key) == value for key, value in wanted) and all(
             each.holds(labels) for each in self.match_expressions or ()
@@ -432,7 +432,7 @@ class Webhook(Struct, rename="camel", frozen=True, gc=False):
     failure_policy: str = "Fail"
 
     def asked(self, group: str, resource: str, operation: str) -> bool:
-        """Tell whether the API server asks it about an operation."""
+        """Return whether the API server asks it about an operation."""
         return any(
             _has(rule.api_groups, group)
             and _has(rule.resources, resource)

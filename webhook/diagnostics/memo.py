@@ -1,4 +1,4 @@
-"""Memory of what was told of replicas: working it out anew is most of a look at a RayCluster, and
+"""Memory of what was told of replicas: working it out again is most of a look at a RayCluster, and
 of most replicas nothing has changed since the look before.
 """
 

@@ -301,6 +301,6 @@ def _name(value: Live) -> str:
 
 
 def _same(old: T, new: T) -> bool:
-    """Tell whether an object has only another version: what we read of it is as it was."""
+    """Return whether an object has only another version: what we read of it is as it was."""
     meta = structs.replace(new.metadata, resource_version=old.metadata.resource_version)
     return bool(structs.replace(new, metadata=meta) == old)  # type: ignore[type-var]  # a Struct

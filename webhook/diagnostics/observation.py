@@ -30,7 +30,7 @@ REFUSALS: Final = ("FailedToCreateWorkerPod", "FailedToCreateHeadPod")
 https://github.com/ray-project/kuberay/blob/v1.7.0/ray-operator/controllers/ray/utils/constant.go
 """
 END: Final = "Killing"
-"""The reason of kubelet's events about containers that it ends, whoever deleted or evicted their
+"""The reason of kubelet's events about containers that it ends, anyone who deleted or evicted their
 pod.
 
 https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/events/event.go
@@ -56,7 +56,7 @@ class Observed(Struct, frozen=True):
 
 
 class Ends:
-    """When pods ended, as far as events tell of it: sorted out when somebody first asks, as nobody
+    """When pods ended, as far as events tell of it: sorted out when somebody first asks, as no one
     does where all is well. `lives` tells whether the pod of a uid is still there.
     """
 
@@ -101,12 +101,12 @@ class Lookups:
         self._ended: dict[tuple[str, str], list[float]] = {}
 
     def has_service(self, namespace: str, name: str) -> bool | None:
-        """Tell whether a Service exists; None when nobody could look."""
+        """Return whether a Service exists; None when no one could look."""
         return None if self._services is None else (namespace, name) in self._services
 
     @property
     def pod_groups_known(self) -> bool:
-        """Tell whether PodGroups could be looked at."""
+        """Return whether PodGroups could be looked at."""
         return self._pod_groups is not None
 
     def pod_group(self, namespace: str, name: str) -> LivePodGroup | None:
@@ -129,7 +129,7 @@ class Lookups:
 
     def passed_by(self, namespace: str) -> str:
         """Return the configuration whose `namespaceSelector` leaves a namespace out, so that this
-        webhook is not asked about its pods; nothing where it is asked, or nobody could look.
+        webhook is not asked about its pods; nothing where it is asked, or no one could look.
         """
         if namespace not in self._passing:  # each of its RayClusters asks
             self._passing[namespace] = self._left_out(namespace)

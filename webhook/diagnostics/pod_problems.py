@@ -89,8 +89,8 @@ def pod_pending(party: PodSet) -> Iterator[Symptom]:
 def pod_gated(party: PodSet) -> Iterator[Symptom]:
     """Pods that the scheduler does not look at yet, as they have scheduling gates.
 
-    Whoever put a gate there removes it: Kueue does when it has admitted the workload of the pods,
-    and has chosen their nodes. Until then no new node helps.
+    Anyone who put a gate there removes it: Kueue does when it has admitted the workload of the
+    pods, and has chosen their nodes. Until then no new node helps.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/pod-scheduling-readiness/
     """
@@ -129,7 +129,7 @@ def container_waits(party: PodSet) -> Iterator[Symptom]:
             party,
             pods,
             f"{_has(pods, 'does', 'do')} not run: {words}",
-            "mend what it says, in the RayCluster or beside it; the pod's events have more",
+            "fix what it says, in the RayCluster or beside it; the pod's events have more",
             begin=Begin(
                 None if crashes else earliest(_unready_since(pod) for pod in pods),
                 earliest(_since(pod, "PodScheduled") for pod in pods),
@@ -229,8 +229,8 @@ def podgroup_waits(party: PodSet) -> Iterator[Symptom]:
 def resize_stuck(party: PodSet) -> Iterator[Symptom]:
     """Pods that Ray's autoscaler resizes in place, and that stay as they are.
 
-    The node has no room (Deferred), or never will (Infeasible): Ray goes on with less than it asked
-    for.
+    The node has no room (Deferred), or never will (Infeasible): Ray continues with less than it
+    asked for.
 
     https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/
     """
@@ -352,19 +352,19 @@ def _container(pod: LivePod) -> str:
 
 
 def _crashes(pod: LivePod) -> bool:
-    """Tell whether a container of a pod ends again and again."""
+    """Return whether a container of a pod ends again and again."""
     every = (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ()))
     return any(each.state.waiting and each.state.waiting.reason == _CRASHES for each in every)
 
 
 def _restarts(pod: LivePod, status: ContainerStatus) -> bool:
-    """Tell whether kubelet starts a container again that has ended."""
+    """Return whether kubelet starts a container again that has ended."""
     end, policy = status.state.terminated, pod.spec.restart_policy
     return policy == ALWAYS or (policy == _ON_FAILURE and bool(end and end.exit_code))
 
 
 def _done(pod: LivePod, status: ContainerStatus) -> bool:
-    """Tell whether a container beside Ray's has ended as it should: its pod is
+    """Return whether a container beside Ray's has ended as it should: its pod is
     not ready from then on. How that of a RayJob ends is the job's matter.
     """
     end, ray = status.state.terminated, pod.spec.ray

@@ -62,7 +62,7 @@ def pod_refused(cluster: Cluster) -> Iterator[Symptom]:
     if words:
         yield Symptom(
             f"KubeRay is refused a pod: {' '.join(words.split())[:_WORDS_MAX]}",
-            "do what the message says; then KubeRay goes on by itself",
+            "do what the message says; then KubeRay continues by itself",
             show("raycluster", cluster.namespace, cluster.name),
             since,
         )
@@ -86,7 +86,7 @@ def _last_refusal(cluster: Cluster) -> tuple[str, float | None]:
 
 
 def _complete(cluster: Cluster) -> bool:
-    """Tell whether all pods are there that should be."""
+    """Return whether all pods are there that should be."""
     return bool(cluster.heads) and all(
         len(group.replicas) >= group.desired
         and not any(replica.missing for replica in group.replicas)
@@ -169,7 +169,7 @@ def _service(group: Group) -> str:
 def pod_without_group(cluster: Cluster) -> Iterator[Symptom]:
     """Worker pods whose group the RayCluster does not have, as it was removed or renamed.
 
-    KubeRay no longer looks after them: they run on, hold their devices, and nobody replaces them.
+    KubeRay no longer looks after them: they run on, hold their devices, and no one replaces them.
     Ray's autoscaler crashes on them. Pods whose label `ray.io/group` was removed are like them.
 
     https://github.com/ray-project/kuberay/issues/1739
@@ -263,8 +263,8 @@ def being_deleted(cluster: Cluster) -> Iterator[Symptom]:
 def deletion_held(cluster: Cluster) -> Iterator[Symptom]:
     """A RayCluster whose deletion a finalizer holds up.
 
-    It is gone only when each of its finalizers has been removed, by whoever put it there: KubeRay
-    removes `ray.io/gcs-ft-redis-cleanup-finalizer` after five minutes at the latest, and
+    It is gone only when each of its finalizers has been removed, by anyone who put it there:
+    KubeRay removes `ray.io/gcs-ft-redis-cleanup-finalizer` after five minutes at the latest, and
     `foregroundDeletion` waits for its pods. Until then its name is taken, and pods may run on.
 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/

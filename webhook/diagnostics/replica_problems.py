@@ -59,7 +59,7 @@ def host_missing(replica: Replica) -> Iterator[Symptom]:
     yield Symptom(
         f"replica {_called(replica)} lacks {hosts(missing)}: {there} of {spec.num_of_hosts} are "
         "there, and wait",
-        "KubeRay creates what is missing, or the whole replica anew; when it does not, see why",
+        "KubeRay creates what is missing, or the whole replica again; when it does not, see why",
         describe("raycluster", cluster.namespace, cluster.name),
         begin.since,
         tuple(missing),
@@ -136,7 +136,7 @@ def _departures(group: Group) -> list[float | None]:
 def replica_beyond_desired(group: Group) -> Iterator[Symptom]:
     """A group with more replicas than it should have.
 
-    They hold devices that nobody asked for. With autoscaling, KubeRay deletes only what the
+    They hold devices that no one asked for. With autoscaling, KubeRay deletes only what the
     autoscaler names; and pods of a time before its indexing are no replica to KubeRay 1.6 and
     later, so that it creates all of them again.
 
@@ -196,7 +196,7 @@ def _twice(group: Group, index: int, double: list[int], pods: list[LivePod]) -> 
     )
     return Symptom(
         f"{what}: {listed(names_)}",
-        "delete them all, so that KubeRay creates each anew",
+        "delete them all, so that KubeRay creates each again",
         get_pods(group.cluster.namespace, names_),
         ordered[-1].created,
         tuple(double),
@@ -320,7 +320,7 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
 
     The id of a slice is the index of its replica. After a scale-down KubeRay leaves replicas such
     as 0 and 2, and the variables of running pods cannot change. The job waits for the ids 0 to n-1
-    of as many slices as it was told. A replica that comes up anew takes the lowest free index.
+    of as many slices as it was told. A replica that comes up again takes the lowest free index.
 
     https://github.com/ray-project/ray/blob/master/python/ray/util/tpu.py
     """
@@ -353,7 +353,7 @@ def slice_left_out(found: Slice) -> Iterator[Symptom]:
 
 
 def _in_job(group: Group) -> bool:
-    """Tell whether a group takes part in a job over several TPU slices."""
+    """Return whether a group takes part in a job over several TPU slices."""
     return any(Expected(replica).multi_slice for replica in group.replicas[:1])
 
 
@@ -407,7 +407,7 @@ def _differing(replica: Replica, found: list[Difference], why: str) -> Iterator[
 def pod_without_seat(group: Group) -> Iterator[Symptom]:
     """A worker pod without a seat.
 
-    It was created while the webhook was away or did not see it, and nobody else gave it its labels:
+    It was created while the webhook was away or did not see it, and no one else gave it its labels:
     it does not know its replica, its place there, or its peers. The label of a former webhook,
     `replicaIndex`, counts as a seat only together with a literal `TPU_WORKER_ID`. A worker that is
     a replica by itself, and has no TPU, needs none.

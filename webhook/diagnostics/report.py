@@ -116,7 +116,7 @@ class Cluster(Struct, rename="camel", frozen=True, omit_defaults=True):
 
     @property
     def waits(self) -> bool:
-        """Tell whether something is wrong with it, or may be: it could not be examined."""
+        """Return whether something is wrong with it, or may be: it could not be examined."""
         return (
             bool(self.failure)
             or any(trouble.level == ERROR for trouble in self.troubles)
@@ -150,7 +150,7 @@ class ClusterReport(Struct, frozen=True, omit_defaults=True):
 
     @property
     def waits(self) -> bool:
-        """Tell whether something is wrong."""
+        """Return whether something is wrong."""
         return any(trouble.level == ERROR for trouble in self.troubles) or any(
             cluster.waits for cluster in self.clusters
         )

@@ -144,7 +144,7 @@ class Tracker(Struct):
                 yield _resolved(notice)
 
     def _series(self, lasting: Mapping[Key, Series]) -> dict[Key, Key]:
-        """Return the series of each replica and reason: what was told of before goes on with its
+        """Return the series of each replica and reason: what was told of before continues with its
         own.
         """
         new = [key for key, series in lasting.items() if series == "at once"]
@@ -203,7 +203,7 @@ class Tracker(Struct):
 def _resolved(notice: EventRequest) -> EventRequest:
     """Return that what was reported is no longer so."""
     key = notice.key._replace(reason=f"{notice.key.reason}{RESOLVED}")
-    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To mend it: ")[0]
+    note = f"no longer so: {notice.note}"[:NOTE_MAX].partition(". To fix it: ")[0]
     return structs.replace(notice, key=key, kind="Normal", note=note)
 
 
@@ -262,6 +262,6 @@ def _names(cluster: report.Cluster) -> dict[tuple[str, int | None], str]:
 def _note(trouble: Trouble, more: Sequence[int | None]) -> str:
     """Return what is wrong, with which replicas more, and what to do: as much as an event holds."""
     place = f"{trouble.group}: " if trouble.group else ""
-    said = f"{place}{trouble.message}{others(more)}. To mend it: {trouble.remedy}"
+    said = f"{place}{trouble.message}{others(more)}. To fix it: {trouble.remedy}"
     whole = f"{said}: {trouble.command}"
     return whole if len(whole) <= NOTE_MAX else said[:NOTE_MAX]

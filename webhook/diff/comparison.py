@@ -68,7 +68,7 @@ class Comparison(Struct, frozen=True):
 
     @property
     def any(self) -> bool:
-        """Tell whether there is a difference at all."""
+        """Return whether there is a difference at all."""
         return bool(self.changes)
 
 

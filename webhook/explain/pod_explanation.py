@@ -290,7 +290,7 @@ def _policy_of(pod: LivePod) -> Policy:
 
 
 def _within_namespace(term: dict[str, Any]) -> bool:
-    """Tell whether a term keeps a pod apart from other replicas of its own namespace only."""
+    """Return whether a term keeps a pod apart from other replicas of its own namespace only."""
     expressions = (term.get("labelSelector") or {}).get("matchExpressions") or ()
     keys = {each.get("key") for each in expressions if each.get("operator") == "NotIn"}
     ours = not keys.isdisjoint((names.LABEL_REPLICA_NAME, names.LABEL_CLUSTER))

@@ -36,7 +36,7 @@ NO_DOMAINS: Final = Domains()
 def read_domains(cluster: RayCluster) -> Domains:
     """Return the ComputeDomains that a RayCluster asks for; none for a unit that does not exist.
 
-    Replicas of one host have nobody to share a domain with.
+    Replicas of one host have no one to share a domain with.
     """
     unit = COMPUTE_DOMAIN.read(cluster.metadata.annotations or {})
     if unit not in GRANULARITIES:

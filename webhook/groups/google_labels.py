@@ -59,8 +59,8 @@ def seat_of(
 
     - `bound`: hosts below it are seats. A pod that is created has to be within `numOfHosts`, as no
       peer looks for it elsewhere. One that lives keeps the seat that it got while its group had
-      more hosts, so that nobody else gets that seat.
-    - `hosts`: of how many hosts a replica of the group is now, None where nobody knows. A replica
+      more hosts, so that no one else gets that seat.
+    - `hosts`: of how many hosts a replica of the group is now, None where it is unknown. A replica
       of one has no name, and an index alone is its seat. The watch of pods knows no RayCluster: to
       it an index alone is a seat in any group, for a seat that is taken must not be given, and an
       adopted replica keeps its name, which a group of single hosts never looks at.

@@ -82,7 +82,7 @@ class RayClusterConfig(Struct, frozen=True, gc=False):
 
     @property
     def multi_host(self) -> bool:
-        """Tell whether any group has several hosts: only then does KubeRay create the headless
+        """Return whether any group has several hosts: only then does KubeRay create the headless
         service.
         """
         return any(group.num_of_hosts > 1 for group in self.groups.values())
@@ -169,7 +169,7 @@ def _slice_group(group: WorkerGroup) -> SliceGroup | None:
 
 
 def is_ignored(labels: Strings | None) -> bool:
-    """Tell whether the labels of a RayCluster say that it is to be left alone."""
+    """Return whether the labels of a RayCluster say that it is to be left alone."""
     return (labels or {}).get(names.LABEL_IGNORE) == "true"
 
 
@@ -190,7 +190,7 @@ class ClusterIndex:
         return len(self._clusters)
 
     def __iter__(self) -> Iterator[RayClusterConfig]:
-        """Go through all RayClusters, in no order; the index must not change meanwhile."""
+        """Go through all RayClusters, in no order; the index must not change in the meantime."""
         return iter(self._clusters.values())
 
     def put(self, facts: RayClusterConfig) -> None:

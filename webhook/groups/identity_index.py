@@ -13,14 +13,14 @@ _GONE_MAX: Final = 1 << 14
 
 
 class Member(Struct, frozen=True, gc=False):
-    """A live pod: its worker group, its identity, and the holder of its reservation. `condemned`
-    says that it is about to be deleted with its replica.
+    """A live pod: its worker group, its identity, and the holder of its reservation. `marked for
+    deletion` says that it is about to be deleted with its replica.
     """
 
     key: GroupKey
     seat: HostIdentity | None
     holder: str = ""
-    condemned: bool = False
+    marked: bool = False
 
 
 class Membership:
@@ -51,8 +51,8 @@ class Membership:
         return Occupancy() if group is None else group
 
     def put(self, uid: str, value: Member) -> None:
-        """Record a pod. While one pod of a replica is condemned, no identity of the replica is
-        given.
+        """Record a pod. While one pod of a replica is marked for deletion, no identity of the
+        replica is given.
         """
         old = self._pods.get(uid)
         if old == value:
@@ -61,7 +61,7 @@ class Membership:
         if value.seat is not None:
             group = self._groups.setdefault(value.key, Occupancy())
             group.take(value.seat)
-            if value.condemned:
+            if value.marked:
                 group.close(value.seat.replica)
         if value.holder:
             self._holders.setdefault(value.key.namespace, Counter())[value.holder] += 1
@@ -104,7 +104,7 @@ class Membership:
         key, seat, holder = member.key, member.seat, member.holder
         if seat is not None:
             group = self._groups[key]
-            if member.condemned:
+            if member.marked:
                 group.close(seat.replica, -1)
             group.release(seat)
             if not group:

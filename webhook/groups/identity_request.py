@@ -39,7 +39,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def is_labelled(labels: Strings) -> bool:
-    """Tell whether the labels of a pod say anything of its seat."""
+    """Return whether the labels of a pod say anything of its seat."""
     return not labels.keys().isdisjoint(names.SEAT_LABELS)
 
 

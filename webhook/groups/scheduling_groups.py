@@ -40,7 +40,7 @@ class Gang(Struct, frozen=True, gc=False):
 
     @property
     def active(self) -> bool:
-        """Tell whether pods are grouped."""
+        """Return whether pods are grouped."""
         return bool(self.granularity) and not self.obstacle
 
 

@@ -13,8 +13,8 @@ class _Replica(Struct, gc=False):
 
     KubeRay may reuse an index while pods of the failed replica still live, so a second generation,
     or a second holder of one seat, is counted in `others` by (host, name). `lacking` tells whether
-    the index is noted as one that lacks a host. `closed` counts the holders that are condemned:
-    while there is one, no seat is given.
+    the index is noted as one that lacks a host. `closed` counts the holders that are marked for
+    deletion: while there is one, no seat is given.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Occupancy:
         self._full = 1
 
     def __bool__(self) -> bool:
-        """Tell whether any seat is taken."""
+        """Return whether any seat is taken."""
         return bool(self._replicas)
 
     def set_hosts(self, hosts: int) -> None:
@@ -118,7 +118,7 @@ class Occupancy:
             self._lacking.discard(seat.replica)
 
     def close(self, index: int, by: int = 1) -> None:
-        """Count one more holder of a replica that is condemned, or one less: `by` -1."""
+        """Count one more holder of a replica that is marked for deletion, or one less: `by` -1."""
         replica = self._replicas[index]
         replica.closed += by
         self._note(index, replica)
@@ -145,7 +145,7 @@ class Occupancy:
         return replica.name or next((name for _, name in replica.others or () if name), "")
 
     def has_name(self, name: str) -> bool:
-        """Tell whether a taken seat bears this replica name."""
+        """Return whether a taken seat bears this replica name."""
         return name in self._names
 
     @property

@@ -335,7 +335,7 @@ def _proxy_for(url: str) -> str | None:
 
 
 def _within(host: str, networks: str) -> bool:
-    """Tell whether a host is an address in one of some networks, such as `10.96.0.0/12`."""
+    """Return whether a host is an address in one of some networks, such as `10.96.0.0/12`."""
     for each in networks.split(","):
         with suppress(ValueError):
             if ip_address(host) in ip_network(each.strip(), strict=False):

@@ -63,7 +63,7 @@ def _value_errors() -> Iterator[None]:
 
 @contextmanager
 def _reporting_plugins() -> Iterator[None]:
-    """Raise ConfigException when an exec plugin fails: the package logs that, and goes on without
+    """Raise ConfigException when an exec plugin fails: the package logs that, and continues without
     credentials.
     """
     failures: list[str] = []

@@ -47,7 +47,7 @@ _LIST_SECONDS: Final = 30.0
 _PAGE_ITEMS: Final = 250
 _PREFIX: Final = "ray-webhook-reservations-"
 _FINAL: Final = frozenset({"forbidden", "invalid", "unauthorized", "missing", "status"})
-"""Failures that a repetition does not mend, and that changed nothing."""
+"""Failures that a repetition does not fix, and that changed nothing."""
 
 
 class _Content(Struct):
@@ -96,7 +96,7 @@ class LeaseStore:
         self.trouble = ""
         """Why it has not."""
         self._unreadable: set[_Meta] = set()
-        """Leases of ours that the last sweep could not read. Nobody reserves in such a table, and
+        """Leases of ours that the last sweep could not read. No one reserves in such a table, and
         pods of its entries have appeared by the next sweep, or never will.
         """
         self._api = api
@@ -152,7 +152,7 @@ class LeaseStore:
 
     async def sweep(self) -> None:
         """Delete the tables of RayClusters that do not exist, those that two sweeps could not read
-        and nobody changed in between, and the Leases of versions up to 0.9. Raises ApiError.
+        and no one changed in between, and the Leases of versions up to 0.9. Raises ApiError.
         """
         async for lease in self._list(names.LABEL_CLAIMS):
             await self._delete(lease.metadata)

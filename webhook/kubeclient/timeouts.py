@@ -49,7 +49,7 @@ class PublishingTiming(Struct, frozen=True):
     """Times of the publisher of scheduling groups, in seconds."""
 
     poll: float = 0.25
-    """How often it looks what is wanted, which asks nobody. A pod waits for its PodGroup about this
+    """How often it looks what is wanted, which asks no one. A pod waits for its PodGroup about this
     long.
     """
     sweep: float = 60.0

@@ -30,7 +30,7 @@ class DescriptorOutput:
 
     @property
     def terminal(self) -> bool:
-        """Tell whether somebody may be reading along."""
+        """Return whether somebody may be reading along."""
         return os.isatty(self._descriptor)
 
     def write(self, lines: bytes, /) -> None:

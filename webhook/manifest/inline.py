@@ -62,7 +62,7 @@ class Inline(Struct, frozen=True, eq=False):
 
 @lru_cache(maxsize=8)  # several rules, and both sides of an update, read the same text
 def read_map(text: str, example: str) -> Inline:
-    """Return the YAML map in a text. Nobody may change it."""
+    """Return the YAML map in a text. No one may change it."""
     problem = _problem(text, example)
     if problem:
         return Inline(None, problem)

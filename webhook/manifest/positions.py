@@ -83,7 +83,7 @@ def child(node: Node, token: str | int) -> tuple[int, Node] | None:
 
 
 def is_merge(key: Node) -> bool:
-    """Tell whether a key is YAML's `<<`."""
+    """Return whether a key is YAML's `<<`."""
     return isinstance(key, ScalarNode) and key.tag == PLAIN and key.value == _MERGE
 
 

@@ -51,7 +51,7 @@ class Installed(Struct, frozen=True):
     """Those of the former webhook."""
     ready: bool | None
     """Whether an endpoint is ready behind the Service of this webhook; where API servers call it by
-    a URL, nobody can look.
+    a URL, no one can look.
     """
 
 
@@ -59,7 +59,7 @@ class GroupVerdict(Struct, frozen=True):
     """What becomes of the pods of a worker group that asks for TPUs.
 
     `carried` and `adopted` count pods whose seat is in their labels, or given by the former
-    webhook. `restart` says why the group has to be created anew; empty when it need not.
+    webhook. `restart` says why the group has to be created again; empty when it need not.
     """
 
     namespace: str
@@ -71,7 +71,7 @@ class GroupVerdict(Struct, frozen=True):
 
     @property
     def command(self) -> str:
-        """What deletes its pods, for KubeRay to create them anew."""
+        """What deletes its pods, for KubeRay to create them again."""
         selector = f"{names.LABEL_CLUSTER}={self.cluster},{names.LABEL_GROUP}={self.group}"
         return f"kubectl delete pod -n {self.namespace} -l {selector}"
 
@@ -94,7 +94,7 @@ class Migration(Struct, frozen=True):
 
     @property
     def done(self) -> bool:
-        """Tell whether nothing is left to do."""
+        """Return whether nothing is left to do."""
         return all(step.state == "done" for step in self.steps)
 
 
@@ -129,7 +129,7 @@ def _verdict(group: Group) -> GroupVerdict | None:
 
 
 def _reasons(group: Group) -> Iterator[str]:
-    """Yield why a group has to be created anew, the gravest first."""
+    """Yield why a group has to be created again, the gravest first."""
     if group.lost:
         have = "has" if len(group.lost) == 1 else "have"
         yield f"{counted(len(group.lost), 'pod')} {have} no seat, {group.lost[0].pod.name} first"
@@ -209,7 +209,7 @@ def _steps(installed: Installed, groups: Sequence[GroupVerdict]) -> Iterator[tup
         Step(
             "restart",
             "later",
-            "let KubeRay create the groups anew whose pods cannot be adopted",
+            "let KubeRay create the groups again whose pods cannot be adopted",
             tuple(each.command for each in groups if each.restart),
             "ray-webhook status -A",
         ),

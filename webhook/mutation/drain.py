@@ -54,7 +54,7 @@ for path in glob.glob("/proc/[0-9]*"):
 """What `preStop` runs, with the seconds as its argument: ask for a drain of the raylet in this
 container, and wait until it has ended. Tried with Ray 2.40, 2.56 and 2.60 (`make drain`).
 
-An idle node that drains ends by itself. Where the hook fails, Kubernetes goes on to SIGTERM.
+An idle node that drains ends by itself. Where the hook fails, Kubernetes continues to SIGTERM.
 """
 
 

@@ -99,7 +99,7 @@ class Warn(Struct, frozen=True, gc=False):
 
 
 class Note(Struct, frozen=True, gc=False):
-    """Change nothing and warn nobody; say in an explanation why something is left out."""
+    """Change nothing and warn no one; say in an explanation why something is left out."""
 
     text: str
 
@@ -119,7 +119,7 @@ Edit = Change | Warn | Note
 
 
 def only_additions(edits: Iterable[Edit]) -> bool:
-    """Tell whether these edits add things, and nothing else.
+    """Return whether these edits add things, and nothing else.
 
     Then they are the same for every host and every replica but for numbers and names. What a value
     of the user has come to, a replacement or a warning, one of them may not need: the one for which

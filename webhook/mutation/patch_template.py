@@ -82,7 +82,9 @@ class _Group(Struct):
     template: _Template | UnsetType | None = UNSET
 
     def like(self, pod: Pod, cluster: RayClusterConfig, group: WorkerGroup, policy: Policy) -> bool:
-        """Tell whether mutators see in a pod, but for its seat, what they saw: nothing is stale."""
+        """Return whether mutators see in a pod, but for its seat, what they saw: nothing is
+        stale.
+        """
         if self.cluster is not cluster or self.group is not group or self.policy != policy:
             return False
         mine, label = self.pod, names.LABEL_LEGACY_REPLICA_INDEX

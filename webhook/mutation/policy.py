@@ -22,7 +22,7 @@ class Policy(Struct, frozen=True, gc=False):
     do not say so themselves; 0 is not at all. `zones` tells whether Ray is told the zone and the
     region of its nodes, which the labels of pods say on Kubernetes 1.35 and later. `services`
     tells whether this webhook creates the headless services that KubeRay does not.
-    `no_domains` says why nobody keeps ComputeDomains, so that pods that name one would stay
+    `no_domains` says why no one keeps ComputeDomains, so that pods that name one would stay
     pending; empty where they are kept. `node_labels` are the labels of Nodes that are passed on
     to pods; None is all of them.
     """

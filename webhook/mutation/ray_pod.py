@@ -115,7 +115,7 @@ class Replica(Struct, gc=False):
 
     @property
     def head(self) -> bool:
-        """Tell whether this is the head of its RayCluster, which has no seat."""
+        """Return whether this is the head of its RayCluster, which has no seat."""
         return self.index == HEAD_SEAT.replica
 
     @property
@@ -154,17 +154,17 @@ class Replica(Struct, gc=False):
 
     @property
     def v7x(self) -> bool:
-        """Tell whether its hosts are those of a TPU v7x."""
+        """Return whether its hosts are those of a TPU v7x."""
         return self.slice.v7x
 
     @property
     def multi_slice(self) -> bool:
-        """Tell whether the user asked for a job over several TPU slices, in any container."""
+        """Return whether the user asked for a job over several TPU slices, in any container."""
         return self.count(TPU) > 0 and any(in_multi_slice(slot) for slot in self.slots)
 
     @property
     def needs_names(self) -> bool:
-        """Tell whether other hosts must reach these by name."""
+        """Return whether other hosts must reach these by name."""
         asked = self.in_unit or self.cluster.host_names
         return not self.head and (self.hosts > 1 or asked or self.multi_slice)
 
@@ -207,7 +207,7 @@ class Worker(Struct, frozen=True, gc=False):
 
 
 def in_multi_slice(slot: Slot) -> bool:
-    """Tell whether a container takes part in a job over several slices: the user set
+    """Return whether a container takes part in a job over several slices: the user set
     MEGASCALE_NUM_SLICES in it.
     """
     variable = slot.variable(names.MEGASCALE_NUM_SLICES)

@@ -249,7 +249,7 @@ class Reservations:
         return False
 
     async def _read(self, key: TableKey, known: Stored | None = None) -> None:
-        """Take the copy of a table anew. Raises NotNow."""
+        """Take the copy of a table again. Raises NotNow."""
         copy = self._tables.get(key.group, {}).get(key.block)
         try:
             found = await self._store.get(key)

@@ -184,7 +184,7 @@ def _queued(cluster: Cluster, group: Group) -> bool:
 
 
 def _sliced_later(cluster: Cluster, group: Group) -> bool:
-    """Tell whether the slice is formed of nodes that Kueue chooses, so that no node has its
+    """Return whether the slice is formed of nodes that Kueue chooses, so that no node has its
     topology yet. A file does not have the annotations yet which the webhook writes on creation.
     """
     written = cluster.kueue.slices and bool(TOPOLOGY_KEY.read(cluster.annotations))

@@ -30,8 +30,8 @@ _CLUSTER_AT: Final = {
 
 
 def only_scaled(kind: str, old: object, new: object) -> bool:
-    """Tell whether an update changes nothing that a rule reads but numbers of replicas and the pods
-    to delete.
+    """Return whether an update changes nothing that a rule reads but numbers of replicas and the
+    pods to delete.
 
     Ray's autoscaler sends such updates all the time, and KubeRay sends ones that only change
     finalizers.
@@ -50,8 +50,8 @@ def _same_metadata(old: object, new: object) -> bool:
 
 
 def _same(old: object, new: object, way: tuple[str, ...]) -> bool:
-    """Tell whether two specs are the same but for the scale of the worker groups in the cluster at
-    the end of `way`.
+    """Return whether two specs are the same but for the scale of the worker groups in the cluster
+    at the end of `way`.
     """
     if not isinstance(old, dict) or not isinstance(new, dict):
         return old == new
@@ -82,11 +82,11 @@ def _same_group(old: object, new: object) -> bool:
 
 
 def only_queued(kind: str, old: object, new: object) -> bool:
-    """Tell whether an update is what Kueue does to a queued object when it admits or stops it, and
-    nothing else.
+    """Return whether an update is what Kueue does to a queued object when it admits or stops it,
+    and nothing else.
 
     It changes `suspend`, of a RayService that of its cluster, and of templates what says where pods
-    go. Kueue has decided by then, and nobody can be told.
+    go. Kueue has decided by then, and no one can be told.
 
     https://github.com/kubernetes-sigs/kueue/blob/v0.19.0/pkg/podset/podset.go
     """
@@ -114,7 +114,7 @@ def _suspends(spec: object, way: tuple[str, ...]) -> list[bool]:
 
 
 def queued(metadata: object) -> bool:
-    """Tell whether an object waits in a queue of Kueue, or was let out of one."""
+    """Return whether an object waits in a queue of Kueue, or was let out of one."""
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return isinstance(labels, dict) and bool(labels.get(names.LABEL_KUEUE_QUEUE))
 
@@ -217,12 +217,12 @@ class Update(Struct):
 
     @property
     def standalone(self) -> bool:
-        """Tell whether people edit this RayCluster themselves, and its pods run."""
+        """Return whether people edit this RayCluster themselves, and its pods run."""
         return not self.new.owner and not _suspended(self.old) and not _suspended(self.new)
 
     @property
     def recreates(self) -> bool:
-        """Tell whether KubeRay recreates all pods when the spec changes."""
+        """Return whether KubeRay recreates all pods when the spec changes."""
         return (self.new.field / "upgradeStrategy" / "type").text == RECREATE
 
     def pairs(self) -> Iterator[tuple[Group, Group]]:

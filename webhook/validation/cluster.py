@@ -57,7 +57,7 @@ class Container(Struct):
         )
 
     def sets(self, name: str) -> bool:
-        """Tell whether the template gives a variable a value, or a field or secret to
+        """Return whether the template gives a variable a value, or a field or secret to
         take it from.
         """
         entry = self.variable(name)
@@ -181,7 +181,7 @@ class Cluster(Struct):
 
     @property
     def autoscaling(self) -> bool:
-        """Tell whether KubeRay adds Ray's autoscaler."""
+        """Return whether KubeRay adds Ray's autoscaler."""
         return (self.field / "enableInTreeAutoscaling").flag
 
     @property
@@ -196,7 +196,7 @@ class Cluster(Struct):
 
     @property
     def v2_on(self) -> bool:
-        """Tell whether v2 is asked for outright, as KubeRay's own checks want it."""
+        """Return whether v2 is asked for outright, as KubeRay's own checks want it."""
         switch = self.v2_switch
         return (self.options / "version").text == "v2" or (
             switch is not None and (switch / "value").text in ("1", "true")

@@ -22,7 +22,7 @@ https://github.com/kubernetes/apimachinery/blob/master/pkg/util/intstr/intstr.go
 """
 
 NEWEST: Final = (1, 7)
-"""The release of KubeRay that is meant when nobody says which one runs."""
+"""The release of KubeRay that is meant when no one says which one runs."""
 
 
 class Part(Struct, rename="camel", frozen=True):

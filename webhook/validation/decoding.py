@@ -95,7 +95,9 @@ def _number(low: int, high: int) -> Any:  # noqa: ANN401 - a type
 
 
 def fits(value: object, limited: Limited) -> bool:
-    """Tell whether Go can decode a value. What is of another type is the API server's to refuse."""
+    """Return whether Go can decode a value. What is of another type is the API server's to
+    refuse.
+    """
     if limited.shape is None:
         limited.shape = _shape(limited)
     try:
@@ -115,7 +117,7 @@ def _fits(value: Any, limited: Limited) -> bool:  # noqa: ANN401 - JSON has valu
 
 
 def count_fits(value: object) -> bool:
-    """Tell whether a number of replicas can be decoded."""
+    """Return whether a number of replicas can be decoded."""
     return type(value) is not int or INT32[0] <= value <= INT32[1]
 
 

@@ -15,7 +15,7 @@ from webhook.validation.rule import warn
 
 
 def compute_domain_not_kept(cluster: Cluster) -> Iterator[Fault]:
-    """A ComputeDomain where nobody keeps any.
+    """A ComputeDomain where no one keeps any.
 
     Pods are created without the claim, and NCCL falls back to the network. `ray-webhook validate`
     cannot know.
@@ -30,7 +30,7 @@ def compute_domain_without_effect(cluster: Cluster) -> Iterator[Fault]:
     """A ComputeDomain that no pod would be in.
 
     Only pods with GPUs take part: by a resource such as `nvidia.com/gpu`, or by resource claims. A
-    replica of one host has nobody to share memory with.
+    replica of one host has no one to share memory with.
 
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/dra-cds.html
     """

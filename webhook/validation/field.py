@@ -68,7 +68,7 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def given(self) -> bool:
-        """Tell whether the field is there, whatever its type."""
+        """Return whether the field is there, whatever its type."""
         return self.value is not None
 
     @property
@@ -83,7 +83,7 @@ class Field(Struct, frozen=True, eq=False):
 
     @property
     def flag(self) -> bool:
-        """Tell whether the value is `true`."""
+        """Return whether the value is `true`."""
         return self.value is True
 
     @property

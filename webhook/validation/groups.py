@@ -159,7 +159,7 @@ def _pod_name(cluster: Cluster, group: Group) -> str:
 
 
 def _known(cluster: Cluster) -> bool:
-    """Tell whether the cluster's own name can be part of a pod's name; if not, another rule says
+    """Return whether the cluster's own name can be part of a pod's name; if not, another rule says
     so.
     """
     return _POD_NAME.fullmatch(cluster.name) is not None

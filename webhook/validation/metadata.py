@@ -152,7 +152,7 @@ def _unknown(key: str, known: tuple[str, ...]) -> str:
 
 
 def _positive(text: str) -> bool:
-    """Tell whether Go reads a duration above zero, or whole seconds above zero."""
+    """Return whether Go reads a duration above zero, or whole seconds above zero."""
     duration = parse_duration(text)
     if duration is None and _SECONDS.fullmatch(text):
         return 0 < int(text) <= _INT64_MAX

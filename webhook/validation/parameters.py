@@ -117,7 +117,7 @@ def group_resource_unreadable(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _amount(text: str, *, autoscaling: bool) -> bool:
-    """Tell whether a text is an amount. With autoscaling, another rule knows what is none."""
+    """Return whether a text is an amount. With autoscaling, another rule knows what is none."""
     try:
         return parse_quantity(text) >= 0
     except ValueError:

@@ -128,7 +128,7 @@ def kueue_group_named_head(cluster: Cluster) -> Iterator[Fault]:
 
 
 def _sliced(cluster: Cluster, group: Group) -> bool:
-    """Tell whether Kueue is told which level keeps the pods of a slice together."""
+    """Return whether Kueue is told which level keeps the pods of a slice together."""
     return cluster.kueue.slices or bool(
         group.annotations.strings.keys()
         & {names.KUEUE_SLICE_REQUIRED_TOPOLOGY, names.KUEUE_SLICE_CONSTRAINTS}

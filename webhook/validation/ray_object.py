@@ -37,17 +37,17 @@ class Job(Struct):
 
     @property
     def selects(self) -> bool:
-        """Tell whether the job runs on an existing cluster."""
+        """Return whether the job runs on an existing cluster."""
         return self.selector.size > 0
 
     @property
     def shutdown(self) -> bool:
-        """Tell whether the cluster goes when the job has finished."""
+        """Return whether the cluster goes when the job has finished."""
         return (self.field / "shutdownAfterJobFinishes").flag
 
     @property
     def autoscaling(self) -> bool:
-        """Tell whether the job's own cluster autoscales."""
+        """Return whether the job's own cluster autoscales."""
         return self.cluster is not None and self.cluster.autoscaling
 
 

@@ -136,7 +136,7 @@ def job_submitter_without_container(job: Job) -> Iterator[Fault]:
 
 
 def job_backoff_unsupported(job: Job) -> Iterator[Fault]:
-    """Retries of a job that KubeRay cannot start anew.
+    """Retries of a job that KubeRay cannot start again.
 
     It does not make a new cluster for a job on an existing one, nor submit an interactive job
     again.
@@ -183,7 +183,7 @@ def job_runtime_env_unreadable(job: Job) -> Iterator[Fault]:
 def job_waiting_not_interactive(job: Job) -> Iterator[Fault]:
     """A RayJob that waits for its user while its mode is not InteractiveMode.
 
-    It waits for ever: no other mode goes on from there. The mode was changed after the RayJob had
+    It waits for ever: no other mode continues from there. The mode was changed after the RayJob had
     started.
 
     KubeRay validation.go (`ValidateRayJobStatus`)

@@ -30,15 +30,15 @@ _OFF_BEFORE: Final[Mapping[str, tuple[int, int]]] = {
 
 
 _AT_LEAST: Final = (1, 6)
-"""The release that KubeRay is taken to have at least, where nobody knows it."""
+"""The release that KubeRay is taken to have at least, where it is unknown it."""
 
 
 class RuleSettings(Struct, frozen=True):
     """Levels by rule id and operator feature gates by name, each where it differs from its default.
 
     `time_zones` are the names that the time zone of a RayCronJob may have; when empty, only its
-    shape is checked. `pod_groups` tells whether the API server serves PodGroups; None, where nobody
-    knows, says nothing about it. `no_domains` says why nobody keeps ComputeDomains, or nothing.
+    shape is checked. `pod_groups` tells whether the API server serves PodGroups; None, where no one
+    knows, says nothing about it. `no_domains` says why no one keeps ComputeDomains, or nothing.
     `node_labels` are the labels of Nodes that are passed on; None is all of them. `operators` are
     the accounts of KubeRay's operator, and `kuberay` is its release, where it is known; where it is
     not, the rules speak for the newest, and only warn where the one before it differs. `ignoring`
@@ -56,13 +56,13 @@ class RuleSettings(Struct, frozen=True):
     ignoring: bool = True
 
     def enabled(self, gate: str) -> bool:
-        """Tell whether the operator runs with a feature gate on."""
+        """Return whether the operator runs with a feature gate on."""
         since = _OFF_BEFORE.get(gate)
         old = since is not None and self.kuberay is not None and self.kuberay < since
         return self.gates.get(gate, GATES[gate] and not old)
 
     def since(self, release: KubeRay) -> bool | None:
-        """Tell whether KubeRay is of this release or a later one; None where nobody knows."""
+        """Return whether KubeRay is of this release or a later one; None where it is unknown."""
         if self.kuberay is None:
             return True if release <= _AT_LEAST else None
         return self.kuberay >= release

@@ -270,7 +270,7 @@ def _undecodable(ray_object: RayObject, settings: RuleSettings) -> Iterator[Find
 
 
 def being_deleted(value: object) -> bool:
-    """Tell whether an object only waits for its finalizers."""
+    """Return whether an object only waits for its finalizers."""
     metadata = value.get("metadata") if isinstance(value, dict) else None
     return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
 

@@ -127,7 +127,7 @@ def _labels(labels: Field) -> Iterator[Fault]:
 def field_unknown(ray_object: RayObject) -> Iterator[Fault]:
     """A field in a file that KubeRay's CRD does not have, or that no object has in its `metadata`.
 
-    `kubectl apply` refuses it, and whoever does not ask for that check loses the field without a
+    `kubectl apply` refuses it, and anyone who does not ask for that check loses the field without a
     word.
 
     https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation

@@ -82,7 +82,7 @@ def shard_count_alone(ray_object: RayObject) -> Iterator[Fault]:
 def shard_index_beyond_count(ray_object: RayObject) -> Iterator[Fault]:
     """A shard index that is not below the number of shards.
 
-    Whoever spreads work over the shards never reaches this one.
+    Anyone who spreads work over the shards never reaches this one.
 
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
     """

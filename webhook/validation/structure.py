@@ -127,7 +127,7 @@ class _Meta(Struct, gc=False):
 
 
 def _sound(value: object, kind: type[Struct]) -> bool:
-    """Tell whether nothing is wrong, at a glance: the long look may find nothing either."""
+    """Return whether nothing is wrong, at a glance: the long look may find nothing either."""
     try:
         convert(value, kind)
     except ValidationError:

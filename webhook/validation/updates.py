@@ -208,7 +208,7 @@ def _changed(update: Update) -> list[str]:
 
 
 def _appended(update: Update) -> bool:
-    """Tell whether worker groups were only added, at the end."""
+    """Return whether worker groups were only added, at the end."""
     old, new = _groups(update.old), _groups(update.new)
     return len(new) > len(old) and new[: len(old)] == old
 

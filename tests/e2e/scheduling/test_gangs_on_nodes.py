@@ -177,7 +177,7 @@ def test_a_gang_that_waits_when_its_cluster_opts_out_is_bound_all_the_same(
     with present(api, nodes(2), capacity=ONE_POD):
         api.create(RAY_CLUSTERS, grouped("one", {"workers": (1, HOSTS)}, NATIVE), namespace)
         wait_for_workers(api, namespace, HOSTS)
-        until(lambda: bound(head(api, namespace)), "the head, which waits for nobody, is bound")
+        until(lambda: bound(head(api, namespace)), "the head, which waits for no one, is bound")
         until(
             lambda: "Unschedulable" in scheduling(api, namespace),
             "the scheduler finds no room for the workers",

@@ -44,7 +44,7 @@ def test_each_account_uses_every_right_it_has_and_lacks_none(
 ) -> None:
     live(gated_plane, publisher)
     for account in (WEBHOOK, CONTROLLER):
-        expected = {200, 201, 404, 409}  # others delete and create meanwhile
+        expected = {200, 201, 404, 409}  # others delete and create in the meantime
         failed = [found for found in account_log.requests(account) if found.code not in expected]
         assert failed == [], account
         assert {found.code for found in account_log.discovery(account)} == discovered()
@@ -62,7 +62,7 @@ def test_each_account_uses_every_right_it_has_and_lacks_none(
 
 def lose_seat(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
     """A pod loses its seat, which the RayCluster is told by an event; the next controller finds the
-    event, and goes on with it.
+    event, and continues with it.
     """
     api = plane.api
     pod = workers(api, namespace, "one")[0]["metadata"]["name"]
@@ -72,7 +72,7 @@ def lose_seat(plane: ControlPlane, webhook: Webhook, namespace: str) -> None:
     webhook.controller.start()
     until(
         lambda: told(api, namespace, "PodWithoutSeat")[0].get("series"),
-        "the next controller goes on with it",
+        "the next controller continues with it",
     )
 
 

@@ -34,8 +34,8 @@ class Identity(Struct, frozen=True, gc=False):
 
     @property
     def goes(self) -> bool:
-        """Tell whether it was made here, for this or a former RayCluster of the name, and is being
-        deleted.
+        """Return whether it was made here, for this or a former RayCluster of the name, and is
+        being deleted.
         """
         return self.deleting and self.labelled and bool(self.controller)
 
@@ -53,8 +53,8 @@ class SeenPodGroup(Struct, frozen=True, gc=False):
 
     @property
     def lingers(self) -> bool:
-        """Tell whether pods keep it from going, those of today or those that name it by the name of
-        the next one.
+        """Return whether pods keep it from going, those of today or those that name it by the name
+        of the next one.
         """
         return self.identity.goes and self.protection is not None
 
@@ -159,7 +159,7 @@ def decide(
 
 
 def waits(desired: Desired, actual: Actual) -> bool:
-    """Tell whether something that is desired is not there yet as it should be, so that another
+    """Return whether something that is desired is not there yet as it should be, so that another
     look is due.
     """
     seen = {
@@ -251,7 +251,7 @@ def _templates(desired: Desired, actual: Actual) -> set[str]:
 
 
 def _ours(identity: Identity, desired: Desired) -> bool:
-    """Tell whether an object is this RayCluster's, and not on its way out."""
+    """Return whether an object is this RayCluster's, and not on its way out."""
     return identity.controller == desired.uid and not identity.deleting
 
 

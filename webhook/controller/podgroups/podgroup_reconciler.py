@@ -366,7 +366,7 @@ class PodGroupReconciler:
 
 
 def _left_alone(facts: RayClusterConfig) -> bool:
-    """Tell whether nothing is done for a RayCluster: it says so, or it is being deleted and its
+    """Return whether nothing is done for a RayCluster: it says so, or it is being deleted and its
     objects with it.
     """
     return facts.ignored or facts.deleting

@@ -105,7 +105,7 @@ class PodGroupStore:
         return _actual(groups, workloads)
 
     async def has_head(self, facts: RayClusterConfig) -> bool:
-        """Tell whether a RayCluster has a head pod."""
+        """Return whether a RayCluster has a head pod."""
         selector = (
             f"{names.LABEL_CLUSTER}={facts.name},{names.LABEL_NODE_TYPE}={names.NODE_TYPE_HEAD}"
         )

@@ -40,7 +40,7 @@ class ReconcileState(Struct):
     trouble: str = ""
 
     def due(self, facts: RayClusterConfig, taken: Occupied, now: float) -> bool:
-        """Tell whether there is something to do now."""
+        """Return whether there is something to do now."""
         fixed = self.refused is not None and self.refused is not facts
         if self.running or (now < self.hold and not fixed):
             return False
@@ -49,7 +49,7 @@ class ReconcileState(Struct):
         return self.reconciled[0] is not facts or self.reconciled[1] != taken
 
     def over(self, facts: RayClusterConfig) -> bool:
-        """Tell whether all was done for a RayCluster that wants nothing any more."""
+        """Return whether all was done for a RayCluster that wants nothing any more."""
         done = self.reconciled is not None and self.reconciled[0] is facts and self.look == _NEVER
         return done and not self.running
 

@@ -28,7 +28,7 @@ HOUR: Final = 3600.0
 
 LOST: Final = "host-lost"
 RESTARTED: Final = "container-restarted"
-TORN: Final = "replica-torn"
+INCOMPLETE: Final = "replica-incomplete"
 """Reasons for which a replica is deleted; they are label values."""
 DUPLICATE: Final = "host-duplicate"
 """The reason for which one pod is deleted: a recorded pod that lives has its identity."""
@@ -99,7 +99,12 @@ def plan(
     # What is left of an incomplete one may yet be filled, in place of one that goes before it.
     first = min(
         ripe,
-        key=lambda name: (broken[name] == TORN, memory.broken[name], len(replicas[name]), name),
+        key=lambda name: (
+            broken[name] == INCOMPLETE,
+            memory.broken[name],
+            len(replicas[name]),
+            name,
+        ),
     )
     record = replace(record, going={first: broken[first]})
     waiting = {name: GOING if name in ripe else TOO_NEW for name in broken if name != first}
@@ -228,7 +233,7 @@ def _fault(group: Group, whole: Mapping[str, int] | None, pods: Sequence[Host]) 
         return ""
     asked = group.repair and all(host.ours for host in pods)
     if whole is None:
-        return TORN if asked and 0 < len(live) < group.hosts and _full(group) else ""
+        return INCOMPLETE if asked and 0 < len(live) < group.hosts and _full(group) else ""
     if group.restart and 0 < _restarted(whole, live.values()) < len(live):
         return RESTARTED
     return LOST if asked and not whole.keys() <= live.keys() else ""

@@ -136,7 +136,7 @@ class RepairStore:
         if isinstance(action, Delete):
             await self._api.delete(path, host.uid, host.version, _SECONDS)
             return
-        label = pointer("metadata", "labels", names.LABEL_CONDEMNED)
+        label = pointer("metadata", "labels", names.LABEL_MARKED_FOR_DELETION)
         change: Operation = (
             {"op": "add", "path": label, "value": mark(action.reason, host.uid)}
             if isinstance(action, Mark)
@@ -207,5 +207,5 @@ def _host_of(pod: LivePod) -> Host | None:
         ended=pod.ended,
         runs=pod.status.phase == "Running" and status.state.running is not None,
         restarts=status.restart_count,
-        marked=bool(marked(labels.get(names.LABEL_CONDEMNED, ""), meta.uid or "")),
+        marked=bool(marked(labels.get(names.LABEL_MARKED_FOR_DELETION, ""), meta.uid or "")),
     )

@@ -55,7 +55,7 @@ def pod_image_invalid(ray_object: RayObject) -> Iterable[Fault]:
 
 
 def pod_quantity_invalid(ray_object: RayObject) -> Iterable[Fault]:
-    """A resource that no node has by that name, or an amount of it that nobody can have.
+    """A resource that no node has by that name, or an amount of it that no one can have.
 
     Cores and memory are not negative, devices come whole, huge pages by their size. The API server
     refuses each pod.
