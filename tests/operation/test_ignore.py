@@ -66,7 +66,7 @@ def test_whose_label_has_no_effect_is_told_so(asked: tuple[bool, ApiServer]) -> 
     leaves, api = asked
     cluster = a_cluster("d").group("g").labelled(names.LABEL_IGNORE, "true").build()
     warnings = api.review(object_review(cluster), "/validate").get("warnings", [])
-    assert any("leaves no object alone" in each for each in warnings) is not leaves
+    assert any("ignore.rayclusters is off" in each for each in warnings) is not leaves
 
 
 def test_the_index_that_the_controller_reads_knows_it_as_one_like_all_others() -> None:
