@@ -4,18 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# The tests of the layers that do no input or output.
+# The tests of the packages that do no I/O.
 FAST := \
 	accelerators \
 	admission \
-	gangs \
+	api \
+	controller \
+	diagnostics \
 	groups \
-	kube \
 	manifest \
 	mutation \
-	repair \
 	scenarios \
-	status \
 	validation
 
 SECONDS ?= 300
@@ -70,10 +69,10 @@ STORIES := -n 4 --dist loadfile
 test: $(READY) tools prometheus  ## Run the tests; each run draws the same examples
 	$(BIN)/python -m pytest $(PARALLEL)
 
-test-fast: $(READY)  ## Run the tests of the layers that do no input or output
+test-fast: $(READY)  ## Run the tests of the packages that do no I/O
 	$(BIN)/python -m pytest $(PARALLEL) $(FAST:%=tests/%)
 
-coverage: $(READY) tools prometheus  ## Hold the branch coverage of these layers, by all tests, against its bound
+coverage: $(READY) tools prometheus  ## Hold the branch coverage of these packages, by all tests, against its bound
 	$(BIN)/python -m pytest $(PARALLEL) --quiet --no-header --cov --cov-report=term:skip-covered
 
 browser: $(READY)  ## Install chromium, and look at the dashboard as a person does
@@ -135,7 +134,7 @@ mutants: $(READY) tools prometheus  ## Run the tests on MUTATED small changes of
 	.cache/mutants/bin/python -m pip install $(PIP) $(VERIFIED) -r tests/mutants/requirements.txt
 	$(BIN)/python -m tests.mutants $(MUTATED)
 
-check: $(READY)  ## Lint, check types, check the layers
+check: $(READY)  ## Lint, check types, check the import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

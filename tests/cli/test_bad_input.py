@@ -153,7 +153,7 @@ def test_a_baseline_that_is_a_folder_is_told_without_numbers(
 
 def test_settings_that_are_no_map_are_told(tmp_path: Path, capsys: Capture) -> None:
     told = refused(capsys, "settings", "check", written(tmp_path, "text"))
-    assert "holds no map: begin it with the lines `apiVersion: config.ray-webhook.dev" in told
+    assert "is not a map: begin it with the lines `apiVersion: config.ray-webhook.dev" in told
 
 
 @pytest.mark.parametrize(

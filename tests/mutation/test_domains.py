@@ -175,7 +175,7 @@ def test_a_pod_that_was_given_everything_is_given_nothing_more() -> None:
 
 
 def test_without_a_keeper_pods_come_up_without_a_domain_and_are_warned() -> None:
-    found = decide(a_host(), asking("replica"), policy=Policy(no_domains="nobody keeps them"))
+    found = decide(a_host(), asking("replica"), policy=Policy(no_domains="no one keeps them"))
     assert template_of(found) is None
     assert names.LABEL_COMPUTE_DOMAIN not in found.pod["metadata"]["labels"]
     assert found.answer.warnings == ("no ComputeDomain: no one keeps them",)
