@@ -11,10 +11,11 @@ from tests.certs.listener import until
 from tests.certs.registry import registry
 from tests.server import PROGRAM
 
-PORTS = ["--listen.admin-port=0", "--installation.namespace=n"]
+PORTS = ["--listen.admin-port=0"]
+INSTALLED = [*PORTS, "--installation.namespace=n"]
 COMMANDS = {
-    "serve": [*PORTS, "--tls.source=self-signed", "--port=0"],
-    "controller": PORTS,
+    "serve": [*INSTALLED, "--tls.source=self-signed", "--port=0"],
+    "controller": INSTALLED,
     "dashboard": ["--in-cluster", *PORTS, "--port=0"],
 }
 
